@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "config/config.h"
 #include "core/fiber.h"
+#include "core/files.h"
 #include "core/journal.h"
 
 enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_BOUNDED, CACHE_TRANSCODED };
@@ -43,10 +44,11 @@ struct cache_tmp {
  * mapped; their bytes are 16-aligned. Loop thread only. */
 struct cache_item {
     struct sl_mapping mapping;
-    void *loaded;         /* made by the kind's load or open; NULL if it has neither */
-    uint64_t weight;      /* bytes that `loaded` needs besides the handle */
-    char *note;           /* remark of the computation; NULL = none */
-    int64_t time_created; /* seconds since the epoch */
+    struct file_place *place; /* file of the mapping (core/files.h); NULL = unknown, or the contents are a copy */
+    void *loaded;             /* made by the kind's load or open; NULL if it has neither */
+    uint64_t weight;          /* bytes that `loaded` needs besides the handle */
+    char *note;               /* remark of the computation; NULL = none */
+    int64_t time_created;     /* seconds since the epoch */
     uint32_t references;
     const struct cache_kind *kind;
     /* residency.c: when the residency of its pages was last checked, and whether all were resident */

@@ -49,6 +49,7 @@ void cache_item_destroy(struct cache_item *item)
         sl_unmap(&item->mapping);
     else if (item->mapping.bytes.size)
         free((void *)item->mapping.bytes.data);
+    free(item->place);
     free(item->note);
     free(item);
 }
@@ -218,6 +219,8 @@ static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat
     }
     if (code == SL_BUSY)
         l->code = code;
+    if (code == SL_OK && l->item->mapping.mapped)
+        l->item->place = file_place_new(path, fd);
     return code == SL_OK || code == SL_BUSY;
 }
 
@@ -380,6 +383,8 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
         !move_into_place(p, path))
         return;
     p->published = true;
+    if (p->item && p->item->mapping.mapped)
+        p->item->place = file_place_new(path, p->tmp->fd);
     struct sl_buf json = {0};
     cache_meta_encode(p->key, p->scope, created_ns, p->code, size, p->incomplete, p->code == SL_OK ? p->tmp->note : "",
                       &json);

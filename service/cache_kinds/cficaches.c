@@ -31,8 +31,14 @@ static enum sl_code cficaches_make(struct conversion *conversion, const struct c
     return code;
 }
 
+static bool check_result(const void *result)
+{
+    const struct cficache_result *told = result;
+    return converter_arch_is_valid(&told->arch);
+}
+
 const struct converter converter_cficache = {"cficache", sizeof(struct reader_limits), sizeof(struct cficache_result),
-                                             cficaches_make};
+                                             cficaches_make, check_result};
 
 static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)

@@ -15,6 +15,12 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
     return cache_get(kind, &key, request, item, error);
 }
 
+void converter_add_item(struct converter_call *call, enum input_role role, const struct cache_item *item)
+{
+    if (item)
+        converter_add_mapped(call, role, item->mapping.bytes, item->place);
+}
+
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error)
@@ -26,7 +32,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     struct reader_limits limits = current_reader_limits();
     struct conversion_about about = {.location = request->file->location, .kind = kind ? kind->name : NULL};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = fd};
-    converter_add_bytes(&call, INPUT_FILE, object->mapping.bytes);
+    converter_add_item(&call, INPUT_FILE, object);
     code = conversion_run(&about, converter, &call, result, error);
     cache_release(object);
     return code;

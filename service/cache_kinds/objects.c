@@ -94,8 +94,15 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
     return archive.is_fat ? tell_slice(&archive, index, told, error) : SL_OK;
 }
 
+static bool check_result(const void *result)
+{
+    const struct object_check_result *told = result;
+    return converter_bool_is_valid(&told->same_id) && converter_bool_is_valid(&told->same_checksum) &&
+           converter_bool_is_valid(&told->is_fat);
+}
+
 const struct converter converter_object_check = {"object_check", sizeof(struct object_check_options),
-                                                 sizeof(struct object_check_result), check_object};
+                                                 sizeof(struct object_check_result), check_object, check_result};
 
 /* ---- the kind ---- */
 
@@ -139,6 +146,9 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
         converter_add_text(&call, INPUT_CODE_ID, id->code_id);
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, told, error);
     struct slice_keeping keep = {fd, told->slice_offset, told->slice_size};
+    bool fits = told->slice_offset <= about.size && told->slice_size <= about.size - told->slice_offset;
+    if (code == SL_OK && told->is_fat && !fits) /* a result comes from a process that a file may have taken over */
+        return sl_fail(error, SL_MALFORMED, "the reader of this file gave a slice outside of it");
     return code == SL_OK && told->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &keep, error) : code;
 }
 

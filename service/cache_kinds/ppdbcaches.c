@@ -54,8 +54,15 @@ static enum sl_code make_table(struct conversion *conversion, const struct conve
     return code;
 }
 
+/* The result is a number, which is only logged. */
+static bool check_result(const void *result)
+{
+    (void)result;
+    return true;
+}
+
 const struct converter converter_ppdb_cache = {"ppdb_cache", sizeof(struct reader_limits),
-                                               sizeof(struct ppdb_cache_result), make_table};
+                                               sizeof(struct ppdb_cache_result), make_table, check_result};
 
 enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
                                struct sl_bytes *ppdb, struct sl_error *error)

@@ -63,8 +63,15 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, const struc
     return code;
 }
 
+/* The result is a number, which is only logged. */
+static bool check_result(const void *result)
+{
+    (void)result;
+    return true;
+}
+
 const struct converter converter_sourcemap = {"sourcemap", sizeof(struct sourcemap_options),
-                                              sizeof(struct sourcemap_result), convert_sourcemap};
+                                              sizeof(struct sourcemap_result), convert_sourcemap, check_result};
 
 /* ---- the kind ---- */
 
@@ -83,13 +90,11 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     struct sourcemap_result told;
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
     struct conversion_about about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
-    if (texts->script)
-        converter_add_bytes(&call, INPUT_SCRIPT, texts->script->mapping.bytes);
-    if (texts->map)
-        converter_add_bytes(&call, INPUT_SOURCE_MAP, texts->map->mapping.bytes);
-    else if (texts->embedded.data)
+    converter_add_item(&call, INPUT_SCRIPT, texts->script);
+    converter_add_item(&call, INPUT_SOURCE_MAP, texts->map);
+    if (!texts->map && texts->embedded.data)
         converter_add_text(&call, INPUT_DATA_URL, texts->embedded);
-    else if (texts->script)
+    else if (!texts->map && texts->script)
         about.size = 2 * texts->script->mapping.bytes.size; /* the script contains the map, too */
     enum sl_code code =
         item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &told, item, error)

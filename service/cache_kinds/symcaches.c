@@ -130,8 +130,17 @@ static enum sl_code make_symcache(struct conversion *conversion, const struct co
     return code;
 }
 
+static bool check_result(const void *result)
+{
+    const struct symcache_result *told = result;
+    return converter_arch_is_valid(&told->arch) && converter_bool_is_valid(&told->wanting) &&
+           converter_bool_is_valid(&told->damaged) && converter_bool_is_valid(&told->wants.package) &&
+           told->wants.dwz_id_size <= sizeof told->wants.dwz_id && converter_error_is_valid(&told->gaps.first) &&
+           converter_text_is_valid(told->gaps.first_missing, sizeof told->gaps.first_missing);
+}
+
 const struct converter converter_symcache = {"symcache", sizeof(struct symcache_options),
-                                             sizeof(struct symcache_result), make_symcache};
+                                             sizeof(struct symcache_result), make_symcache, check_result};
 
 /* ---- the kind ---- */
 
@@ -155,23 +164,17 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
                : sl_fail(error, SL_INTERNAL, "the BCSymbolMap or il2cpp mapping of the file is no longer in the cache");
 }
 
-static void add_item(struct converter_call *call, enum input_role role, const struct cache_item *item)
-{
-    if (item)
-        converter_add_bytes(call, role, item->mapping.bytes);
-}
-
 static enum sl_code convert(const struct symcache_request *request, const struct symcache_items *items, bool complete,
                             int fd, struct symcache_result *told, struct sl_error *error)
 {
     struct symcache_options options = {current_reader_limits(), request->variables, complete};
     struct conversion_about about = {.location = request->object.file->location, .kind = kind_symcaches.name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
-    add_item(&call, INPUT_FILE, items->object);
-    add_item(&call, INPUT_SYMBOL_MAP, items->map);
-    add_item(&call, INPUT_LINE_MAP, items->lines);
-    add_item(&call, INPUT_DWP, items->companions.package);
-    add_item(&call, INPUT_DWZ, items->companions.dwz);
+    converter_add_item(&call, INPUT_FILE, items->object);
+    converter_add_item(&call, INPUT_SYMBOL_MAP, items->map);
+    converter_add_item(&call, INPUT_LINE_MAP, items->lines);
+    converter_add_item(&call, INPUT_DWP, items->companions.package);
+    converter_add_item(&call, INPUT_DWZ, items->companions.dwz);
     return conversion_run(&about, &converter_symcache, &call, told, error);
 }
 

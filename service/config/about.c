@@ -346,6 +346,9 @@ const struct key_about key_abouts[] = {
     {"conversion.max_memory", "Memory limit for reading one debug file.",
      .usual = "`8GiB`, at most half of the machine's memory"},
     {"conversion.max_time", "Time limit for reading one debug file; one second is added for each 4 MiB of the file."},
+    {"conversion.isolation",
+     "Where debug files are read: in confined worker processes, or in threads of the service. The service warns "
+     "and uses threads where the system has no seccomp filters."},
     {"conversion.max_heavy", "Maximum number of files over 1 GiB that are read at once."},
     {"auth.require", "Groups of routes that require an access key: `symbolicate`, `mozilla`, `proxy`, `symcache`, "
                      "`symbols`, `metrics`, `status`, `page`, `admin`, `downloads`."},

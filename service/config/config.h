@@ -68,6 +68,7 @@ enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
 enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
 enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };
 enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
+enum { ISOLATION_PROCESS, ISOLATION_THREAD };
 enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
@@ -304,6 +305,7 @@ struct config {
     struct {
         uint64_t max_memory, max_time_ns; /* bytes; CPU time, in addition to the part that grows with the input */
         unsigned max_heavy;
+        int isolation; /* ISOLATION_.. */
     } conversion;
     struct {
         struct sl_str *require; /* groups of routes that need a key */

@@ -25,6 +25,7 @@ static const char *const access_format_words[] = {"fields", "combined", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
 static const char *const walk_compat_words[] = {"symbolicator", "none", NULL};
+static const char *const isolation_words[] = {"process", "thread", NULL};
 static const char *const uploads_scope_words[] = {"key", "shared", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
@@ -447,6 +448,7 @@ const struct config_key config_keys[] = {
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
     {"conversion.max_time", KEY_DURATION, AT(conversion.max_time_ns), .value = 30 * SECOND, .min = MS},
+    {"conversion.isolation", KEY_ENUM, AT(conversion.isolation), .words = isolation_words},
     {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .words = access_route_groups},
     {"auth.token", KEY_HIDDEN, AT(sentry.token), .none = "null"},

@@ -1,11 +1,11 @@
 #include "conversion/conversion.h"
+#include "conversion/isolation.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -33,6 +33,7 @@ void conversions_configure(const struct config *config)
     limits.max_memory = config->conversion.max_memory;
     limits.max_time_ns = config->conversion.max_time_ns;
     limits.max_heavy = config->conversion.max_heavy;
+    isolation_configure(config);
 }
 
 /* ---- shutdown ---- */
@@ -41,6 +42,8 @@ static atomic_bool is_aborted;
 void conversions_abort_all(void)
 {
     atomic_store(&is_aborted, true);
+    if (isolation_pool())
+        worker_pool_abort(isolation_pool());
 }
 
 static bool must_stop(void *clock)
@@ -82,17 +85,29 @@ static uint64_t time_for(uint64_t size)
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
+/* Time limit of a worker by the clock on the wall: one that was taken over could sleep for ever. The machine may be busy, so it is
+ * generous. 0 = none */
+static uint64_t wall_time_for(uint64_t max_time_ns)
+{
+    return max_time_ns < UINT64_MAX / 20 ? 10 * max_time_ns + 60 * second_ns : 0;
+}
+
 struct running {
-    struct conversion conversion;
+    struct conversion conversion; /* of a thread */
     const struct converter *converter;
     struct converter_call call; /* a copy: map_inputs fills in the inputs' bytes */
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
+    int opened[CONVERTER_MAX_INPUTS]; /* for a worker: inputs that were opened again; -1 = none */
+    struct worker_limits limits;
+    struct sl_str location;
     void *result;
     struct sl_error *error;
     enum sl_code code;
+    struct worker_outcome outcome;
     double seconds;
 };
 
+/* ---- in a thread ---- */
 static enum sl_code map_inputs(struct running *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -107,18 +122,80 @@ static enum sl_code map_inputs(struct running *r, struct sl_error *error)
     return SL_OK;
 }
 
-static void unmap_inputs(struct running *r)
+/* Called again by conversion_run, as a SIGBUS leaves the pool job before it has called this. */
+static void release_inputs(struct running *r)
 {
-    for (size_t i = 0; i < r->call.input_count; i++)
+    for (size_t i = 0; i < r->call.input_count; i++) {
         sl_unmap(&r->mappings[i]);
+        sl_close(r->opened[i]);
+        r->opened[i] = -1;
+    }
 }
 
-static enum sl_code convert(struct running *r)
+static enum sl_code run_in_thread(struct running *r)
 {
+    struct conversion *conversion = &r->conversion;
+    conversion_begin(conversion, &r->limits, pool_parallel(), must_stop);
+    cpu_clock_enter(&conversion->clock);
     enum sl_code code = map_inputs(r, r->error);
     if (code == SL_OK)
-        code = r->converter->convert(&r->conversion, &r->call, r->result, r->error);
-    unmap_inputs(r);
+        code = r->converter->convert(conversion, &r->call, r->result, r->error);
+    release_inputs(r);
+    cpu_clock_leave(&conversion->clock);
+    r->outcome = (struct worker_outcome){.is_trial = conversion->is_trial,
+                                         .end = (enum sl_budget_end)atomic_load(&conversion->budget.end),
+                                         .peak = sl_budget_peak(&conversion->budget)};
+    if (r->outcome.end == SL_BUDGET_TIME && atomic_load(&is_aborted))
+        return sl_fail(r->error, SL_CANCELLED, "cancelled");
+    return conversion_judge(conversion, code, r->error);
+}
+
+/* ---- in a worker ---- */
+
+/* Reads each page of the inputs that this process has mapped. If a file has shrunk under its mapping, this raises the SIGBUS that ended
+ * the worker, in a thread where it is caught: the cache learns which of its files is damaged. */
+static void read_mapped_inputs(const struct running *r)
+{
+    enum { PAGE = 4096 };
+    for (size_t i = 0; i < r->call.input_count; i++) {
+        const struct sl_bytes *bytes = &r->call.inputs[i].bytes;
+        for (size_t at = 0; bytes->data && at < bytes->size; at += PAGE)
+            (void)*(const volatile uint8_t *)(bytes->data + at);
+    }
+}
+
+/* The threads that a worker may use: its own, and as many as are idle in the pool. */
+static unsigned count_worker_threads(void)
+{
+    size_t threads = pool_parallel()->workers, busy = pool_busy();
+    return threads > busy ? (unsigned)(threads - busy) + 1 : 1;
+}
+
+static enum sl_code run_in_worker(struct running *r)
+{
+    struct worker_input inputs[CONVERTER_MAX_INPUTS];
+    const struct worker_function *function = isolation_function(r->converter);
+    if (!function)
+        return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
+    for (size_t i = 0; i < r->call.input_count; i++) {
+        const struct converter_input *input = &r->call.inputs[i];
+        if (input->place)
+            r->opened[i] = file_place_open(input->place);
+        inputs[i] = (struct worker_input){input->bytes, r->opened[i] >= 0 ? r->opened[i] : input->fd, input->role,
+                                          input->role == INPUT_SCRATCH};
+    }
+    struct worker_call call = {.inputs = inputs,
+                               .input_count = r->call.input_count,
+                               .options = r->call.options,
+                               .out = r->call.out,
+                               .limits = r->limits,
+                               .about = r->location};
+    call.limits.threads = count_worker_threads();
+    call.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
+    enum sl_code code = worker_run(isolation_pool(), function, &call, r->result, &r->outcome, r->error);
+    release_inputs(r);
+    if (code == SL_INTERNAL)
+        read_mapped_inputs(r);
     return code;
 }
 
@@ -126,65 +203,47 @@ static void run_on_pool(void *arg)
 {
     struct running *r = arg;
     uint64_t begin = clock_mono_ns();
-    cpu_clock_enter(&r->conversion.clock);
-    r->code = convert(r);
-    cpu_clock_leave(&r->conversion.clock);
+    r->code = isolation_pool() ? run_in_worker(r) : run_in_thread(r);
     r->seconds = (double)(clock_mono_ns() - begin) / 1e9;
 }
 
-static enum sl_code fail_time(const struct conversion *conversion, struct sl_error *error)
+/* ---- the outcome ---- */
+static void log_limit(const struct running *r, const struct conversion_about *about)
 {
-    struct sl_buf text = {0};
-    duration_format_short(conversion->clock.limit_ns, &text);
-    struct sl_str limit = text.failed ? SL_STR("the limit") : sl_buf_view(&text);
-    sl_fail(error, SL_UNSUPPORTED, "the conversion of the file needs more than " SL_STR_FMT " of time",
-            SL_STR_ARG(limit));
-    sl_buf_free(&text);
-    return SL_UNSUPPORTED;
-}
-
-/* Drops the result if a limit was exceeded, even if the converter succeeded: it depends on timing. */
-static enum sl_code judge(const struct running *r, const struct conversion_about *about, struct sl_error *error)
-{
-    const struct sl_budget *budget = &r->conversion.budget;
-    int end = atomic_load(&budget->end);
-    if (end != SL_BUDGET_TIME && end != SL_BUDGET_MEMORY)
-        return r->code;
-    if (end == SL_BUDGET_TIME && atomic_load(&is_aborted))
-        return sl_fail(error, SL_CANCELLED, "cancelled");
-    enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&r->conversion, error) : sl_budget_fail(budget, error);
-    log_info("conversion", "stopped a conversion that exceeded its limit", LOG_SLSTR("location", about->location),
-             LOG_U64("bytes", about->size), LOG_ERR(error));
-    return code;
+    if (r->code == SL_UNSUPPORTED && (r->outcome.end == SL_BUDGET_TIME || r->outcome.end == SL_BUDGET_MEMORY))
+        log_info("conversion", "stopped a conversion that exceeded its limit", LOG_SLSTR("location", about->location),
+                 LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
 static void count(const struct running *r, const struct conversion_about *about, enum sl_code code)
 {
-    const struct sl_budget *budget = &r->conversion.budget;
     const char *kind = about->kind, *result = sl_code_name(code);
-    if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_TIME)
+    if (code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME)
         result = "over_time";
-    else if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_MEMORY)
+    else if (code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_MEMORY)
         result = "over_memory";
+    else if (r->outcome.is_death && (code == SL_MALFORMED || code == SL_UNSUPPORTED))
+        result = "crashed";
     metric_add(METRIC_CONVERSIONS, 1, kind, result, NULL);
     metric_observe(METRIC_CONVERSION_SECONDS, r->seconds, kind, NULL, NULL);
     metric_observe(METRIC_CONVERSION_INPUT, (double)about->size, kind, NULL, NULL);
-    metric_observe(METRIC_CONVERSION_PEAK, (double)sl_budget_peak(budget), kind, NULL, NULL);
+    metric_observe(METRIC_CONVERSION_PEAK, (double)r->outcome.peak, kind, NULL, NULL);
 }
 
 static enum sl_code run(const struct conversion_about *about, struct running *r)
 {
     if (!take_place(about->size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
-    sl_budget_init(&r->conversion.budget, about->size);
-    cpu_clock_init(&r->conversion.clock, time_for(about->size));
-    sl_budget_limit(&r->conversion.budget, limits.max_memory, must_stop, &r->conversion.clock);
-    cpu_parallel_init(&r->conversion.parallel, pool_parallel(), &r->conversion.clock);
-    enum sl_code code = pool_run(POOL_CONVERT, run_on_pool, r, r->error);
+    r->limits = (struct worker_limits){
+        .max_memory = limits.max_memory, .max_time_ns = time_for(about->size), .input_size = about->size};
+    r->location = about->location;
+    enum sl_code code = pool_run(POOL_CONVERT | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     leave_place(about->size);
-    if (code == SL_OK)
-        code = judge(r, about, r->error);
-    if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->conversion.is_trial))
+    if (code == SL_OK) {
+        code = r->code;
+        log_limit(r, about);
+    }
+    if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))
         count(r, about, code);
     return code;
 }
@@ -200,7 +259,8 @@ static uint64_t size_of_inputs(const struct converter_call *call)
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error)
 {
-    struct running r = {.converter = converter, .call = *call, .result = result, .error = error};
+    struct sl_error own = {.code = SL_OK};
+    struct running r = {.converter = converter, .call = *call, .result = result, .error = error ? error : &own};
     struct conversion_about measured = *about;
     if (converter->result_size)
         memset(result, 0, converter->result_size);
@@ -208,8 +268,10 @@ enum sl_code conversion_run(const struct conversion_about *about, const struct c
         return sl_fail(error, SL_INTERNAL, "the converter %s cannot be called so", converter->name);
     if (!measured.size)
         measured.size = size_of_inputs(call);
+    for (size_t i = 0; i < call->input_count; i++)
+        r.opened[i] = -1;
     enum sl_code code = run(&measured, &r);
-    unmap_inputs(&r); /* a SIGBUS leaves the pool job before it unmaps them */
+    release_inputs(&r);
     return code;
 }
 

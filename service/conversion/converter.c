@@ -1,5 +1,7 @@
 #include "conversion/converter.h"
 
+#include <string.h>
+
 #include "conversion/conversion.h"
 #include "core/loop.h"
 
@@ -35,6 +37,38 @@ enum sl_code conversion_write(struct conversion *conversion, const struct conver
     return code;
 }
 
+/* ---- checks of results ----
+ *
+ * A bool or enum with another value than it can have must not be read as such. */
+
+bool converter_bool_is_valid(const bool *value)
+{
+    return *(const uint8_t *)value <= 1;
+}
+
+bool converter_arch_is_valid(const enum sl_arch *arch)
+{
+    uint32_t value;
+    _Static_assert(sizeof value == sizeof *arch, "an enum is an int");
+    memcpy(&value, arch, sizeof value);
+    return value == SL_ARCH_UNKNOWN || strcmp(sl_arch_name((enum sl_arch)value), sl_arch_name(SL_ARCH_UNKNOWN)) != 0;
+}
+
+bool converter_text_is_valid(const char *text, size_t size)
+{
+    const char *end = memchr(text, '\0', size);
+    return end && sl_str_is_utf8((struct sl_str){text, (size_t)(end - text)});
+}
+
+bool converter_error_is_valid(const struct sl_error *error)
+{
+    uint32_t code;
+    memcpy(&code, &error->code, sizeof code);
+    return code < SL_CODES && converter_text_is_valid(error->message, sizeof error->message);
+}
+
+/* ---- calls ---- */
+
 static void add_input(struct converter_call *call, struct converter_input input)
 {
     if (call->input_count < CONVERTER_MAX_INPUTS)
@@ -42,11 +76,17 @@ static void add_input(struct converter_call *call, struct converter_input input)
     call->input_count++; /* conversion_run refuses a call with too many inputs */
 }
 
-void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes)
+void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,
+                          const struct file_place *place)
 {
     if (!bytes.data)
         bytes.data = (const uint8_t *)"";
-    add_input(call, (struct converter_input){bytes, -1, role});
+    add_input(call, (struct converter_input){bytes, -1, role, place});
+}
+
+void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes)
+{
+    converter_add_mapped(call, role, bytes, NULL);
 }
 
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text)
@@ -56,5 +96,5 @@ void converter_add_text(struct converter_call *call, enum input_role role, struc
 
 void converter_add_file(struct converter_call *call, enum input_role role, int fd)
 {
-    add_input(call, (struct converter_input){{NULL, 0}, fd, role});
+    add_input(call, (struct converter_input){{NULL, 0}, fd, role, NULL});
 }

@@ -11,8 +11,9 @@
  *     result    struct sourcemap_result: which item of `scopes` is malformed; the caller logs it */
 #pragma once
 
-#include "core/cpu_clock.h"
+#include "core/files.h"
 #include "object/object.h"
+#include "worker/worker.h"
 
 enum { CONVERTER_MAX_INPUTS = 6, CONVERTER_MAX_OPTIONS = 256, CONVERTER_MAX_RESULT = 2048 };
 
@@ -34,6 +35,8 @@ struct converter_input {
     struct sl_bytes bytes; /* data NULL = conversion_run maps `fd` */
     int fd;                /* open file whose content is exactly `bytes`; -1 = none */
     enum input_role role;  /* at most one input of each role in a call */
+    const struct file_place
+        *place; /* file that `bytes` are mapped from, which a worker gets; NULL = it gets a copy of them */
 };
 
 /* Plain data: its only pointers are those to the bytes of inputs and options. */
@@ -44,27 +47,27 @@ struct converter_call {
     int out;                 /* empty file to write; -1 = the converter writes nothing */
 };
 
-/* State of one running conversion. */
-struct conversion {
-    struct sl_budget budget; /* charged for everything the converter reads and creates */
-    struct cpu_clock clock;
-    struct cpu_parallel parallel;
-    bool is_trial;       /* set by the converter: it only inspected the file, so a success is left out of the metrics */
-    uint64_t written_ns; /* total duration of conversion_write */
-};
-
 struct converter {
     const char *name; /* unique among converters */
     size_t options_size, result_size;
     /* `result` is zeroed before the call and valid on errors, too. Runs on a pool thread or in another process. */
     enum sl_code (*convert)(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error);
+    /* Checks a result that came from a worker, which a hostile file may have taken over. Required if there is a result: every bool,
+     * enum, text and count is read as bytes and refused if it is none; whether sizes and offsets fit a file is up to the caller. */
+    bool (*check_result)(const void *result);
 };
 
 /* Configured limits of object readers (struct sl_object_limits), to be put into a converter's options. */
 struct reader_limits {
     uint64_t max_section_size, max_unwind_chain;
 };
+
+/* ---- for check_result ---- */
+bool converter_bool_is_valid(const bool *value);
+bool converter_arch_is_valid(const enum sl_arch *arch);
+bool converter_text_is_valid(const char *text, size_t size); /* UTF-8 that ends within its array of `size` bytes */
+bool converter_error_is_valid(const struct sl_error *error);
 
 /* ---- for converters ---- */
 
@@ -97,7 +100,10 @@ enum sl_code conversion_write(struct conversion *conversion, const struct conver
 /* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})
 
-/* Add an input: bytes in memory (data NULL = empty input), or an open file, which conversion_run maps. The caller keeps both alive. */
+/* Add an input: bytes in memory (data NULL = empty input), bytes that are mapped from a file, or an open file, which conversion_run
+ * maps. The caller keeps all of them alive. */
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes);
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text);
+void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,
+                          const struct file_place *place);
 void converter_add_file(struct converter_call *call, enum input_role role, int fd);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -119,6 +120,33 @@ bool files_publish(int fd, const char *from, const char *to, enum files_sync syn
     for (int attempt = 0; good && !moved && errno == ENOENT && attempt < ATTEMPTS; attempt++)
         moved = get_parent(to, parent) && make_directories(parent, 0750, sync) && rename(from, to) == 0;
     return moved && (sync != FILES_DURABLE || sync_parent(to));
+}
+
+/* ---- opening a file again ---- */
+
+struct file_place *file_place_new(const char *path, int fd)
+{
+    struct stat st;
+    size_t size = strlen(path) + 1;
+    struct file_place *place = fstat(fd, &st) == 0 ? malloc(sizeof *place + size) : NULL;
+    if (!place)
+        return NULL;
+    *place = (struct file_place){st.st_dev, st.st_ino, st.st_size};
+    memcpy(place->path, path, size);
+    return place;
+}
+
+int file_place_open(const struct file_place *place)
+{
+    struct stat st;
+    int fd = open(place->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode && st.st_size == place->size)
+        return fd;
+    close(fd);
+    errno = ESTALE;
+    return -1;
 }
 
 /* ---- reading directories ---- */

@@ -37,6 +37,24 @@ bool files_publish(int fd, const char *from, const char *to, enum files_sync syn
 /* Syncs a directory; true also if the file system does not support it. */
 bool files_sync_directory(const char *path);
 
+/* ---- opening a file again ---- */
+
+/* Which file a mapping was made of, so that another process can be given a descriptor of it; keeping the descriptor itself open
+ * would use up the limit of open files. */
+struct file_place {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    char path[];
+};
+
+/* Describes the open file `fd`, whose name is `path`. NULL when out of memory. Free it with free(3). */
+struct file_place *file_place_new(const char *path, int fd);
+
+/* Opens the file read-only, without following a symbolic link. -1 with errno, ESTALE if the name belongs to another file by now
+ * or the size has changed. The mtime may differ: the cache sets it when it uses an entry. */
+int file_place_open(const struct file_place *place);
+
 /* ---- reading directories ---- */
 
 /* Opens the directory `name` below the directory `at` (openat(2)); fails if it is a symbolic link. NULL on failure. Close it

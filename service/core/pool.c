@@ -378,13 +378,14 @@ static bool job_wait(struct pool_task *job)
 
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error)
 {
-    const char *name = job_names[kind & ~POOL_HEAVY];
-    bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
+    unsigned base = kind & ~(unsigned)(POOL_HEAVY | POOL_ELSEWHERE);
+    const char *name = job_names[base];
+    bool heavy = kind & POOL_HEAVY || base == POOL_CONVERT || base == POOL_WALK;
     /* these ignore cancellation, since they own files and are short */
-    bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
+    bool lasts = base == POOL_IO || base == POOL_COMPRESS;
     struct pool_task job = {
         .job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
-    job.journal_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
+    job.journal_work = base == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
     job.arg = arg;

@@ -23,7 +23,9 @@ enum pool_job {
     POOL_IO,
     POOL_COMPRESS,
     POOL_JOBS,
-    POOL_HEAVY = 8
+    POOL_HEAVY = 8,
+    POOL_ELSEWHERE =
+        16 /* the thread waits for another process: a death of this one does not blame the work (journal.h) */
 };
 
 /* True if a pass over `bytes` of a file, such as copying or unpacking it, is heavy. */

@@ -242,10 +242,16 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
     return code;
 }
 
-/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
-const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
-                                                 sizeof(struct mozilla_syms_result), convert_store_file};
+static bool check_result(const void *result)
+{
+    const struct mozilla_syms_result *told = result;
+    return converter_bool_is_valid(&told->has_table) && converter_bool_is_valid(&told->is_written);
+}
 
+const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
+                                                 sizeof(struct mozilla_syms_result), convert_store_file, check_result};
+
+/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
 static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
 {
     bool another = code == SL_MALFORMED && strcmp(error->message, mozilla_wrong_id_message) == 0;
@@ -272,6 +278,8 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     if (told.has_table)
         metric_observe(METRIC_ELIOT_CACHE_SET, work->save_s, told.is_written ? "success" : "fail", NULL, NULL);
     double seconds = seconds_since(begin) - work->save_s;
+    if (!(seconds >= 0)) /* the worker's own measurement is not trusted */
+        seconds = 0;
     work->parse_s += seconds;
     count_parsing(code, seconds, error);
     return code;

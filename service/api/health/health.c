@@ -5,6 +5,7 @@
 #include "api/impl.h"
 #include "api/jobs/peers.h"
 #include "cache/cache.h"
+#include "conversion/isolation.h"
 #include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -170,6 +171,7 @@ static void answer_metrics(struct http_exchange *x)
     jobs_collect_metrics(service);
     metric_set(METRIC_READY, strcmp(service_state(service), "ready") == 0, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
+    isolation_set_metrics();
     metrics_collect();
     fetch_collect_metrics();
     bool written = pool_run(POOL_IO, write_metrics, &metrics, &error) == SL_OK;

@@ -9,6 +9,7 @@
 #include "api/jobs/peers.h"
 #include "api/history.h"
 #include "cache/cache.h"
+#include "conversion/isolation.h"
 #include "core/build.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -64,6 +65,26 @@ static void write_work(struct sl_json_writer *w, const struct service *service, 
     sl_json_end_object(w);
 }
 
+/* Writes where files are read, and the state of the workers. */
+static void write_isolation(struct sl_json_writer *w)
+{
+    struct isolation_status status;
+    isolation_get_status(&status);
+    sl_json_member_object(w, "conversion");
+    sl_json_member_or_null(w, "isolation", sl_str(status.is_process ? "process" : "thread"));
+    sl_json_member_or_null(w, "why_thread", sl_str(status.reason));
+    if (status.is_process) {
+        sl_json_member_or_null(w, "confined_by", sl_str(status.measures.text));
+        sl_json_member_u64(w, "workers", status.counts.live);
+        sl_json_member_u64(w, "workers_started", status.counts.started);
+        sl_json_member_object(w, "worker_deaths");
+        for (unsigned i = 0; i < WORKER_ENDS; i++)
+            sl_json_member_u64(w, worker_end_names[i], status.counts.ended[i]);
+        sl_json_end_object(w);
+    }
+    sl_json_end_object(w);
+}
+
 struct system_usage { /* measured on the pool, by system calls */
     const char *dir;
     uint64_t resident, free, size;
@@ -95,6 +116,7 @@ static void write_process(struct sl_json_writer *w, const struct service *servic
     sl_json_member_u64(w, "budget_used", memory_used());
     sl_json_member_u64(w, "budget", memory_limit());
     sl_json_end_object(w);
+    write_isolation(w);
 }
 
 static void write_disk(struct sl_json_writer *w, const struct system_usage *usage)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "conversion/isolation.h"
 #include "core/loop.h"
 #include "core/temp_dir.h"
 #include "tls/tls.h"
@@ -205,4 +206,19 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))
         value_problem(problems, &dsn, false, "sentry_dsn", "not a DSN (example: https://key@sentry.io/1)");
     check_sources(config, problems);
+}
+
+void config_check_isolation(const struct config *config, struct value_problems *problems)
+{
+    static const char key[] = "conversion.isolation";
+    struct worker_text measures;
+    struct sl_error error;
+    struct value at = config_position(config, key);
+    if (config->conversion.isolation == ISOLATION_THREAD)
+        value_problem(problems, &at, true, key, "hostile files are read by threads of the process that has the keys");
+    else if (isolation_probe(&measures, &error) != SL_OK)
+        value_problem(problems, &at, true, key, "%s; hostile files will be read by threads of the service",
+                      error.message);
+    else
+        value_info(problems, &at, key, "files are read by processes that are confined by: %s", measures.text);
 }

@@ -20,6 +20,7 @@
 
 #include "cache/cache.h"
 #include "cli/server.h"
+#include "conversion/isolation.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics_shared.h"
@@ -120,7 +121,9 @@ static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
+    isolation_split_launcher();
     child->pid = fork();
+    isolation_take_launcher(child->pid == 0);
     if (child->pid == 0)
         exit(serve_child((size_t)(child - parent.children)));
     if (child->pid < 0) {

@@ -36,6 +36,7 @@ static const char *const fixed[] = {"bind",
                                     "mozilla.store.public_url",
                                     "mozilla.store.serve_native",
                                     "mozilla.store.try_retention",
+                                    "conversion.isolation",
                                     "core_dumps"};
 enum { KEYS_MAX = 32 };
 

@@ -28,6 +28,7 @@
 #include "core/statsd.h"
 #include "fetch/fetch.h"
 #include "conversion/conversion.h"
+#include "conversion/isolation.h"
 #include "catalog/catalog.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"
@@ -46,7 +47,8 @@ enum {
     /* after the jobs were stopped: the time to send the answers that say so */
     LAST_ANSWERS_MS = 1000,
     LAST_WORK_MS = 3000, /* from the end of --shutdown-timeout to the forced exit */
-    STATUS_MS = 10000
+    STATUS_MS = 10000,
+    LAUNCHER_MS = 1000
 };
 
 struct service_run {
@@ -62,8 +64,9 @@ struct service_run {
     struct fiber_group cleaning, pushing, reporting;
     bool stopping;
     struct sl_error error;
-    const char *failed;    /* the part that failed to start */
-    char peer_socket[128]; /* socket for requests of the service's other processes; empty: none */
+    const char *failed;      /* the part that failed to start */
+    const char *failed_late; /* why the service ended by itself; NULL = it did not */
+    char peer_socket[128];   /* socket for requests of the service's other processes; empty: none */
 };
 
 /* ---- the process ---- */
@@ -407,6 +410,20 @@ static void watch_certificate(void *arg)
         http_server_check_certificate(run->server);
 }
 
+/* ---- the launcher of workers ---- */
+/* Ends the service when the launcher has ended: it can only be started before there are threads and secrets. The exit status tells the
+ * service manager to start the service again. */
+static void watch_launcher(void *arg)
+{
+    struct service_run *run = arg;
+    while (fiber_sleep(LAUNCHER_MS))
+        if (isolation_is_lost() && !run->stopping) {
+            log_error("run", "stopping: the launcher of the processes that read files has ended");
+            run->failed_late = "the launcher of the processes that read files has ended";
+            run_finish(run, SIGTERM);
+        }
+}
+
 /* ---- pushed metrics ---- */
 /* The host name in pushed metrics: the configured one, else this machine's. */
 static const char *statsd_host(const struct config *config, struct sl_arena *arena)
@@ -547,6 +564,7 @@ static void serve(void *arg)
     fiber_start(&run->cleaning, service_watch, run->service);
     fiber_start(&run->cleaning, service_watch_directories, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
+    fiber_start(&run->cleaning, watch_launcher, run);
     fiber_group_init(&run->pushing, NULL);
     fiber_start(&run->pushing, statsd_run, NULL);
     fiber_group_init(&run->reporting, NULL);
@@ -583,11 +601,13 @@ static int start(struct config *config, const struct options *options)
     warn_of_cache_owner(config);
     init_statsd(config);
     errors_init(config->sentry_dsn);
+    isolation_open(config);
     catalog_init(config);
     enum sl_code stored = store_init(config, &run.error);
     if (stored != SL_OK && stored != SL_NOT_FOUND) {
         catalog_close();
         cache_close();
+        isolation_close();
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
@@ -600,13 +620,14 @@ static int start(struct config *config, const struct options *options)
     catalog_close();
     store_close();
     cache_close();
+    isolation_close();
     log_stop();
     loop_close();
     close(run.signals);
     config_release(run.config);
     if (!run.server)
         return server_failed("failed to start the server", run.error.message);
-    return 0;
+    return run.failed_late ? server_failed("the service has ended", run.failed_late) : 0;
 }
 
 /* Runs the machine checks of `symloom config check`; with an error the service does not start. */
@@ -627,8 +648,10 @@ static int load_and_start(const struct options *o)
     struct config *config = NULL;
     const char *timeout = option_value(o, "shutdown-timeout", NULL);
     uint64_t ns;
+    struct sl_error error;
     if (!options_arguments(o, 0))
         return 2;
+    isolation_prepare(catalog_converters, catalog_converter_count, &error); /* before there are secrets and threads */
     if (timeout && !duration_parse(sl_str(timeout), &ns))
         return options_wrong(o, "--shutdown-timeout: '%s' is not a duration (example: 30s)", timeout);
     int status = server_load(o, &config);
@@ -642,6 +665,7 @@ static int load_and_start(const struct options *o)
         status = processes_run(config, o, start);
     else if (status == 0)
         status = start(config, o);
+    isolation_close();
     config_release(config);
     return status;
 }

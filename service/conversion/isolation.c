@@ -1,0 +1,232 @@
+#include "conversion/isolation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum {
+    MAX_FUNCTIONS = 64,
+    /* Started at once; further ones when they are needed. An idle worker has about 0.5 MB of its own. */
+    MAX_WARM = 4,
+    /* What a hostile file may have left in a worker ends with it, and so does a fragmented heap. A new worker costs a millisecond. */
+    MAX_JOBS = 256,
+    MAX_HEAP = 64 << 20,
+};
+_Static_assert((int)CONVERTER_MAX_INPUTS <= (int)WORKER_MAX_INPUTS, "a worker gets all inputs");
+_Static_assert((int)CONVERTER_MAX_OPTIONS <= (int)WORKER_MAX_OPTIONS, "a worker gets all options");
+_Static_assert((int)CONVERTER_MAX_RESULT <= (int)WORKER_MAX_RESULT, "a worker can give all results");
+
+static struct {
+    struct worker_function functions[MAX_FUNCTIONS];
+    size_t count;
+    struct worker_launcher *launcher, *next; /* `next`: for the next child */
+    struct worker_pool *pool;
+    const char *reason;
+    char reason_text[sizeof((struct sl_error *)0)->message];
+    uint32_t measures;
+    uint64_t max_memory, max_mapped; /* settings of the workers */
+} isolation;
+
+/* ---- in the worker ---- */
+
+static enum sl_code run_converter(struct worker_job *job, void *result, struct sl_error *error)
+{
+    const struct converter *converter = job->function->context;
+    struct converter_call call = {.options = job->options, .input_count = job->input_count, .out = job->out};
+    if (job->input_count > CONVERTER_MAX_INPUTS)
+        return sl_fail(error, SL_INTERNAL, "the converter %s has too many inputs", converter->name);
+    for (size_t i = 0; i < job->input_count; i++)
+        call.inputs[i] = (struct converter_input){job->inputs[i].bytes, job->inputs[i].fd,
+                                                  (enum input_role)job->inputs[i].role, NULL};
+    return converter->convert(&job->conversion, &call, result, error);
+}
+
+static bool check_result(const struct worker_function *function, const void *result)
+{
+    const struct converter *converter = function->context;
+    return !converter->check_result || converter->check_result(result);
+}
+
+static struct worker_function make_function(const struct converter *converter)
+{
+    return (struct worker_function){.name = converter->name,
+                                    .options_size = converter->options_size,
+                                    .result_size = converter->result_size,
+                                    .run = run_converter,
+                                    .context = converter,
+                                    .check = check_result};
+}
+
+/* ---- start and end ---- */
+
+bool isolation_prepare(const struct converter *const *converters, size_t count, struct sl_error *error)
+{
+    for (size_t i = 0; i < count && i < MAX_FUNCTIONS; i++)
+        isolation.functions[i] = make_function(converters[i]);
+    isolation.count = count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS;
+    isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, error);
+    if (!isolation.launcher) {
+        snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
+        isolation.reason = isolation.reason_text;
+    }
+    return isolation.launcher;
+}
+
+static struct worker_settings make_settings(const struct config *config)
+{
+    unsigned threads = pool_parallel()->workers;
+    uint64_t files = config->max_download_size < UINT64_MAX / 4 ? 4 * config->max_download_size : 0;
+    uint64_t parts = config->symbfile.max_set_bytes;
+    return (struct worker_settings){.max_workers = threads,
+                                    .warm = threads < MAX_WARM ? threads : MAX_WARM,
+                                    .max_jobs = MAX_JOBS,
+                                    .max_heap = MAX_HEAP,
+                                    .max_memory = config->conversion.max_memory,
+                                    /* an object with its companions, or an upload with all its parts */
+                                    .max_mapped = files && files < parts ? parts : files,
+                                    .max_threads = threads};
+}
+
+static void use_threads(const struct sl_error *error)
+{
+    snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
+    isolation.reason = isolation.reason_text;
+    isolation.pool = NULL;
+}
+
+static void open_pool(const struct config *config)
+{
+    struct worker_settings settings = make_settings(config);
+    struct sl_error error = {.code = SL_OK};
+    isolation.pool = worker_pool_open(isolation.launcher, &settings, &error); /* takes over the launcher */
+    isolation.launcher = NULL;
+    isolation.max_memory = settings.max_memory;
+    isolation.max_mapped = settings.max_mapped;
+    if (!isolation.pool) {
+        use_threads(&error);
+        return;
+    }
+    if (worker_pool_probe(isolation.pool, &isolation.measures, &error) == SL_OK)
+        return;
+    worker_pool_close(isolation.pool);
+    use_threads(&error);
+}
+
+void isolation_open(const struct config *config)
+{
+    if (config->conversion.isolation == ISOLATION_THREAD) {
+        if (isolation.launcher)
+            worker_launcher_end(isolation.launcher);
+        isolation.launcher = NULL;
+        isolation.reason = NULL;
+        return;
+    }
+    if (isolation.launcher)
+        open_pool(config);
+    if (isolation.pool)
+        log_info("conversion", "files are read by confined processes",
+                 LOG_STR("confined_by", worker_measures_text(isolation.measures).text));
+    else if (isolation.reason)
+        log_warn("conversion",
+                 "hostile files are not isolated: they are read by threads of the process that has the keys",
+                 LOG_STR("why", isolation.reason));
+}
+
+void isolation_configure(const struct config *config)
+{
+    struct worker_settings settings = make_settings(config);
+    bool is_same = settings.max_memory == isolation.max_memory && settings.max_mapped == isolation.max_mapped;
+    if (isolation.pool && !is_same)
+        worker_pool_configure(isolation.pool,
+                              &settings); /* replaces all workers, which cannot change their own limits */
+    isolation.max_memory = settings.max_memory;
+    isolation.max_mapped = settings.max_mapped;
+}
+
+void isolation_close(void)
+{
+    if (isolation.pool)
+        worker_pool_close(isolation.pool);
+    if (isolation.launcher)
+        worker_launcher_end(isolation.launcher);
+    isolation.pool = NULL;
+    isolation.launcher = NULL;
+}
+
+/* ---- several processes ---- */
+
+void isolation_split_launcher(void)
+{
+    struct sl_error error;
+    if (!isolation.launcher)
+        return;
+    isolation.next = worker_launcher_split(isolation.launcher, &error);
+    if (!isolation.next)
+        log_error("conversion", "cannot start the launcher of workers of a process", LOG_ERR(&error));
+}
+
+void isolation_take_launcher(bool is_child)
+{
+    if (is_child && isolation.launcher) {
+        worker_launcher_forget(isolation.launcher);
+        isolation.launcher = isolation.next;
+        isolation.reason = isolation.next ? NULL : "their launcher could not be started";
+    } else if (isolation.next) {
+        worker_launcher_forget(isolation.next);
+    }
+    isolation.next = NULL;
+}
+
+/* ---- state ---- */
+
+struct worker_pool *isolation_pool(void)
+{
+    return isolation.pool;
+}
+
+const struct worker_function *isolation_function(const struct converter *converter)
+{
+    for (size_t i = 0; i < isolation.count; i++)
+        if (isolation.functions[i].context == converter)
+            return &isolation.functions[i];
+    return NULL;
+}
+
+void isolation_get_status(struct isolation_status *status)
+{
+    *status = (struct isolation_status){.is_process = isolation.pool, .reason = isolation.reason};
+    if (!isolation.pool)
+        return;
+    status->measures = worker_measures_text(isolation.measures);
+    status->counts = worker_pool_counts(isolation.pool);
+}
+
+bool isolation_is_lost(void)
+{
+    return isolation.pool && worker_pool_counts(isolation.pool).launcher < 0;
+}
+
+void isolation_set_metrics(void)
+{
+    struct isolation_status status;
+    isolation_get_status(&status);
+    metric_set(METRIC_WORKERS, status.counts.idle, "idle", NULL, NULL);
+    metric_set(METRIC_WORKERS, status.counts.live - status.counts.idle, "busy", NULL, NULL);
+}
+
+enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *error)
+{
+    const struct worker_settings settings = {.max_workers = 1, .max_threads = 1, .max_memory = 1 << 30};
+    struct worker_launcher *launcher = worker_launcher_start(isolation.functions, 0, error);
+    struct worker_pool *pool = launcher ? worker_pool_open(launcher, &settings, error) : NULL;
+    uint32_t bits = 0;
+    if (!pool)
+        return SL_BUSY;
+    enum sl_code code = worker_pool_probe(pool, &bits, error);
+    *measures = worker_measures_text(bits);
+    worker_pool_close(pool);
+    return code;
+}
