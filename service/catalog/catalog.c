@@ -1,4 +1,7 @@
 #include "catalog/catalog.h"
+
+#include <openssl/evp.h>
+
 #include "cache_kinds/converters.h"
 #include "conversion/conversion.h"
 #include "origin/origin.h"
@@ -44,6 +47,13 @@ const struct converter *const catalog_converters[] = {
     &converter_symbfile_index,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
+
+void catalog_prepare_workers(void)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size;
+    EVP_Digest("", 0, digest, &size, EVP_sha256(), NULL); /* reads openssl.cnf; on failure conversions that hash fail */
+}
 
 void catalog_init(const struct config *config)
 {

@@ -30,6 +30,10 @@ extern const size_t catalog_kind_count;
 extern const struct converter *const catalog_converters[];
 extern const size_t catalog_converter_count;
 
+/* Uses the libraries of converters that read files at their first use, as OpenSSL does: what starts workers calls it before they give up
+ * files (isolation_prepare). */
+void catalog_prepare_workers(void);
+
 /* Call at start and for each new configuration. The last configuration must outlive all modules. */
 void catalog_init(const struct config *config);
 void catalog_close(void); /* before cache_close */

@@ -62,12 +62,13 @@ static struct worker_function make_function(const struct converter *converter)
 
 /* ---- start and end ---- */
 
-bool isolation_prepare(const struct converter *const *converters, size_t count, struct sl_error *error)
+bool isolation_prepare(const struct converter *const *converters, size_t count, void (*prepare)(void),
+                       struct sl_error *error)
 {
     for (size_t i = 0; i < count && i < MAX_FUNCTIONS; i++)
         isolation.functions[i] = make_function(converters[i]);
     isolation.count = count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS;
-    isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, error);
+    isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, prepare, error);
     if (!isolation.launcher) {
         snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
         isolation.reason = isolation.reason_text;
@@ -168,6 +169,11 @@ void isolation_split_launcher(void)
         log_error("conversion", "cannot start the launcher of workers of a process", LOG_ERR(&error));
 }
 
+pid_t isolation_launcher_pid(void)
+{
+    return isolation.launcher ? worker_launcher_pid(isolation.launcher) : -1;
+}
+
 void isolation_take_launcher(bool is_child)
 {
     if (is_child && isolation.launcher) {
@@ -220,7 +226,7 @@ void isolation_set_metrics(void)
 enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *error)
 {
     const struct worker_settings settings = {.max_workers = 1, .max_threads = 1, .max_memory = 1 << 30};
-    struct worker_launcher *launcher = worker_launcher_start(isolation.functions, 0, error);
+    struct worker_launcher *launcher = worker_launcher_start(isolation.functions, 0, NULL, error);
     struct worker_pool *pool = launcher ? worker_pool_open(launcher, &settings, error) : NULL;
     uint32_t bits = 0;
     if (!pool)

@@ -11,12 +11,16 @@
 #include "config/config.h"
 #include "conversion/converter.h"
 
-/* Forks the launcher, whose workers run these converters (catalog/catalog.h). False with `error`: conversions will run in threads. */
-bool isolation_prepare(const struct converter *const *converters, size_t count, struct sl_error *error);
+/* Forks the launcher, whose workers run these converters (catalog/catalog.h); `prepare` is that of worker_launcher_start. False with
+ * `error`: conversions will run in threads. */
+bool isolation_prepare(const struct converter *const *converters, size_t count, void (*prepare)(void),
+                       struct sl_error *error);
 
 /* For a service of several processes, before each fork: has the launcher fork another one, which the next child of this process uses
  * instead. After the fork, the child calls isolation_take_launcher(true), this process isolation_take_launcher(false). */
 void isolation_split_launcher(void);
+/* Process id of the launcher that this process keeps, to know it among its children; -1 = none. */
+pid_t isolation_launcher_pid(void);
 void isolation_take_launcher(bool is_child);
 
 /* Starts the workers if the configuration asks for processes and the machine can confine them; logs why not. Blocks for some

@@ -35,6 +35,7 @@ static const int allowed[] = {
     SCMP_SYS(lseek),
     SCMP_SYS(fstat),
     SCMP_SYS(ftruncate),
+    SCMP_SYS(fallocate),
     SCMP_SYS(close),
     /* threads; clone, tgkill below */
     SCMP_SYS(futex),

@@ -209,7 +209,8 @@ static int open_null(void)
     return null >= 0 ? null : memfd_create("null", MFD_CLOEXEC);
 }
 
-static _Noreturn void launch(int socket, pid_t parent, const struct worker_function *functions, size_t count)
+static _Noreturn void launch(int socket, pid_t parent, const struct worker_function *functions, size_t count,
+                             void (*prepare)(void))
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -224,6 +225,8 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
     own.start = (struct worker_start){functions, count, &own.filter, .launcher = getpid()};
     own.start.no_environment = confine_erase_environment();
     confine_filter_make(&own.filter);
+    if (prepare)
+        prepare();
     malloc_trim(0); /* every worker would inherit the memory that libseccomp used */
     set_signals();
     serve_parent();
@@ -253,7 +256,7 @@ static void widen(int socket)
 }
 
 struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
-                                              struct sl_error *error)
+                                              void (*prepare)(void), struct sl_error *error)
 {
     struct worker_launcher *launcher = malloc(sizeof *launcher);
     int sockets[2] = {-1, -1};
@@ -266,7 +269,7 @@ struct worker_launcher *worker_launcher_start(const struct worker_function *func
     widen(sockets[1]);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        launch(sockets[1], parent, functions, count);
+        launch(sockets[1], parent, functions, count, prepare);
     close(sockets[1]);
     *launcher = (struct worker_launcher){sockets[0], pid, functions, count};
     if (pid > 0)
@@ -299,6 +302,11 @@ struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, 
         close(fds[i]);
     free(made);
     return NULL;
+}
+
+pid_t worker_launcher_pid(const struct worker_launcher *launcher)
+{
+    return launcher->pid;
 }
 
 void worker_launcher_forget(struct worker_launcher *launcher)

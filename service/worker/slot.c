@@ -163,9 +163,10 @@ static void heard_death_locked(struct worker_pool *pool, struct worker_slot *slo
     slot->status = status;
     if (slot->state == WORKER_BUSY)
         return;
-    bool has_worked = slot->jobs != 0; /* one that never worked is not replaced: that could repeat for ever */
+    /* one that ended by itself and never worked is not replaced: that could repeat for ever */
+    bool is_replaced = slot->jobs || slot->state == WORKER_ENDING;
     free_slot_locked(pool, slot);
-    if (has_worked)
+    if (is_replaced)
         keep_warm_locked(pool);
 }
 

@@ -16,6 +16,8 @@
  * Results and output of a worker are only as trustworthy as the files it has read: treat them as hostile input. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/budget.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -85,14 +87,16 @@ struct worker_function {
 /* ---- the launcher ---- */
 struct worker_launcher;
 
-/* Forks the launcher, whose workers run these functions; `functions` must stay valid and unchanged. Call it while the process has one
+/* Forks the launcher, whose workers run these functions; `functions` must stay valid and unchanged. The launcher calls `prepare` (NULL =
+ * nothing) before it forks workers, which inherit its memory: for libraries that open files at their first use, which a worker cannot. Call it while the process has one
  * thread and no secrets, from a thread that lives as long as the process: the launcher ends with that thread (PR_SET_PDEATHSIG).
  * NULL on failure, with `error` set. */
 struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
-                                              struct sl_error *error);
+                                              void (*prepare)(void), struct sl_error *error);
 /* Has the launcher fork another one, for a process that is going to be forked; the caller must not have given the launcher to a pool.
  * The new one ends with the old one, and when its own descriptor is closed everywhere. NULL on failure, with `error` set. */
 struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, struct sl_error *error);
+pid_t worker_launcher_pid(const struct worker_launcher *launcher);
 /* Frees this process's handle of a launcher, which goes on if another process has it. */
 void worker_launcher_forget(struct worker_launcher *launcher);
 /* Ends the launcher and every worker. Only for a launcher that was not given to a pool. */

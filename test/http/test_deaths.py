@@ -6,6 +6,7 @@ from harness import Service, equal, wait_until
 
 BIG = "9EAE93A0B01240F5BB29110A8EFB2B030"
 SMALL = "9EAE93A0B01240F5BB29110A8EFB2B031"
+THREADS = {"conversion": {"isolation": "thread"}}  # else the process that has the keys converts nothing
 
 
 def breakpad(directory, name, debug_id, functions):
@@ -61,7 +62,7 @@ def test_file_is_quarantined_for_a_day_after_two_crashes(work, objects):
     breakpad(work, "big", BIG, 100000)
     breakpad(work, "small", SMALL, 10)
     cache = os.path.join(work, "cache")
-    start = lambda: Service(work, {"sources": [source(work)]}, cache_dir=cache)
+    start = lambda: Service(work, {"sources": [source(work)], **THREADS}, cache_dir=cache)
     for turn in range(2):
         s = start()
         die_at_work(s, signal.SIGSEGV)
@@ -86,7 +87,7 @@ def test_file_is_quarantined_for_a_day_after_two_crashes(work, objects):
 def test_file_is_quarantined_after_three_kills(work, objects):
     breakpad(work, "big", BIG, 100000)
     cache = os.path.join(work, "cache")
-    start = lambda: Service(work, {"sources": [source(work)]}, cache_dir=cache)
+    start = lambda: Service(work, {"sources": [source(work)], **THREADS}, cache_dir=cache)
     for turn in range(3):
         s = start()
         equal(quarantine(s).count("quarantined until"), 0)
@@ -100,7 +101,7 @@ def test_file_is_quarantined_after_three_kills(work, objects):
 def test_file_that_kills_one_of_several_processes_is_quarantined(work, objects):
     breakpad(work, "big", BIG, 100000)
     port = harness.free_port()
-    with Service(work, {"bind": f"127.0.0.1:{port}", "http": {"processes": 2}, "sources": [source(work)]}) as s:
+    with Service(work, {"bind": f"127.0.0.1:{port}", "http": {"processes": 2}, "sources": [source(work)], **THREADS}) as s:
         for turn in range(2):
             wait_until("both", lambda: s.logged().count("symloom is up") == 2 + turn)
             die_at_work(s, signal.SIGSEGV)

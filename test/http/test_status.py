@@ -4,7 +4,7 @@ import base64, hashlib, json, os, re, socket, time
 from faults import Redis
 from harness import Service, Upstream, equal, http_source, request, wait_until
 
-KEYS = ["version", "commit", "node", "state", "uptime_seconds", "jobs", "pool", "memory", "disk", "caches", "shared", "sources",
+KEYS = ["version", "commit", "node", "state", "uptime_seconds", "jobs", "pool", "memory", "conversion", "disk", "caches", "shared", "sources",
         "history"]
 
 

@@ -200,14 +200,25 @@ static void handle_exit(struct service_process *child, int status)
     stop_all(SIGTERM);
 }
 
+/* Without it no new child could isolate what it reads: the service exits and leaves the restart to the service manager. */
+static void handle_lost_launcher(void)
+{
+    log_error("run", "exiting: the launcher of the processes that read files has ended");
+    parent.status = 1;
+    stop_all(SIGTERM);
+}
+
 /* Handles all children that have ended. */
 static void reap(void)
 {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid == isolation_launcher_pid() && !parent.stopping)
+            handle_lost_launcher();
         for (size_t i = 0; i < parent.count; i++)
             if (parent.children[i].pid == pid)
                 handle_exit(&parent.children[i], status);
+    }
 }
 
 /* ---- notifications of children ---- */

@@ -264,7 +264,7 @@ const struct worker_limits test_limits = {.max_memory = 64 << 20,
 struct worker_pool *open_pool(const struct worker_settings *settings)
 {
     struct sl_error error = {.code = SL_OK};
-    struct worker_launcher *launcher = worker_launcher_start(test_functions, TEST_FUNCTIONS, &error);
+    struct worker_launcher *launcher = worker_launcher_start(test_functions, TEST_FUNCTIONS, NULL, &error);
     assert_non_null(launcher);
     struct worker_pool *pool = worker_pool_open(launcher, settings, &error);
     assert_non_null(pool);
