@@ -14,6 +14,15 @@ def check(work, text, *words, env=None):
     return result.status, [line.removeprefix(path + ":") for line in result.out.splitlines()]
 
 
+def test_check_tells_what_confines_workers_when_asked(work, files):
+    equal(check(work, "max_concurrent_requests: 3"), (0, ["configuration OK"]))
+    status, lines = check(work, "max_concurrent_requests: 3", "-v")
+    equal((status, len(lines)), (0, 2))
+    contains(lines[0], "info: conversion.isolation: files are read by processes that are confined by: seccomp filter, ")
+    equal(check(work, "conversion: {isolation: thread}", "-v"), (0, ["configuration OK"]))
+    equal(check(work, "conversion: {isolation: fiber}")[0], 1)
+
+
 def test_unwritable_directories_are_errors_in_check(work, files):
     """As the service would find out when it starts; nothing is left, and nothing made."""
     plain = os.path.join(work, "plain")

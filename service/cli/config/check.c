@@ -59,7 +59,7 @@ static void check_file(const struct config_check *c, struct checked_config *file
     if (code == SL_OK)
         config_check_machine(file->config, &file->problems);
     if (code == SL_OK && !c->user)
-        config_check_isolation(file->config, &file->problems);
+        config_check_isolation(file->config, server_verbosity(c->o), &file->problems);
 }
 
 /* Checks the connections of files without errors; the others may lack the addresses. */

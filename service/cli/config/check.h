@@ -17,9 +17,9 @@ int config_check(const struct options *o, const char *path);
  * behind: a writability test creates a file and removes it. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
 
-/* Adds an info that says what confines the workers that read files (conversion.isolation), or a warning if nothing does. Starts a worker.
- * Call it while the process has one thread. */
-void config_check_isolation(const struct config *config, struct value_problems *problems);
+/* Adds a warning if nothing confines the workers that read files (conversion.isolation); if `tells_all`, else an info that says what does.
+ * Starts a worker. Call it while the process has one thread. */
+void config_check_isolation(const struct config *config, bool tells_all, struct value_problems *problems);
 
 /* ---- connect.c ----
  *

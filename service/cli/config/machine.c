@@ -208,17 +208,17 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_sources(config, problems);
 }
 
-void config_check_isolation(const struct config *config, struct value_problems *problems)
+void config_check_isolation(const struct config *config, bool tells_all, struct value_problems *problems)
 {
     static const char key[] = "conversion.isolation";
     struct worker_text measures;
     struct sl_error error;
     struct value at = config_position(config, key);
     if (config->conversion.isolation == ISOLATION_THREAD)
-        value_problem(problems, &at, true, key, "hostile files are read by threads of the process that has the keys");
-    else if (isolation_probe(&measures, &error) != SL_OK)
+        return;
+    if (isolation_probe(&measures, &error) != SL_OK)
         value_problem(problems, &at, true, key, "%s; hostile files will be read by threads of the service",
                       error.message);
-    else
+    else if (tells_all)
         value_info(problems, &at, key, "files are read by processes that are confined by: %s", measures.text);
 }
