@@ -8,6 +8,7 @@
 #include "cache_kinds/converters.h"
 #include "catalog/catalog.h"
 #include "conversion/conversion.h"
+#include "conversion/isolation.h"
 #include "search/converters.h"
 #include "symbfile/symbfile.h"
 #include "symbfile_store/converters.h"
@@ -152,6 +153,8 @@ static int begin(void **state)
     assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
     object_check.has_debug_id = true;
     object_check.debug_id = mozilla_syms.debug_id;
+    struct sl_error error;
+    assert_true(isolation_prepare(catalog_converters, catalog_converter_count, catalog_prepare_workers, &error));
     loop_init(4);
     return scratch < 0;
 }
@@ -162,6 +165,7 @@ static int end(void **state)
     sl_buf_free(&ppdb);
     sl_buf_free(&symbfile);
     close(scratch);
+    isolation_close();
     loop_close();
     return fixture_end(state);
 }
@@ -279,6 +283,94 @@ static void as_files_body(void *arg)
 TEST(files_and_bytes_are_converted_alike, .setup = configure)
 {
     loop_run_fiber(as_files_body, NULL);
+}
+
+/* ---- in workers ---- */
+static void in_workers_body(void *arg)
+{
+    struct sample samples[MAX_SAMPLES];
+    size_t count = make_samples(samples);
+    _Alignas(16) uint8_t told[MAX_SAMPLES][CONVERTER_MAX_RESULT], then_told[CONVERTER_MAX_RESULT];
+    struct sl_buf made[MAX_SAMPLES];
+    for (size_t i = 0; i < count; i++)
+        made[i] = run_sample(&samples[i], told[i]);
+    isolation_open(&test_config);
+    assert_non_null(isolation_pool());
+    for (size_t i = 0; i < count; i++) {
+        struct sl_buf then = run_sample(&samples[i], then_told);
+        assert_int_equal(made[i].size, then.size);
+        if (then.size)
+            assert_memory_equal(made[i].data, then.data, then.size);
+        forget_times(samples[i].converter, told[i]);
+        forget_times(samples[i].converter, then_told);
+        assert_memory_equal(told[i], then_told, CONVERTER_MAX_RESULT);
+        sl_buf_free(&made[i]);
+        sl_buf_free(&then);
+    }
+    struct isolation_status status;
+    isolation_get_status(&status);
+    assert_true(status.is_process && status.counts.started >= 1 && !status.reason);
+    for (int i = 0; i < WORKER_ENDS; i++)
+        assert_int_equal(status.counts.ended[i], 0);
+}
+
+TEST(workers_and_threads_convert_alike, .setup = configure)
+{
+    loop_run_fiber(in_workers_body, NULL);
+    isolation_close();
+}
+
+/* ---- results of a worker that was taken over ---- */
+static const struct converter *find_converter(const char *name)
+{
+    for (size_t i = 0; i < catalog_converter_count; i++)
+        if (strcmp(catalog_converters[i]->name, name) == 0)
+            return catalog_converters[i];
+    fail();
+    return NULL;
+}
+
+/* Whether a result with this byte at the offset, and zeros besides, is valid. */
+static bool is_valid_with(const char *name, size_t offset, uint8_t byte)
+{
+    _Alignas(16) uint8_t result[CONVERTER_MAX_RESULT] = {0};
+    result[offset] = byte;
+    return find_converter(name)->check_result(result);
+}
+
+static void assert_bool_checked(const char *name, size_t offset)
+{
+    assert_true(is_valid_with(name, offset, 0) && is_valid_with(name, offset, 1));
+    assert_false(is_valid_with(name, offset, 2) || is_valid_with(name, offset, 255));
+}
+
+TEST(every_result_is_checked)
+{
+    for (size_t i = 0; i < catalog_converter_count; i++)
+        assert_int_equal(catalog_converters[i]->result_size > 0, catalog_converters[i]->check_result != NULL);
+    assert_bool_checked("object_check", offsetof(struct object_check_result, same_id));
+    assert_bool_checked("object_check", offsetof(struct object_check_result, same_checksum));
+    assert_bool_checked("object_check", offsetof(struct object_check_result, is_fat));
+    assert_bool_checked("mozilla_syms", offsetof(struct mozilla_syms_result, has_table));
+    assert_bool_checked("mozilla_syms", offsetof(struct mozilla_syms_result, is_written));
+    assert_bool_checked("symcache", offsetof(struct symcache_result, wanting));
+    assert_bool_checked("symcache", offsetof(struct symcache_result, damaged));
+    assert_bool_checked("symcache", offsetof(struct symcache_result, wants.package));
+    assert_false(is_valid_with("symcache", offsetof(struct symcache_result, wants.dwz_id_size), 65));
+    assert_true(is_valid_with("symcache", offsetof(struct symcache_result, wants.dwz_id_size), 64));
+    assert_false(is_valid_with("symcache", offsetof(struct symcache_result, arch), 7));
+    assert_true(is_valid_with("symcache", offsetof(struct symcache_result, arch), SL_ARCH_X86_64));
+    assert_false(is_valid_with("symcache", offsetof(struct symcache_result, gaps.first.code), SL_CODES));
+    assert_false(is_valid_with("symcache", offsetof(struct symcache_result, gaps.first.message), 0xff)); /* not UTF-8 */
+    assert_false(is_valid_with("cficache", offsetof(struct cficache_result, arch), 7));
+}
+
+TEST(texts_must_end_within_their_arrays)
+{
+    char text[8] = "1234567";
+    assert_true(converter_text_is_valid(text, sizeof text));
+    text[7] = '8';
+    assert_false(converter_text_is_valid(text, sizeof text));
 }
 
 static void refused_body(void *arg)

@@ -113,6 +113,30 @@ TEST(directory_walk_respects_depth_and_skips_links)
     assert_true(dir_walk(&walk, AT_FDCWD, below("a"))); /* what is not there is empty */
 }
 
+TEST(a_file_is_opened_again_only_if_it_is_the_same)
+{
+    struct timespec times[2] = {{1000, 0}, {1000, 0}};
+    fixture_write("file", "abc", 3);
+    int fd = open(below("file"), O_RDONLY);
+    struct file_place *place = file_place_new(below("file"), fd);
+    assert_non_null(place);
+    futimens(fd, times);
+    close(fd);
+    fd = file_place_open(place);
+    assert_true(fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    close(fd);
+    assert_int_equal(truncate(below("file"), 2), 0);
+    assert_int_equal(file_place_open(place), -1);
+    assert_int_equal(errno, ESTALE);
+    fixture_write("other", "abc", 3);
+    assert_int_equal(rename(below("other"), below("file")), 0);
+    assert_int_equal(file_place_open(place), -1);
+    assert_int_equal(rename(below("file"), below("target")), 0);
+    assert_int_equal(symlink("target", below("file")), 0);
+    assert_int_equal(file_place_open(place), -1);
+    free(place);
+}
+
 TEST(change_counter_is_strictly_increasing)
 {
     struct change_counter before, last = {0};

@@ -38,6 +38,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
+enum { BAD_VALUE = -77 };
 static bool is_poisoned;
 static volatile unsigned char *volatile nowhere = (unsigned char *)16;
 static volatile int depth;
@@ -247,12 +248,19 @@ static enum sl_code do_deed(struct worker_job *job, void *result, struct sl_erro
         say((enum deed)options->deed);
     if (options->deed == FAIL_WITH_RESULT)
         out->value = 41;
+    if (options->deed == GIVE_BAD_RESULT)
+        out->value = BAD_VALUE;
     return crash(job, options, error);
+}
+
+static bool check_deed(const struct worker_function *function, const void *result)
+{
+    return strcmp(function->context, "context") == 0 && ((const struct deed_result *)result)->value != BAD_VALUE;
 }
 
 const struct worker_function test_functions[] = {
     [SUM] = {"sum", 0, sizeof(struct sum_result), sum_up},
-    [DEED] = {"deed", sizeof(struct deed_options), sizeof(struct deed_result), do_deed, "context"},
+    [DEED] = {"deed", sizeof(struct deed_options), sizeof(struct deed_result), do_deed, "context", check_deed},
 };
 
 /* ---- pools ---- */

@@ -18,8 +18,9 @@ enum deed {
     TELL_ARGUMENTS,   /* value: whether the options came as they were sent */
     SPREAD_WORK,      /* value: sum of `number` pieces, done by threads */
     FAIL_WITH_RESULT,
-    SORT_MUCH,      /* qsort asks how much memory there is */
-    SPEND_FOR_EVER, /* until the budget ends it */
+    GIVE_BAD_RESULT, /* one that the check refuses */
+    SORT_MUCH,       /* qsort asks how much memory there is */
+    SPEND_FOR_EVER,  /* until the budget ends it */
     CHARGE_FOR_EVER,
     GROW_HEAP, /* takes `number` bytes and keeps them */
     /* crashes */

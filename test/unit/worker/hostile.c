@@ -188,7 +188,17 @@ TEST(a_thread_that_was_left_behind_costs_nobody_else_time)
     struct test_answer answer =
         run_deed_within(pool, SPREAD_WORK, 4000, &limits); /* two seconds, little of the processor */
     assert_int_equal(answer.code, SL_OK);
-    assert_in_range(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 0, 1); /* 0: the machine gave the thread hardly any time */
+    assert_in_range(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 0,
+                    1); /* 0: the machine gave the thread hardly any time */
+}
+
+TEST(a_result_that_the_check_refuses_breaks_the_protocol)
+{
+    struct test_answer answer = run_deed(pool, GIVE_BAD_RESULT, 0);
+    assert_int_equal(answer.code, SL_MALFORMED);
+    assert_int_equal(answer.result.value, 0);
+    assert_string_equal(answer.error.message, "the reader gave no proper answer on this file");
+    assert_in_range(worker_pool_counts(pool).ended[WORKER_BROKE_PROTOCOL], 1, 2); /* a used worker, and a new one */
 }
 
 TEST(a_job_ends_with_its_memory)

@@ -67,6 +67,46 @@ TEST(inputs_and_output_are_handed_over)
     close(out);
 }
 
+TEST(a_scratch_file_can_be_written)
+{
+    struct sum_result result;
+    struct sl_error error = {.code = SL_OK};
+    char text[8] = "";
+    int scratch = make_file(""), file = make_file("ab");
+    struct worker_input inputs[] = {{{NULL, 0}, scratch, 3, true}, {{NULL, 0}, file, 4}};
+    assert_int_equal(run_sum(inputs, 2, -1, &result, &error), SL_OK);
+    assert_int_equal(result.sum, 'a' + 'b');
+    assert_int_equal(result.written, 2); /* its first byte, and its size */
+    assert_int_equal(pread(scratch, text, 1, 0), 1);
+    assert_string_equal(text, "x");
+    close(scratch);
+    close(file);
+}
+
+TEST(a_launcher_makes_another_one)
+{
+    struct sl_error error;
+    struct worker_launcher *first = worker_launcher_start(test_functions, TEST_FUNCTIONS, NULL, &error);
+    struct worker_launcher *second = worker_launcher_split(first, &error);
+    assert_non_null(second);
+    pid_t pids[] = {worker_launcher_pid(first), worker_launcher_pid(second)};
+    struct worker_pool *other = worker_pool_open(second, &two, &error);
+    assert_non_null(other);
+    assert_deed(other, TELL_ARGUMENTS, 0, SL_OK, NULL);
+    worker_pool_close(other);
+    wait_until_gone(pids[1]);
+    second = worker_launcher_split(first, &error);
+    pids[1] = worker_launcher_pid(second);
+    worker_launcher_forget(second); /* nobody has it: it ends */
+    wait_until_gone(pids[1]);
+    second = worker_launcher_split(first, &error);
+    pids[1] = worker_launcher_pid(second);
+    worker_launcher_end(first); /* its children end with it */
+    wait_until_gone(pids[0]);
+    wait_until_gone(pids[1]);
+    worker_launcher_forget(second);
+}
+
 TEST(a_file_is_mapped_whole_when_its_bytes_are_not_given)
 {
     struct sum_result result;
