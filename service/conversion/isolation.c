@@ -13,7 +13,7 @@ enum {
     MAX_WARM = 4,
     /* What a hostile file may have left in a worker ends with it, and so does a fragmented heap. A new worker costs a millisecond. */
     MAX_JOBS = 256,
-    MAX_HEAP = 64 << 20,
+    MAX_HEAP = 16 << 20,
 };
 _Static_assert((int)CONVERTER_MAX_INPUTS <= (int)WORKER_MAX_INPUTS, "a worker gets all inputs");
 _Static_assert((int)CONVERTER_MAX_OPTIONS <= (int)WORKER_MAX_OPTIONS, "a worker gets all options");

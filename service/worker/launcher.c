@@ -222,6 +222,8 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
         _exit(1);
     closefrom(SOCKET + 1);
     setpgid(0, 0);
+    if (chdir("/") != 0) /* the directory where the service was started may be unmounted */
+        _exit(1);
     own.start = (struct worker_start){functions, count, &own.filter, .launcher = getpid()};
     own.start.no_environment = confine_erase_environment();
     confine_filter_make(&own.filter);
