@@ -179,7 +179,7 @@ static enum sl_code run_in_worker(struct running *r)
         return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
     for (size_t i = 0; i < r->call.input_count; i++) {
         const struct converter_input *input = &r->call.inputs[i];
-        if (input->place)
+        if (input->place && input->bytes.size > WORKER_MAX_INLINE)
             r->opened[i] = file_place_open(input->place);
         inputs[i] = (struct worker_input){input->bytes, r->opened[i] >= 0 ? r->opened[i] : input->fd, input->role,
                                           input->role == INPUT_SCRATCH};

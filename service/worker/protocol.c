@@ -11,6 +11,11 @@ _Static_assert(WORKER_MAX_OPTIONS + 16 * WORKER_MAX_INPUTS + 512 <= WORKER_MAX_M
 _Static_assert(WORKER_MAX_RESULT + sizeof(struct sl_error) + 512 <= WORKER_MAX_MESSAGE, "an answer fits");
 
 /* ---- requests ---- */
+static size_t padding(size_t size)
+{
+    return (INLINE_ALIGNMENT - size % INLINE_ALIGNMENT) % INLINE_ALIGNMENT;
+}
+
 bool worker_request_encode(const struct worker_request *request, struct sl_buf *out)
 {
     sl_buf_u32(out, REQUEST);
@@ -29,7 +34,24 @@ bool worker_request_encode(const struct worker_request *request, struct sl_buf *
         sl_buf_u64(out, request->inputs[i].size);
     }
     sl_buf_add(out, request->options.data, request->options.size);
+    for (size_t i = 0; i < request->input_count; i++) {
+        if (request->inputs[i].access != ACCESS_INLINE)
+            continue;
+        sl_buf_add(out, (const uint8_t[INLINE_ALIGNMENT]){0}, padding(out->size));
+        sl_buf_add(out, request->inputs[i].bytes, request->inputs[i].size);
+    }
     return !out->failed;
+}
+
+/* Sets the views of inline inputs, which follow the options. */
+static void read_inline_inputs(struct sl_reader *r, size_t message_size, struct worker_request *request)
+{
+    for (size_t i = 0; i < request->input_count && !r->failed; i++) {
+        if (request->inputs[i].access != ACCESS_INLINE)
+            continue;
+        sl_read_bytes(r, padding(message_size - sl_reader_left(r)));
+        request->inputs[i].bytes = sl_read_bytes(r, request->inputs[i].size).data;
+    }
 }
 
 bool worker_request_decode(struct sl_bytes message, struct worker_request *request)
@@ -58,6 +80,7 @@ bool worker_request_decode(struct sl_bytes message, struct worker_request *reque
         good = good && access <= ACCESS_WRITE && (access != ACCESS_NONE || request->inputs[i].size == 0);
     }
     request->options = sl_read_bytes(&r, options);
+    read_inline_inputs(&r, message.size, request);
     return good && !r.failed && sl_reader_left(&r) == 0;
 }
 
@@ -65,7 +88,7 @@ size_t worker_request_descriptors(const struct worker_request *request)
 {
     size_t count = request->has_out;
     for (size_t i = 0; i < request->input_count; i++)
-        count += request->inputs[i].access != ACCESS_NONE;
+        count += request->inputs[i].access == ACCESS_READ || request->inputs[i].access == ACCESS_WRITE;
     return count;
 }
 

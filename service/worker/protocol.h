@@ -12,6 +12,7 @@
  *                                     u32 flags (1: has an output), u32 number of inputs, u32 size of options
  *            per input                u32 role, u32 access (enum worker_access), u64 size
  *            options
+ *            per inline input         zeros up to a multiple of 16 bytes of the message, its bytes
  * answer     53 4C 57 41  "SLWA"      u32 code, u64 serial, u64 duration_ns, u64 peak, u64 heap, u32 end, u32 flags (1: trial),
  *                                     u32 size of message, u32 size of result
  *            message, result */
@@ -22,12 +23,18 @@
 #include "base/buf.h"
 #include "worker/worker.h"
 
-enum { WORKER_MAX_MESSAGE = 8192 + 1024 }; /* bytes of any message; worker_receive fails for a longer one */
+/* Bytes of an answer or hello, and of a request; worker_receive fails for a longer message. */
+enum {
+    WORKER_MAX_MESSAGE = 8192 + 1024,
+    WORKER_MAX_REQUEST = WORKER_MAX_MESSAGE + 2 * WORKER_MAX_INLINE + 512,
+    INLINE_ALIGNMENT = 16 /* of the bytes of inputs from the begin of the message, as converters may need for structs */
+};
 
 enum worker_access {
     ACCESS_NONE, /* the input is missing */
     ACCESS_READ,
-    ACCESS_WRITE, /* a scratch file */
+    ACCESS_INLINE, /* its bytes are in the message */
+    ACCESS_WRITE,  /* a scratch file */
 };
 
 struct worker_request {
@@ -38,7 +45,8 @@ struct worker_request {
     size_t input_count;
     struct {
         uint32_t role;
-        enum worker_access access; /* other than ACCESS_NONE: it has a descriptor */
+        enum worker_access access;
+        const uint8_t *bytes; /* ACCESS_INLINE: `size` of them; decoded: a view of the message */
         uint64_t size;
     } inputs[WORKER_MAX_INPUTS];
     struct sl_bytes options; /* a view of the message */

@@ -43,7 +43,10 @@ struct running_job {
     int fds[WORKER_MAX_DESCRIPTORS];    /* descriptors to send */
     bool owned[WORKER_MAX_DESCRIPTORS]; /* close_descriptors closes it */
     size_t fd_count;
-    uint64_t sizes[WORKER_MAX_INPUTS]; /* of the inputs, in bytes */
+    uint64_t sizes[WORKER_MAX_INPUTS];               /* of the inputs, in bytes */
+    const uint8_t *inline_inputs[WORKER_MAX_INPUTS]; /* in `copies`; NULL = it has a descriptor, or is missing */
+    uint8_t copies[2 * WORKER_MAX_INLINE];
+    size_t copied;
     struct worker_answer answer;
     void *result; /* of the caller */
     uint8_t message[WORKER_MAX_MESSAGE];
@@ -100,13 +103,8 @@ static bool is_given(const struct worker_input *input)
     return input->bytes.data || input->fd >= 0;
 }
 
-static enum sl_code add_input(struct running_job *run, const struct worker_input *input, uint64_t *size,
-                              struct sl_error *error)
+static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)
 {
-    struct stat st;
-    *size = input->bytes.size;
-    if (!input->bytes.data && fstat(input->fd, &st) == 0)
-        *size = (uint64_t)st.st_size;
     int flags = input->fd >= 0 ? fcntl(input->fd, F_GETFL) : 0, fd = input->fd;
     bool owned = input->fd < 0 || (!input->is_scratch && (flags & O_ACCMODE) != O_RDONLY);
     if (owned)
@@ -118,12 +116,46 @@ static enum sl_code add_input(struct running_job *run, const struct worker_input
     return SL_OK;
 }
 
+static uint64_t size_of_input(const struct worker_input *input)
+{
+    struct stat st;
+    if (input->bytes.data)
+        return input->bytes.size;
+    return fstat(input->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Copies the input if it is small and readable: then it needs no descriptor. */
+static bool copy_input(struct running_job *run, const struct worker_input *input, uint64_t size)
+{
+    uint8_t *copy = run->copies + run->copied;
+    if (input->is_scratch || size > WORKER_MAX_INLINE || size > sizeof run->copies - run->copied)
+        return false;
+    if (!input->bytes.data && pread(input->fd, copy, (size_t)size, 0) != (ssize_t)size)
+        return false;
+    if (input->bytes.data && size)
+        memcpy(copy, input->bytes.data, (size_t)size);
+    run->copied += (size_t)size;
+    return true;
+}
+
+/* It is the first thing done, as a SIGBUS while a mapping is read leaves the call. */
+static void copy_small_inputs(struct running_job *run)
+{
+    run->copied = 0;
+    for (size_t i = 0; i < run->call->input_count; i++) {
+        const struct worker_input *input = &run->call->inputs[i];
+        const uint8_t *copy = run->copies + run->copied;
+        run->sizes[i] = is_given(input) ? size_of_input(input) : 0;
+        run->inline_inputs[i] = is_given(input) && copy_input(run, input, run->sizes[i]) ? copy : NULL;
+    }
+}
+
 static enum sl_code collect_descriptors(struct running_job *run, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     for (size_t i = 0; code == SL_OK && i < run->call->input_count; i++)
-        if (is_given(&run->call->inputs[i]))
-            code = add_input(run, &run->call->inputs[i], &run->sizes[i], error);
+        if (!run->inline_inputs[i] && is_given(&run->call->inputs[i]))
+            code = add_input(run, &run->call->inputs[i], error);
     if (code == SL_OK && run->call->out >= 0)
         run->fds[run->fd_count++] = run->call->out;
     return code;
@@ -150,7 +182,9 @@ static bool encode_request(struct running_job *run, struct sl_buf *out)
         request.limits.threads = run->most_threads;
     for (size_t i = 0; i < call->input_count; i++) {
         request.inputs[i].role = call->inputs[i].role;
+        request.inputs[i].bytes = run->inline_inputs[i];
         request.inputs[i].access = !is_given(&call->inputs[i])  ? ACCESS_NONE
+                                   : run->inline_inputs[i]      ? ACCESS_INLINE
                                    : call->inputs[i].is_scratch ? ACCESS_WRITE
                                                                 : ACCESS_READ;
         request.inputs[i].size = run->sizes[i];
@@ -240,10 +274,8 @@ static enum job_end receive_answer(struct running_job *run)
 static enum job_end await_answer(struct running_job *run)
 {
     const struct worker_limits *limits = &run->call->limits;
-    clockid_t clock;
-    if (clock_getcpuclockid(run->slot->pid, &clock) != 0)
-        clock = -1;
-    uint64_t begin = now_ns(CLOCK_MONOTONIC), used = clock == -1 ? 0 : now_ns(clock);
+    clockid_t clock = -1; /* of the worker; most answers come before it is needed */
+    uint64_t begin = now_ns(CLOCK_MONOTONIC), used = 0;
     struct pollfd ready = {run->slot->socket, POLLIN, 0};
     for (;;) {
         int count = poll(&ready, 1, TICK_MS);
@@ -253,6 +285,8 @@ static enum job_end await_answer(struct running_job *run)
             return JOB_CANCELLED;
         if (limits->max_wall_ns && now_ns(CLOCK_MONOTONIC) - begin > limits->max_wall_ns)
             return JOB_OVER_WALL;
+        if (clock == -1 && clock_getcpuclockid(run->slot->pid, &clock) == 0)
+            used = now_ns(clock);
         uint64_t now = clock == -1 ? 0 : now_ns(clock); /* 0 also if the worker has just died */
         if (now > used && now - used > limits->max_time_ns && now - used - limits->max_time_ns > grace_ns)
             return JOB_OVER_TIME;
@@ -397,6 +431,7 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
     memset(run->sizes, 0, sizeof run->sizes);
     run->report[0] = '\0';
     uint64_t begin = now_ns(CLOCK_MONOTONIC);
+    copy_small_inputs(run);
     code = collect_descriptors(run, error);
     if (code == SL_OK)
         code = check_sizes(run, settings.max_mapped, error);

@@ -33,7 +33,9 @@ struct served_job {
     struct sl_parallel threads;
     bool has_memory_limit;
     struct sl_error error;
-    uint8_t message[WORKER_MAX_MESSAGE];
+    unsigned jobs;
+    uint64_t heap;
+    _Alignas(max_align_t) uint8_t message[WORKER_MAX_REQUEST]; /* with the bytes of small inputs */
     _Alignas(max_align_t) uint8_t options[WORKER_MAX_OPTIONS], result[WORKER_MAX_RESULT];
 };
 
@@ -50,6 +52,10 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
         job->inputs[i] = (struct worker_input){.fd = -1, .role = served->request.inputs[i].role};
         if (served->request.inputs[i].access == ACCESS_NONE)
             continue;
+        if (served->request.inputs[i].access == ACCESS_INLINE) {
+            job->inputs[i].bytes = (struct sl_bytes){served->request.inputs[i].bytes, size};
+            continue;
+        }
         struct stat st;
         int fd = served->fds[next++];
         job->inputs[i].fd = fd;
@@ -70,7 +76,7 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
 static void unmap_inputs(struct served_job *served)
 {
     for (size_t i = 0; i < served->job.input_count; i++)
-        if (served->job.inputs[i].bytes.size)
+        if (served->job.inputs[i].bytes.size && served->request.inputs[i].access == ACCESS_READ)
             munmap((void *)served->job.inputs[i].bytes.data, served->job.inputs[i].bytes.size);
     for (size_t i = 0; i < served->fd_count; i++)
         close(served->fds[i]);
@@ -106,10 +112,15 @@ static enum sl_code run_function(struct served_job *served)
     return judge(served, code);
 }
 
-static uint64_t heap_size(void)
+/* Asking the allocator takes some microseconds, so small jobs do it now and then. */
+static uint64_t heap_size(struct served_job *served, uint64_t duration_ns)
 {
-    struct mallinfo2 info = mallinfo2();
-    return info.arena + info.hblkhd;
+    enum { SELDOM = 16, LONG_NS = 1000000 };
+    if (duration_ns > LONG_NS || served->jobs++ % SELDOM == 0) {
+        struct mallinfo2 info = mallinfo2();
+        served->heap = info.arena + info.hblkhd;
+    }
+    return served->heap;
 }
 
 /* Returns the error's message as valid UTF-8 that fits in a struct sl_error: it may contain bytes of the file. */
@@ -138,8 +149,8 @@ static void work(struct served_job *served)
                                    .result = {served->result, served->function->result_size}};
     unmap_inputs(served);
     answer.message = error_text(served, code, &text);
-    answer.heap = heap_size();
     answer.duration_ns = now_ns() - begin;
+    answer.heap = heap_size(served, answer.duration_ns);
     if (!worker_answer_encode(&answer, &out))
         _exit(END_MEMORY);
     if (!worker_send(SOCKET, sl_buf_bytes(&out), NULL, 0))

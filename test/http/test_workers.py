@@ -28,7 +28,7 @@ def id_of(number):
 
 def add_deeds(work, deeds, first=0):
     for i, deed in enumerate(deeds):
-        breakpad(work, f"deed-{deed}", id_of(first + i), 3)
+        breakpad(work, f"deed-{deed}", id_of(first + i), 120)  # large enough to be mapped, which the library notices
 
 
 def line_tells(service, name, error):
@@ -102,7 +102,7 @@ def test_hostile_files_kill_only_their_own_worker(work, objects):
 def test_many_deaths_fail_no_other_request(work, objects):
     count = effort(40, 1000)
     for i in range(count):
-        breakpad(work, "deed-read", id_of(i), 1)
+        breakpad(work, "deed-read", id_of(i), 120)
     for i in range(count):
         breakpad(work, "fine", id_of(i), 5)
     with Service(work, {"sources": [source(work)]}, program=preloaded(work)) as s, concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -24,6 +24,7 @@ static enum sl_code sum_up(struct worker_job *job, void *result, struct sl_error
         out->roles = out->roles * 10 + (job->inputs[i].bytes.data ? job->inputs[i].role : 0);
         out->written += job->inputs[i].fd >= 0 && pwrite(job->inputs[i].fd, "x", 1, 0) > 0;
         out->written += job->inputs[i].fd >= 0 && ftruncate(job->inputs[i].fd, 1 << 20) == 0;
+        out->misaligned += (uintptr_t)job->inputs[i].bytes.data % 16 != 0;
         for (size_t k = 0; k < job->inputs[i].bytes.size; k++)
             out->sum += job->inputs[i].bytes.data[k];
     }

@@ -70,7 +70,7 @@ struct deed_result {
 };
 
 struct sum_result {
-    uint64_t sum, roles, written; /* written: inputs that could be changed */
+    uint64_t sum, roles, misaligned, written; /* written: inputs that could be changed */
 };
 
 extern const struct worker_function test_functions[];

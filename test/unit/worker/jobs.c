@@ -120,6 +120,26 @@ TEST(a_file_is_mapped_whole_when_its_bytes_are_not_given)
     close(empty);
 }
 
+TEST(small_inputs_are_aligned_copies)
+{
+    struct sum_result result;
+    struct sl_error error = {.code = SL_OK};
+    static const uint8_t ones[WORKER_MAX_INLINE] = {1, 1, 1}, more[WORKER_MAX_INLINE + 1] = {1};
+    int file = make_file("\1\1");
+    struct worker_input inputs[] = {{{ones, 3}, -1, 1},
+                                    {{NULL, 0}, file, 2},
+                                    {{ones, sizeof ones}, -1, 3},
+                                    {{more, sizeof more}, -1, 4},
+                                    {{ones, sizeof ones}, -1, 5}}; /* the third does not fit */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run_sum(inputs, 5, -1, &result, &error), SL_OK);
+        assert_int_equal(result.sum, 3 + 2 + 3 + 1 + 3);
+        assert_int_equal(result.roles, 12345);
+        assert_int_equal(result.misaligned, 0);
+    }
+    close(file);
+}
+
 TEST(inputs_have_a_limit)
 {
     struct sum_result result;
@@ -141,8 +161,9 @@ TEST(a_file_that_shrank_is_no_statement_about_it)
 {
     struct sum_result result;
     struct sl_error error = {.code = SL_OK};
+    static const uint8_t mapped[WORKER_MAX_INLINE + 1]; /* as it was before; too large to be sent as a copy */
     int file = make_file("abc");
-    struct worker_input input = {{(const uint8_t *)"abcdef", 6}, file, 1};
+    struct worker_input input = {{mapped, sizeof mapped}, file, 1};
     assert_int_equal(run_sum(&input, 1, -1, &result, &error), SL_INTERNAL);
     close(file);
 }
@@ -198,6 +219,8 @@ TEST(a_worker_is_replaced_when_its_heap_has_grown)
     assert_deed(pool, GROW_HEAP, 1 << 20, SL_OK, NULL);
     assert_int_equal(run_deed(pool, TELL_PROCESS, 0).result.value, first);
     assert_deed(pool, GROW_HEAP, 40 << 20, SL_OK, NULL);
+    for (int i = 0; i < 16; i++) /* small jobs ask for the size now and then */
+        assert_deed(pool, DO_NOTHING, 0, SL_OK, NULL);
     if (!confine_has_sanitizer()) /* whose heap is another */
         assert_int_not_equal(run_deed(pool, TELL_PROCESS, 0).result.value, first);
 }
