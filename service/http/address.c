@@ -20,6 +20,12 @@ static bool trusted(const struct http_server *server, struct sl_str address)
     return false;
 }
 
+bool http_is_proxied(const struct http_exchange *x)
+{
+    const struct request *r = (const struct request *)x;
+    return trusted(r->server, sl_str(connection_peer(r->connection)));
+}
+
 /* ---- X-Forwarded-For; several headers form one list ---- */
 struct forwarded_for_list {
     const struct http_exchange *x;

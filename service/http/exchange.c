@@ -138,9 +138,10 @@ static void refuse_without_fiber(struct request *r)
                                "Content-Length: 44\r\nConnection: close\r\n\r\n"
                                "{\"detail\":\"too many requests are in flight\"}";
     struct http_server *server = r->server;
-    r->bytes_out = connection_send(r->connection, (struct sl_str){text, sizeof text - 1}) ? sizeof text - 1 : 0;
-    r->close = true;
     r->x.status = 503;
+    r->close = true;
+    if (!send_reset(r))
+        r->bytes_out = connection_send(r->connection, (struct sl_str){text, sizeof text - 1}) ? sizeof text - 1 : 0;
     access_record(r);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
     server->refused_without_fiber++;

@@ -60,6 +60,7 @@ struct http_exchange {
     struct shared_blob *content; /* instead of body; a reference */
     struct sl_mapping *file;     /* instead of body: sent with ranges and validators (http_reply_file) */
     int64_t file_modified_s;
+    bool file_is_resident; /* all its pages are in memory: a small file is sent from the mapping, without the pool */
     void (*file_release)(void *arg); /* called when the response is written; may be NULL */
     void *file_arg;
 
@@ -108,6 +109,9 @@ struct http_family {
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
      * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);
+    /* True if this client is served better by a reset connection than by a response that says "later" (429, 500, 503), also one of the
+     * server itself: because it takes any status as final. NULL = such responses are sent. Must not suspend. */
+    bool (*prefers_reset)(const struct http_exchange *x);
     const char *allow_separator; /* separates the methods in Allow; NULL = "," */
     /* Maximum time without a byte of the body. NULL = the server's limit, together with its minimum rate; else handlers check
      * the rate. Called at the start and by http_server_configure. */
@@ -203,6 +207,9 @@ struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t 
 /* Appends "https://HOST/" as the client addressed the service; "http" unless the connection has TLS or a proxy in front of it says so
  * (X-Forwarded-Proto). */
 void http_put_base_url(const struct http_exchange *x, struct sl_buf *out);
+
+/* True if the peer of the connection is a trusted proxy, so that the client does not see how the connection ends. */
+bool http_is_proxied(const struct http_exchange *x);
 
 /* True after the client has reset the connection. */
 bool http_client_gone(const struct http_exchange *x);

@@ -137,12 +137,12 @@ static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
     }
 }
 
-/* Closes the connection after a failed write; always false. */
+/* Closes the connection after a failed write; always false. A file is cut by a reset: a truncated body must not look complete. */
 static bool write_failed(struct request *r)
 {
     if (!r->connection->dead) {
         r->aborted = "reset";
-        connection_abort(r->connection, false);
+        connection_abort(r->connection, r->x.file);
     }
     return false;
 }
@@ -326,6 +326,26 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct content
     return ok;
 }
 
+enum { SENT_IN_PLACE = 64 * 1024 };
+
+/* Whether the file can be sent from its mapping: the kernel reads it then, and answers EFAULT if the file was truncated meanwhile. */
+static bool may_send_in_place(const struct request *r, struct file_part part)
+{
+    return r->x.file_is_resident && part.size <= SENT_IN_PLACE && !r->connection->tls;
+}
+
+static void write_file(struct request *r, uv_buf_t head, struct file_part part)
+{
+    struct content_source origin = {.mapped = r->x.file->bytes.data};
+    if (!may_send_in_place(r, part)) {
+        write_windows(r, head, &origin, part);
+        return;
+    }
+    char *bytes = (char *)(uintptr_t)(origin.mapped + part.offset);
+    uv_buf_t bufs[2] = {head, uv_buf_init(bytes, (unsigned)part.size)};
+    write_bufs(r, bufs, 2);
+}
+
 /* Moves a large response to a file if the socket does not take it at once. */
 static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *content)
 {
@@ -384,11 +404,24 @@ static void share_large_body(struct http_exchange *x)
     x->content = shared_blob_new(&x->body);
 }
 
+bool send_reset(struct request *r)
+{
+    const struct http_exchange *x = &r->x;
+    bool later = x->status == 429 || x->status == 500 || x->status == 503;
+    if (!later || !x->route || !x->route->family->prefers_reset || !x->route->family->prefers_reset(x))
+        return false;
+    r->aborted = "refused";
+    connection_abort(r->connection, true);
+    return true;
+}
+
 void send_answer(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct connection *c = r->connection;
     struct file_part part = {0, 0};
+    if (send_reset(r))
+        return;
     check_body(x);
     if (x->file)
         part = file_evaluate_conditions(x);
@@ -405,8 +438,7 @@ void send_answer(struct request *r)
     } else if (x->content && length > 0) {
         write_content(r, bufs[0], x->content);
     } else if (x->file && part.size > 0) {
-        struct content_source origin = {.mapped = x->file->bytes.data};
-        write_windows(r, bufs[0], &origin, part);
+        write_file(r, bufs[0], part);
     } else {
         bufs[1].len = x->file ? 0 : x->body.size;
         write_bufs(r, bufs, bufs[1].len ? 2 : 1);
@@ -425,6 +457,10 @@ static void on_now_written(uv_write_t *write, int status)
 void send_now(struct request *r)
 {
     struct http_exchange *x = &r->x;
+    if (send_reset(r)) {
+        request_answered(r);
+        return;
+    }
     check_body(x);
     decide_close(r);
     uv_buf_t both[2] = {make_head(r, x->body.size), uv_buf_init((char *)x->body.data, (unsigned)x->body.size)};
