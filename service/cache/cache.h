@@ -28,7 +28,7 @@ struct cache_key {
 
 /* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace it by another
  * one of cache_tmp_create and discard the old one; a file without a name can be used but not published. */
-enum { CACHE_NOTE_BYTES = 512 };
+enum { CACHE_NOTE_BYTES = 2048 };
 
 struct cache_tmp {
     int fd;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "conversion/converter.h"
+#include "object/stored.h"
 #include "symcache/symcache.h"
 
 /* Checks that INPUT_FILE is an object, and reports whether its ids are the wanted ones (INPUT_CODE_ID: optional). Writes nothing. */
@@ -42,6 +43,22 @@ struct sourcemap_result {
 
 extern const struct converter converter_object_meta;
 extern const struct converter converter_embedded_sources;
+
+/* Finds the section INPUT_NAME, as in the file. Writes nothing. */
+extern const struct converter converter_raw_section;
+struct raw_section_result {
+    enum sl_section_store store;
+    uint64_t offset, size; /* in the file, bytes; if `store` is SL_SECTION_STORED */
+};
+
+/* Tells whether a line table names the source file of the path INPUT_NAME, which is clean (function/path.h). Writes nothing. */
+extern const struct converter converter_source_path;
+enum { MAX_RELATIVE_PATH = 1024 };
+struct source_path_result {
+    bool named;
+    /* The path as the table has it, if that is relative to the compilation directory; NUL-terminated. Empty: it is not, or is longer. */
+    char relative[MAX_RELATIVE_PATH];
+};
 
 extern const struct converter converter_cficache;
 struct cficache_result {

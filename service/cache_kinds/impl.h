@@ -29,9 +29,9 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
 
 /* ---- listing.c ---- */
 /* Removes the files that the source's index does not list, and gives the others the index's spelling. An unavailable index
- * counts as empty. Fails only with SL_CANCELLED, SL_BUSY and SL_INTERNAL. */
+ * counts as empty, and sets `*failed`. Fails only with SL_CANCELLED, SL_BUSY and SL_INTERNAL. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
-                                 struct remote_file *files, size_t *count) SL_SUSPENDS;
+                                 struct remote_file *files, size_t *count, bool *failed) SL_SUSPENDS;
 
 extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_source_files;  /* the context is a struct source_request; loaded by script_load */

@@ -306,7 +306,7 @@ static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct
 }
 
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
-                                 struct remote_file *files, size_t *count)
+                                 struct remote_file *files, size_t *count, bool *failed)
 {
     struct cache_item *item = NULL;
     struct sl_error error = {0};
@@ -315,6 +315,7 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
         *count = 0;
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
+        *failed = code != SL_NOT_FOUND;
         log_warn("find", "cannot download the index of a symbol source; its files are not found",
                  LOG_SLSTR("source", source->id), LOG_ERR(&error));
         return SL_OK;
@@ -357,12 +358,13 @@ static void list_one(void *arg)
     struct sl_error error = {0};
     l->code = origin_list(l->source, t->id, t->types, t->type_count, t->arena, &l->files, &l->count, &error);
     if (l->code == SL_OK && l->count && origin_has_index(l->source))
-        l->code = source_index_filter(l->source, t->scope, t->arena, l->files, &l->count);
+        l->code = source_index_filter(l->source, t->scope, t->arena, l->files, &l->count, &l->failed);
     if (l->code == SL_OK)
         return;
     l->count = 0;
     if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
+    l->failed = l->code != SL_NOT_FOUND && l->code != SL_PERMISSION_DENIED;
     log_debug("find", "cannot list the files of a symbol source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }

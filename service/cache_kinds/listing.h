@@ -8,6 +8,7 @@ struct listing { /* the files of one source */
     struct remote_file *files;
     size_t count;
     enum sl_code code; /* SL_OK, SL_CANCELLED or SL_BUSY; the listing of a failing source is empty */
+    bool failed;       /* the source could not be listed now, so it may have files */
 };
 /* Fills in one listing per source; asks sources on the network concurrently. SL_OK, SL_CANCELLED, SL_BUSY. */
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,

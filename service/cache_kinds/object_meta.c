@@ -1,20 +1,56 @@
 /* The kind `object_meta`: the features of an object, so that candidates are ranked without opening them:
  *
  *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other",
- *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b},"fixed_address":n}
+ *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b},"fixed_address":n,
+ *      "stored":{"debug_sections":b,"symbol_table":b,"code":b},
+ *      "loads":{"usable":b,"entries":[[offset,address,file_size,memory_size,flags],...]}}
  *
  * "srcsrv_vcs" only if it is known, "embedded_ppdb" only for PE files with a Portable PDB inside, "fixed_address" only for ELF
- * files that can only be loaded there. */
+ * files that can only be loaded there, "loads" only for ELF files with PT_LOAD entries. */
 #include "cache_kinds/impl.h"
 
 #include "base/json_fields.h"
 #include "base/json_write.h"
 #include "dwarf/dwarf.h"
 #include "object/embedded.h"
+#include "object/stored.h"
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
-static void object_meta_encode(const struct object_meta *meta, struct sl_buf *out)
+enum { MAX_LOADS = 32 }; /* of the PT_LOAD entries that are kept; programs have four to ten */
+
+static void encode_load(struct sl_json_writer *w, const struct sl_load_header *load)
+{
+    const uint64_t fields[] = {load->offset, load->address, load->file_size, load->memory_size, load->flags};
+    sl_json_begin_array(w);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        sl_json_put_u64(w, fields[i]);
+    sl_json_end_array(w);
+}
+
+/* Writes the parts that the file stores, and its PT_LOAD entries. */
+static void encode_stored(struct sl_json_writer *w, struct sl_object *object)
+{
+    struct sl_stored_parts parts;
+    struct sl_load_header load;
+    sl_object_stored_parts(object, &parts);
+    sl_json_member_object(w, "stored");
+    sl_json_member_boolean(w, "debug_sections", parts.has_debug_sections);
+    sl_json_member_boolean(w, "symbol_table", parts.has_symbol_table);
+    sl_json_member_boolean(w, "code", parts.has_code);
+    sl_json_end_object(w);
+    if (!sl_object_load_header(object, 0, &load))
+        return;
+    sl_json_member_object(w, "loads");
+    sl_json_member_boolean(w, "usable", sl_object_load_headers_usable(object));
+    sl_json_member_array(w, "entries");
+    for (size_t i = 0; i < MAX_LOADS && sl_object_load_header(object, i, &load); i++)
+        encode_load(w, &load);
+    sl_json_end_array(w);
+    sl_json_end_object(w);
+}
+
+static void object_meta_encode(const struct object_meta *meta, struct sl_object *object, struct sl_buf *out)
 {
     const struct sl_features *features = &meta->features;
     struct sl_json_writer w = sl_json_writer(out);
@@ -33,6 +69,7 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_buf *ou
     }
     if (meta->place.is_fixed)
         sl_json_member_u64(&w, "fixed_address", meta->place.address);
+    encode_stored(&w, object);
     sl_json_end_object(&w);
 }
 
@@ -78,7 +115,7 @@ static enum sl_code describe(struct conversion *conversion, const struct convert
     struct object_meta meta = {.features = info->features, .place = {info->is_fixed, info->load_address}};
     code = describe_embedded(conversion, object, limits, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
-    object_meta_encode(&meta, &json);
+    object_meta_encode(&meta, object, &json);
     sl_object_close(object);
     if (code == SL_OK)
         code = conversion_write(conversion, call, &json, error);
@@ -112,6 +149,20 @@ static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void 
     return meta->place.is_fixed = sl_json_u64(s->json, &meta->place.address);
 }
 
+static const struct sl_field stored_fields[] = {
+    SL_FIELD(FLAG, true, sl_stored_parts, has_debug_sections, "debug_sections"),
+    SL_FIELD(FLAG, true, sl_stored_parts, has_symbol_table, "symbol_table"),
+    SL_FIELD(FLAG, true, sl_stored_parts, has_code, "code"),
+    SL_FIELDS_END,
+};
+
+/* Reads "stored"; its presence tells entries of this version from older ones. */
+static bool read_stored(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct object_meta *meta = out;
+    return meta->has_stored = sl_fields_object(s, at, stored_fields, &meta->stored);
+}
+
 static const struct sl_field embedded_fields[] = {
     SL_FIELD(FLAG, true, sl_features, has_debug_info, "has_debug_info"),
     SL_FIELD(FLAG, true, sl_features, has_sources, "has_sources"),
@@ -126,6 +177,7 @@ static const struct sl_field meta_fields[] = {
     SL_FIELD_BY(false, object_meta, features.srcsrv_vcs, "srcsrv_vcs", read_vcs),
     SL_FIELD_PART(object_meta, embedded, "embedded_ppdb", embedded_fields),
     {SL_STR("fixed_address"), SL_FIELD_CUSTOM, false, 0, read_fixed},
+    {SL_STR("stored"), SL_FIELD_CUSTOM, false, 0, read_stored},
     SL_FIELDS_END,
 };
 
@@ -149,13 +201,14 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-/* Used until the current version is made. Version 2 lacks the symbol tables of Go programs, 3 fixed addresses. */
-static const unsigned older[] = {3, 2, 1, 0};
+/* Used until the current version is made. Version 2 lacks the symbol tables of Go programs, 3 fixed addresses, 4 the parts that
+ * the file stores. */
+static const unsigned older[] = {4, 3, 2, 1, 0};
 
 const struct cache_kind kind_object_meta = {
     .name = "object_meta",
     .section = CACHE_DERIVED,
-    .version = 4,
+    .version = 5,
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,

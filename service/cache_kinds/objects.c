@@ -167,11 +167,13 @@ static void report_mismatch(const struct object_request *request, const struct o
              LOG_STR("debug_id", found));
 }
 
+_Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
+
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {
     const struct object_request *request = context;
-    enum sl_code code = origin_fetch(request->file, tmp->fd, error);
+    enum sl_code code = origin_fetch_noting(request->file, tmp->fd, tmp->note, error);
     if (code != SL_OK)
         return code;
     struct object_check_result told;

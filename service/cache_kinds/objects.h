@@ -6,6 +6,7 @@
 #include "conversion/conversion.h"
 #include "jvm/mapper.h"
 #include "object/object.h"
+#include "object/stored.h"
 #include "origin/origin.h"
 #include "ppdb/table.h"
 #include "symcache/symcache.h"
@@ -76,11 +77,23 @@ struct object_meta {
     struct sl_features features;
     struct sl_features embedded; /* of the Portable PDB inside a PE file; all false if there is none */
     struct fixed_load_address place;
+    struct sl_stored_parts
+        stored; /* valid if `has_stored`: entries of older versions lack this, and are made anew when used */
+    bool has_stored;
 };
 
 /* Calls cache_get for the request's file. */
 enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
                                 struct sl_arena *arena, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* Finds a section of a file of the kind `objects` by its full name (object/stored.h); `*bytes` are a view of the item. */
+enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
+                                struct sl_bytes *bytes, struct sl_error *error) SL_SUSPENDS;
+
+/* Whether a line table of a file of the kind `objects` names the source file of this clean path. `*relative`, in the arena: the path
+ * below the compilation directory if the table has it so, else empty. SL_UNSUPPORTED if finding out exceeded a limit. */
+enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
+                                 struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
  * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */

@@ -181,6 +181,7 @@ static const struct remote_file *copy_file(struct copier *c, const struct remote
     copy_str(c, &to->uri);
     copy_str(c, &to->url);
     copy_str(c, &to->checksum);
+    copy_str(c, &to->forwarded_for);
     return to;
 }
 

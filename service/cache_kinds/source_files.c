@@ -11,6 +11,8 @@
 #include "source/bundle.h"
 #include "source/text.h"
 
+enum { MAX_MAP_URL = 512 }; /* bytes of a source map's URL in a header, with its NUL; longer ones are ignored */
+
 struct decoding {
     int fd;
     bool is_utf8;
@@ -81,11 +83,11 @@ static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
     struct web_file *web = arg;
     bool old = sl_str_equal_nocase(name, SL_STR("x-sourcemap"));
-    bool is_text = value.size && value.size < CACHE_NOTE_BYTES && sl_str_is_utf8(value);
+    bool is_text = value.size && value.size < MAX_MAP_URL && sl_str_is_utf8(value);
     if (!is_text || !(old || sl_str_equal_nocase(name, SL_STR("sourcemap"))) ||
         (old && web->map[0] && !web->by_old_name))
         return;
-    snprintf(web->map, CACHE_NOTE_BYTES, SL_STR_FMT, SL_STR_ARG(value));
+    snprintf(web->map, MAX_MAP_URL, SL_STR_FMT, SL_STR_ARG(value));
     web->by_old_name = old;
 }
 
@@ -149,7 +151,9 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     struct taking taking = {tmp->fd, request->member};
     if (code == SL_OK && request->member.size)
         code = pool_call(POOL_CONVERT, take_member, &taking, error);
-    return code == SL_OK ? pool_call(POOL_CONVERT, decode_file, &decoding, error) : code;
+    if (code != SL_OK || request->is_raw)
+        return code;
+    return pool_call(POOL_CONVERT, decode_file, &decoding, error);
 }
 
 /* Copies a text into the arena. False when out of memory. */

@@ -51,6 +51,7 @@ struct source_request { /* one text file; its texts are NUL-terminated */
     const struct remote_file *file;
     struct sl_str entry;
     bool is_utf8; /* the bytes must be UTF-8; otherwise they are decoded to it */
+    bool is_raw;  /* of a file of a source: the bytes are kept as they are, text or not */
 };
 
 /* Downloads a text; the item's contents are UTF-8. Errors are those of fetch_get, SL_NOT_FOUND if it is empty, and SL_MALFORMED

@@ -10,6 +10,7 @@
 
 enum {
     PROBE_MS = 30000,     /* interval between probes */
+    HURRIED_MS = 5000,    /* the same while a client waits; a host may fail 60 times a minute before it is blocked */
     LONGEST_MS = 3600000, /* maximum interval between recoveries */
     MANY = 8,             /* failures in a row that are an outage, not a problem of one file */
     MAX_SOURCES = 4096,
@@ -193,6 +194,16 @@ bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_c
     f->probe_ns = wall_ns();
     f->probe_file = file;
     return true;
+}
+
+void origin_hurry_probe(struct sl_str source, struct sl_str location)
+{
+    char text[NAME_BYTES];
+    struct failing_source *s = known.failing ? sl_map_get(&known.map, source_name(source, location, text)) : NULL;
+    struct failing *f = s ? &s->kinds[UNREACHABLE] : NULL;
+    uint64_t now = loop_now_ms();
+    if (f && f->is_failing && f->due_ms > now && wall_ns() - f->last_ns >= HURRIED_MS * MS_NS)
+        f->due_ms = now;
 }
 
 /* Records that another process got a file from the source after the last failure that this one knows. */

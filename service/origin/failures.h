@@ -27,6 +27,9 @@ void origin_record_result(struct sl_str source, struct sl_str location, enum sl_
  * be fetched. May choose this file as the probe of its source. */
 bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
 
+/* Lets the next probe of the source be made now if it has not failed for 5 s: a client waits for its answer about the file. */
+void origin_hurry_probe(struct sl_str source, struct sl_str location);
+
 /* Records that another process got a response for the file from the source at that time. */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns);
 

@@ -1,6 +1,9 @@
 /* Sources that are directories of a web server. */
 #include "origin/impl.h"
 
+#include <stdio.h>
+#include <string.h>
+
 void url_add_path(struct sl_buf *url, struct sl_str text)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -117,39 +120,102 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
     return sl_buf_move_to_arena(&url, arena);
 }
 
-enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+/* ---- servers of layout debuginfod ---- */
+
+bool origin_is_upstream(const struct source *source)
+{
+    return source->type == SOURCE_HTTP && source->layout == LAYOUT_DEBUGINFOD && !source->index;
+}
+
+static const struct sl_str field_prefix = SL_STR("X-DEBUGINFOD-");
+static const char *const noted_fields[] = {"FILE", "ARCHIVE", "IMASIGNATURE"};
+
+struct sl_str origin_note_field(const char *note, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *line = note; line && *line;) {
+        const char *end = strchrnul(line, '\n');
+        if (strncmp(line, name, size) == 0 && strncmp(line + size, ": ", 2) == 0)
+            return (struct sl_str){line + size + 2, (size_t)(end - line) - size - 2};
+        line = *end ? end + 1 : end;
+    }
+    return (struct sl_str){NULL, 0};
+}
+
+static bool is_printable(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
+            return false;
+    return text.size && sl_str_is_utf8(text);
+}
+
+/* Adds a field of a response to the note, which also gets the responses of redirects: of equal fields the first counts. One that does
+ * not fit is left out. elfutils' server sends the whole path of an archive on its machine, of which only the name is kept. */
+static void note_field(void *arg, struct sl_str name, struct sl_str value)
+{
+    char *note = arg;
+    struct sl_str prefix = {name.data, field_prefix.size};
+    if (name.size <= field_prefix.size || !sl_str_equal_nocase(prefix, field_prefix))
+        return;
+    name = (struct sl_str){name.data + prefix.size, name.size - prefix.size};
+    for (size_t i = 0; i < sizeof noted_fields / sizeof *noted_fields; i++) {
+        size_t used = strlen(note);
+        if (!sl_str_equal_nocase(name, sl_str(noted_fields[i])) || origin_note_field(note, noted_fields[i]).data)
+            continue;
+        const char *slash = i == 1 ? memrchr(value.data, '/', value.size) : NULL;
+        if (slash)
+            value = (struct sl_str){slash + 1, value.size - (size_t)(slash + 1 - value.data)};
+        if (is_printable(value) && name.size + value.size + 4 <= ORIGIN_NOTE_BYTES - used)
+            snprintf(note + used, ORIGIN_NOTE_BYTES - used, "%s: " SL_STR_FMT "\n", noted_fields[i], SL_STR_ARG(value));
+    }
+}
+
+/* Makes the header of a request for the file: that of the source's configuration, and what the file adds. False when out of memory. */
+static bool make_header(const struct remote_file *file, struct sl_arena *arena, struct fetch_request *request)
+{
+    const struct source *source = file->source;
+    struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, source->header_count + 2);
+    size_t count = 0;
+    if (!headers)
+        return false;
+    for (; count < source->header_count; count++)
+        headers[count] = source->headers[count];
+    if (file->checksum.size)
+        headers[count++] = (struct fetch_header){SL_STR("SymbolChecksum"), {file->checksum}};
+    if (file->forwarded_for.size && origin_is_upstream(source))
+        headers[count++] = (struct fetch_header){SL_STR("X-Forwarded-For"), {file->forwarded_for}};
+    request->headers = headers;
+    request->header_count = count;
+    return true;
+}
+
+enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
     const struct source *source = file->source;
     struct sl_arena arena = {0};
     struct sl_str url = http_location_url(&arena, source->url, file->location, true);
-    size_t count = source->header_count + (file->checksum.size > 0);
-    struct fetch_header *headers = SL_ARENA_ARRAY(&arena, struct fetch_header, count + 1);
     const char *label = origin_label(&arena, source);
+    bool built_in = sl_str_starts(source->id, SL_STR("sentry:"));
+    struct fetch_request request = {.url = url.data,
+                                    .accept_invalid_certs = source->accept_invalid_certs,
+                                    .trusted_host = source->internal,
+                                    .deny_list = !built_in,
+                                    .source = label,
+                                    .max_size = file->max_size,
+                                    .refuse_empty = !file->may_be_empty,
+                                    .refuse_pages = !file->may_be_page,
+                                    .attempts = source->attempts,
+                                    .field = note && origin_is_upstream(source) ? note_field : NULL,
+                                    .arg = note};
     struct http_source_base base;
     enum sl_code code;
-    if (!http_split(source->url, &base)) {
+    if (!http_split(source->url, &base))
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
-    } else if (!url.data || !headers || !label) {
+    else if (!url.data || !label || !make_header(file, &arena, &request))
         code = sl_fail(error, SL_BUSY, "out of memory");
-    } else {
-        for (size_t i = 0; i < source->header_count; i++)
-            headers[i] = source->headers[i];
-        if (file->checksum.size)
-            headers[source->header_count] = (struct fetch_header){SL_STR("SymbolChecksum"), {file->checksum}};
-        bool built_in = sl_str_starts(source->id, SL_STR("sentry:"));
-        struct fetch_request request = {.url = url.data,
-                                        .headers = headers,
-                                        .header_count = count,
-                                        .accept_invalid_certs = source->accept_invalid_certs,
-                                        .trusted_host = source->internal,
-                                        .deny_list = !built_in,
-                                        .source = label,
-                                        .max_size = file->max_size,
-                                        .refuse_empty = !file->may_be_empty,
-                                        .refuse_pages = !file->may_be_page,
-                                        .attempts = source->attempts};
+    else
         code = fetch_get(&request, fd, error);
-    }
     sl_arena_free(&arena);
     return code;
 }

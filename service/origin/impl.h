@@ -83,7 +83,8 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 /* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
  * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);
-enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+/* `note`: as for origin_fetch_noting, or NULL. */
+enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *note, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- filesystem.c ---- */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);

@@ -124,13 +124,13 @@ static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct 
     return code;
 }
 
-static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct sl_error *error)
+static enum sl_code fetch_by_type(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
     if (file->pointer)
         return pointer_fetch(file, fd, error);
     switch (file->source->type) {
     case SOURCE_FILESYSTEM: return filesystem_fetch(file, fd, error);
-    case SOURCE_HTTP: return http_source_fetch(file, fd, error);
+    case SOURCE_HTTP: return http_source_fetch(file, fd, note, error);
     case SOURCE_S3:
     case SOURCE_GCS: return bucket_fetch(file, fd, error);
     case SOURCE_SENTRY: break;
@@ -139,12 +139,17 @@ static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct
 }
 
 /* Downloads the file and records the result: for the health of the source, and for retries of failures. */
-enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+enum sl_code origin_fetch_noting(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
-    enum sl_code code = fetch_by_type(file, fd, error);
+    enum sl_code code = fetch_by_type(file, fd, note, error);
     health_note(file->source, code, error);
     origin_record_result(file->source->id, file->uri, code);
     return code;
+}
+
+enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    return origin_fetch_noting(file, fd, NULL, error);
 }
 
 /* Returns the scope of cache entries of the file: files of public sources are shared by all scopes. */

@@ -31,6 +31,12 @@ bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum 
     return file->uri.data != NULL;
 }
 
+bool origin_file_at(const struct source *source, enum file_type type, struct sl_str path, struct sl_arena *arena,
+                    struct remote_file *file)
+{
+    return fill_remote_file(arena, source, type, path, file);
+}
+
 /* Gives the file another path on its source; keeps its other properties. */
 bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
 {

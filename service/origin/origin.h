@@ -163,6 +163,9 @@ struct remote_file {
     bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
     bool may_be_empty;      /* false for symbol files, which are never empty */
     bool may_be_page;       /* may be HTML; true for files that may be any text */
+    /* Value of X-Forwarded-For towards servers of layout debuginfod: the clients on whose behalf it is fetched. Empty: not sent. Not
+     * part of cache keys */
+    struct sl_str forwarded_for;
 };
 
 /* Returns the relative paths of one file type in one layout, best first, with casing and `_` variants applied. At
@@ -193,6 +196,21 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject);
 
 /* Downloads or copies the file into `fd` (empty, read-write) and decompresses it. Errors are those of fetch_get(). */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+
+/* Like origin_fetch. `note` (ORIGIN_NOTE_BYTES, empty) receives the header fields X-DEBUGINFOD-FILE, -ARCHIVE and -IMASIGNATURE of a
+ * source of layout debuginfod, as lines "FILE: libx.so\n"; it stays empty if there are none. */
+enum { ORIGIN_NOTE_BYTES = 2048 };
+enum sl_code origin_fetch_noting(const struct remote_file *file, int fd, char *note,
+                                 struct sl_error *error) SL_SUSPENDS;
+/* Returns one of these fields, "FILE", "ARCHIVE" or "IMASIGNATURE", of a note; empty if it is not there. `note` may be NULL. */
+struct sl_str origin_note_field(const char *note, const char *name);
+
+/* True for HTTP servers of layout debuginfod: they get X-Forwarded-For, and are not asked when a request was forwarded too often. */
+bool origin_is_upstream(const struct source *source);
+
+/* Describes the file at a path of the source, which need not follow the source's layout. Not for Sentry. False if out of memory. */
+bool origin_file_at(const struct source *source, enum file_type type, struct sl_str path, struct sl_arena *arena,
+                    struct remote_file *file);
 
 /* ---- indexes of symstore sources: `000Admin` lists every file that was ever added ---- */
 bool origin_has_index(const struct source *source);

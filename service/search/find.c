@@ -78,6 +78,8 @@ struct search search_make(const struct search_scope *where, const struct object_
                            .id = id,
                            .scope = where->scope,
                            .purpose = purpose,
+                           .forwarded_for = where->forwarded_for,
+                           .skips_upstreams = where->skips_upstreams,
                            .arena = where->arena};
 }
 
@@ -119,9 +121,15 @@ bool search_run(struct search *searches, size_t count)
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
+    static const enum file_type served[] = {FILE_ELF_DEBUG,  FILE_ELF_CODE,  FILE_ELF_DEBUG,
+                                            FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_WASM_DEBUG};
     struct wanted_types wanted = {sources, sizeof sources / sizeof *sources};
     if (search->wanted)
         return *search->wanted;
+    if (search->purpose == PURPOSE_DEBUG_FILE || search->purpose == PURPOSE_CODE_FILE)
+        return (struct wanted_types){served + 3 * (search->id->type == OBJECT_WASM) +
+                                         (search->purpose == PURPOSE_CODE_FILE),
+                                     search->use->is_narrow ? 1 : 2};
     if (search->purpose != PURPOSE_SOURCE)
         wanted.types = object_type_files(search->id->type, &wanted.count);
     return wanted;
@@ -152,11 +160,12 @@ static bool grow_candidates(struct search *search, size_t more)
 }
 
 /* Adds listed files as candidates, each with its cache key. False when out of memory. */
-static bool add_files(struct search *search, const struct remote_file *files, size_t count)
+static bool add_files(struct search *search, struct remote_file *files, size_t count)
 {
     if (!grow_candidates(search, count))
         return false;
     for (size_t i = 0; i < count; i++) {
+        files[i].forwarded_for = search->forwarded_for;
         struct candidate_file *probe = &search->probes[search->count++];
         probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
         if (!object_request_key(&probe->request, search->arena, &probe->key))
@@ -176,9 +185,13 @@ static bool list(struct search *search)
                                      wanted.count, search->arena, search->listings);
     if (code != SL_OK)
         return search_fail(search, code);
-    for (size_t i = 0; i < search->source_count; i++)
-        if (!add_files(search, search->listings[i].files, search->listings[i].count))
+    for (size_t i = 0; i < search->source_count; i++) {
+        struct listing *listing = &search->listings[i];
+        if (search->skips_upstreams && origin_is_upstream(listing->source))
+            listing->count = 0;
+        if (!add_files(search, listing->files, listing->count))
             return false;
+    }
     return true;
 }
 
@@ -193,6 +206,8 @@ static void take_listing(struct candidate_file *probe, enum sl_code code, struct
     const struct object_meta *meta = item->loaded;
     probe->features = meta->features;
     probe->place = meta->place;
+    probe->stored = meta->stored;
+    probe->has_stored = meta->has_stored;
     if (probe->request.id->type == OBJECT_PE_DOTNET) {
         probe->features.has_debug_info |= meta->embedded.has_debug_info;
         probe->features.has_sources |= meta->embedded.has_sources;
@@ -260,9 +275,25 @@ static bool has_pointers(const struct search *search)
 
 /* ---- choosing ---- */
 
+bool search_is_passing(enum sl_code code)
+{
+    return code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR || code == SL_BUSY || code == SL_INTERNAL ||
+           code == SL_CANCELLED;
+}
+
+/* True if nobody can say yet whether the candidate is what the search wants: it could not be fetched, or its features are of an older
+ * version, and are being made anew. */
+static bool is_unknown(const struct candidate_file *probe, enum purpose purpose)
+{
+    bool needs_parts = purpose == PURPOSE_DEBUG_FILE || purpose == PURPOSE_CODE_FILE;
+    return !probe->skipped &&
+           (search_is_passing(probe->code) || (needs_parts && probe->code == SL_OK && !probe->has_stored));
+}
+
 unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose)
 {
     const struct sl_features *f = &probe->features;
+    const struct sl_stored_parts *stored = &probe->stored;
     if (probe->skipped)
         return GRADE_NONE;
     if (probe->code != SL_OK)
@@ -271,6 +302,9 @@ unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose p
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_ANY_OBJECT: return GRADE_BEST;
+    case PURPOSE_DEBUG_FILE:
+        return stored->has_debug_sections ? GRADE_BEST : stored->has_symbol_table ? GRADE_SYMBOLS : GRADE_NONE;
+    case PURPOSE_CODE_FILE: return stored->has_code ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_ANY_FILE: return GRADE_NONE;
     case PURPOSE_DEBUG: break;
     }
@@ -376,6 +410,19 @@ static bool may_be_better(const struct search *search, const struct candidate_fi
     bool best = chosen && candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
     for (const struct candidate_file *probe = search->probes; probe < search->probes + search->count; probe++)
         if (probe->code == SL_BUSY && !probe->skipped && (!best || probe < chosen))
+            return true;
+    return false;
+}
+
+bool search_is_undecided(const struct search *search)
+{
+    if (search->chosen && candidate_file_grade(search->chosen, search->purpose) == GRADE_BEST)
+        return false;
+    for (size_t i = 0; i < search->source_count; i++)
+        if (search->listings[i].failed)
+            return true;
+    for (size_t i = 0; i < search->count; i++)
+        if (is_unknown(&search->probes[i], search->purpose))
             return true;
     return false;
 }

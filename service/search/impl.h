@@ -26,6 +26,8 @@ struct candidate_file { /* one candidate file */
     enum sl_code code;
     struct sl_error error;
     struct sl_features features;
+    struct sl_stored_parts stored;
+    bool has_stored; /* `stored` is known */
     struct fixed_load_address place;
     bool skipped; /* an unusable pointer */
     bool renewed; /* not found; looked up again if that was long ago */
@@ -38,6 +40,8 @@ struct search {
     const struct source *sources;
     size_t source_count;
     uint64_t list; /* like search_scope.list */
+    struct sl_str forwarded_for;
+    bool skips_upstreams;
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
@@ -111,6 +115,8 @@ struct search_cache_value {
     struct sl_features features;
     struct fixed_load_address place;
     struct candidate_list candidates;
+    struct sl_str source, path; /* as in struct search_result, like `is_public` */
+    bool is_public, is_best;
 };
 
 /* Returns the cached result of an equal search; `*item` (if not NULL) gets a reference to the table. NULL if there is none. The
@@ -124,6 +130,8 @@ void search_cache_put(const struct search *search, const struct search_target *u
 
 /* Sets `failure` to SL_CANCELLED or SL_BUSY; returns false. */
 bool search_fail(struct search *search, enum sl_code code);
+/* struct search_result.undecided, for a search that has chosen and has not failed. */
+bool search_is_undecided(const struct search *search);
 unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose);
 struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error);
 

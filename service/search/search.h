@@ -15,8 +15,17 @@
 #include "cache_kinds/sources.h"
 
 /* What a file is needed for. PURPOSE_DEBUG, _UNWIND, _SOURCE: an object with the features for it. PURPOSE_ANY_OBJECT: any object.
+ * PURPOSE_DEBUG_FILE, _CODE_FILE: an ELF or WASM file to be served as it is, which stores debug sections (else a symbol table), or code.
  * PURPOSE_ANY_FILE: any file of the given type that is not an object; the first available one, without candidates in the result. */
-enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_ANY_OBJECT, PURPOSE_ANY_FILE };
+enum purpose {
+    PURPOSE_DEBUG,
+    PURPOSE_UNWIND,
+    PURPOSE_SOURCE,
+    PURPOSE_ANY_OBJECT,
+    PURPOSE_DEBUG_FILE,
+    PURPOSE_CODE_FILE,
+    PURPOSE_ANY_FILE
+};
 
 struct candidate_use { /* result of using a file */
     bool set;
@@ -50,6 +59,8 @@ struct search_scope {             /* where to look */
     struct sl_arena *arena;
     uint64_t list;                /* source_list_number of the sources; 0: none, and the search is not cached */
     struct supplied_objects *own; /* asked first, for symbols and unwinding; NULL: none */
+    struct sl_str forwarded_for;  /* see struct remote_file */
+    bool skips_upstreams;         /* leave out origin_is_upstream sources */
 };
 
 /* Returns the address to which addresses in the file's table are relative, for a module that was reported at
@@ -67,6 +78,12 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     struct fixed_load_address place; /* of the chosen object */
     enum sl_arch arch;               /* of the symcache; SL_ARCH_UNKNOWN if none */
     struct candidate_list candidates;
+    struct sl_str source, path; /* of the chosen file: id of the source, and path relative to it; empty if none */
+    bool is_public;             /* the chosen file's source is public */
+    bool is_best;               /* no other file can be better for the purpose */
+    /* A source could not say whether it has a better file, or one at all: it failed, or memory was short. A later search may have
+     * another result. */
+    bool undecided;
 };
 
 /* Describes what a file is searched for. */
@@ -75,6 +92,7 @@ struct search_target {
     enum file_type type;              /* for PURPOSE_ANY_FILE: the file type */
     const struct cache_kind *kind;    /* cache kind made from the chosen file; its context is a struct object_request */
     bool variables;                   /* for a symcache: with the variables of functions */
+    bool is_narrow;                   /* for PURPOSE_DEBUG_FILE and _CODE_FILE: only where such files usually are */
     size_t report;                    /* offsetof in struct candidate of the field that reports the result; 0 = none */
     const struct search_hooks *steps; /* impl.h: additional steps; NULL = none */
 };
@@ -113,10 +131,22 @@ const struct search_target *search_symbols_target(const struct object_id *id, bo
 /* The target for unwind rules: struct sl_cfi, which is empty if the object has none. */
 extern const struct search_target search_unwind_target;
 
+/* Targets for the original file: PURPOSE_DEBUG_FILE and _CODE_FILE. The id's type is OBJECT_ELF or _WASM. An unstripped program may be
+ * stored as either; the narrow targets leave out the other place, and with it a download. */
+extern const struct search_target search_debug_file_target, search_code_file_target;
+extern const struct search_target search_narrow_debug_file_target, search_narrow_code_file_target;
+
 /* Finds the best file for the use on the sources, and the entry made from it. The result is in `found`; SL_CANCELLED in `code`
  * when cancelled. */
 void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
                  struct search_result *found) SL_SUSPENDS;
+
+/* True if an error says nothing about the file: a later look-up may find it. */
+bool search_is_passing(enum sl_code code);
+
+/* Answers from the cache of finished searches; false if it has no valid answer. Never suspends. */
+bool search_peek(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
+                 struct search_result *found);
 
 /* Does the same as search_find for many modules in the running fiber: waiting searches are records. False when cancelled. */
 struct search_query {
@@ -133,6 +163,7 @@ struct source_lookup {
     struct source_object *objects;
     size_t count;
     struct candidate_list candidates;
+    bool undecided; /* as in struct search_result; false if the answer came from the cache of finished searches */
 };
 void search_find_source(const struct search_scope *where, const struct object_id *id,
                         struct source_lookup *result) SL_SUSPENDS;

@@ -164,6 +164,8 @@ static bool copy_value(struct search_cache_entry *r, const struct search_cache_v
     r->outcome = *outcome;
     r->outcome.candidates = (struct candidate_list){items, count, count};
     r->outcome.error = error;
+    r->outcome.source = copy_text(&r->arena, outcome->source, &good);
+    r->outcome.path = copy_text(&r->arena, outcome->path, &good);
     if (good && error)
         *error = *outcome->error;
     for (size_t i = 0; good && i < count; i++) {

@@ -68,6 +68,7 @@ static void find_source_finish(struct search *search)
     *result = (struct source_lookup){.code = search->failure.code};
     if (search->failure.code != SL_OK)
         return;
+    result->undecided = search_is_undecided(search);
     if (!opens_nothing(search)) {
         search->opens = true;
         return;

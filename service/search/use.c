@@ -59,6 +59,7 @@ static void take_table(struct search *search)
 {
     struct search_result *found = search->result;
     found->code = found->error.code = search->table.code;
+    found->undecided = found->undecided || search_is_passing(found->code);
     found->item = search->table.item;
     search->table.item = NULL;
     search_report(search, search->chosen->candidate, found, search->use);
@@ -108,18 +109,24 @@ static void use_chosen(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
     struct search_result *found = search->result;
+    const struct candidate_file *chosen = search->chosen;
+    found->undecided = search->failure.code != SL_OK || search_is_undecided(search);
     if (search->failure.code != SL_OK) {
         found->code = search->failure.code;
         found->error = search->failure;
-    } else if (!search->chosen || search->chosen->code != SL_OK) {
+    } else if (!chosen || chosen->code != SL_OK) {
         use_nothing(search);
     } else {
-        found->features = search->chosen->features;
-        found->place = search->chosen->place;
+        found->features = chosen->features;
+        found->place = chosen->place;
+        found->source = chosen->request.file->source->id;
+        found->path = chosen->request.file->path;
+        found->is_public = chosen->request.file->source->is_public;
+        found->is_best = candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
         if (steps && steps->ask)
             steps->ask(search);
         else
-            search_lookup(search, &search->chosen->key, &search->chosen->request);
+            search_lookup(search, &chosen->key, &chosen->request);
     }
 }
 
@@ -162,6 +169,11 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     found->place = outcome->place;
     found->arch = SL_ARCH_UNKNOWN;
     found->candidates = outcome->candidates;
+    found->source = outcome->source;
+    found->path = outcome->path;
+    found->is_public = outcome->is_public;
+    found->is_best = outcome->is_best;
+    found->undecided = false;
     if (outcome->error)
         found->error = *outcome->error;
     else
@@ -171,12 +183,34 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     return true;
 }
 
+/* The targets for original files, which are not made from another entry. */
+const struct search_target search_debug_file_target = {.purpose = PURPOSE_DEBUG_FILE, .kind = &kind_objects};
+const struct search_target search_code_file_target = {.purpose = PURPOSE_CODE_FILE, .kind = &kind_objects};
+const struct search_target search_narrow_debug_file_target = {
+    .purpose = PURPOSE_DEBUG_FILE, .kind = &kind_objects, .is_narrow = true};
+const struct search_target search_narrow_code_file_target = {
+    .purpose = PURPOSE_CODE_FILE, .kind = &kind_objects, .is_narrow = true};
+
+static bool is_file_target(const struct search_target *use)
+{
+    return use->purpose == PURPOSE_DEBUG_FILE || use->purpose == PURPOSE_CODE_FILE;
+}
+
+/* An undecided search for a file to serve is not cached: callers repeat it until it is decided. */
 static void copy_found(const struct search *search)
 {
     const struct search_result *found = search->result;
-    const struct search_cache_value outcome = {found->code, found->code == SL_OK ? NULL : &found->error,
-                                               found->features, found->place, found->candidates};
-    search_cache_put(search, search->use, &outcome);
+    const struct search_cache_value outcome = {.code = found->code,
+                                               .error = found->code == SL_OK ? NULL : &found->error,
+                                               .features = found->features,
+                                               .place = found->place,
+                                               .candidates = found->candidates,
+                                               .source = found->source,
+                                               .path = found->path,
+                                               .is_public = found->is_public,
+                                               .is_best = found->is_best};
+    if (!is_file_target(search->use) || !found->undecided)
+        search_cache_put(search, search->use, &outcome);
 }
 
 /* Prepares a search. Its result says "not found" until a step changes that. Objects begin with the usual steps (`next`
@@ -223,6 +257,13 @@ bool search_find_all(const struct search_scope *where, const struct search_query
         if (!questions[i].found->item)
             questions[i].found->code = sl_fail(&questions[i].found->error, SL_CANCELLED, "cancelled");
     return false;
+}
+
+bool search_peek(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
+                 struct search_result *found)
+{
+    const struct search_query question = {use, id, found};
+    return answer_from_cache(where, &question);
 }
 
 void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,

@@ -83,6 +83,14 @@ static struct sample make_index_sample(void)
     return sample;
 }
 
+/* A sample of a converter that looks for a name in a program. */
+static struct sample make_name_sample(const struct converter *converter, struct sl_str name)
+{
+    struct sample sample = make_sample(converter, CONVERTER_OPTIONS(limits), program_text(), false);
+    converter_add_text(&sample.call, INPUT_NAME, name);
+    return sample;
+}
+
 static struct sl_bytes no_options(void)
 {
     return (struct sl_bytes){NULL, 0};
@@ -107,6 +115,8 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_proguard, no_options(), mapping, true),
         make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
         make_index_sample(),
+        make_name_sample(&converter_raw_section, SL_STR(".text")),
+        make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;

@@ -79,6 +79,11 @@ static void copy_file(const char *path, int fd)
 
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
+    return origin_fetch_noting(file, fd, NULL, error);
+}
+
+enum sl_code origin_fetch_noting(const struct remote_file *file, int fd, char *note, struct sl_error *error)
+{
     struct stored *stored = NULL;
     for (size_t i = 0; i < shelf_count; i++)
         if (sl_str_equal(sl_str(shelf[i].uri), file->uri))
@@ -403,7 +408,7 @@ FIBER_TEST(cache_keys_name_scope_source_and_location)
         cache_relative_path(sl_str(keys[i]), 2, false, relative);
         snprintf(path, sizeof path, "objects/%s", relative);
         assert_true(exists(path));
-        cache_relative_path(sl_str(keys[i]), 4, false, relative);
+        cache_relative_path(sl_str(keys[i]), 5, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         assert_non_null(strstr(file_text(path), i == 0 ? "\"has_debug_info\":true" : "\"has_debug_info\":false"));
         strncat(path, ".metadata", sizeof path - strlen(path) - 1);
@@ -484,7 +489,7 @@ FIBER_TEST(features_written_by_other_versions_are_read)
         char key[80], uri[32];
         snprintf(uri, sizeof uri, "http://s/bad%zu", i);
         snprintf(key, sizeof key, "scope: scope1\n\nsource: s\nlocation: %s\n", uri);
-        cache_relative_path(sl_str(key), 4, false, relative);
+        cache_relative_path(sl_str(key), 5, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         put_file(path, bad[i], 0);
         used_files[0].uri = uri;
@@ -493,6 +498,69 @@ FIBER_TEST(features_written_by_other_versions_are_read)
         cache_release(found.item);
         assert_non_null(strstr(file_text(path), "\"has_debug_info\":true"));
     }
+}
+
+/* ---- files to serve ---- */
+
+static void look_for_file(const struct search_target *use)
+{
+    struct search_scope where = {sources, source_count, SL_STR("scope1"), &arena};
+    search_find(&where, use, &elf, &found);
+}
+
+static void check_file(const struct search_target *use, enum sl_code code, const char *path, bool undecided)
+{
+    look_for_file(use);
+    assert_int_equal(found.code, code);
+    assert_true(sl_str_equal(found.path, sl_str(path)));
+    assert_int_equal(found.undecided, undecided);
+    cache_release(found.item);
+}
+
+FIBER_TEST(files_to_serve_are_chosen_by_what_they_store)
+{
+    USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("t")});
+    USE_FILES({.source = "s", .uri = "http://s/bare", .type = FILE_ELF_DEBUG, .path = bare},
+              {.source = "s", .uri = "http://s/symbols", .type = FILE_ELF_CODE, .path = symbols},
+              {.source = "t", .uri = "http://t/debug", .type = FILE_ELF_DEBUG, .path = debug});
+    check_file(&search_debug_file_target, SL_OK, "http://t/debug", false);
+    assert_true(types_asked_count == 2 && types_asked[0] == FILE_ELF_DEBUG);
+    check_file(&search_code_file_target, SL_OK, "http://s/symbols", false);
+    assert_int_equal(types_asked[0], FILE_ELF_CODE);
+}
+
+FIBER_TEST(a_failing_source_leaves_the_search_undecided)
+{
+    USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("t")});
+    USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_DEBUG, .code = SL_TIMEOUT},
+              {.source = "t", .uri = "http://t/1", .type = FILE_ELF_DEBUG, .path = symbols});
+    check_file(&search_debug_file_target, SL_OK, "http://t/1", true); /* a table of symbols; s may have more */
+    check_file(&search_code_file_target, SL_OK, "http://t/1", false);
+    used_files[1] = (struct stored){.source = "t", .uri = "http://t/2", .type = FILE_ELF_DEBUG, .path = full};
+    check_file(&search_debug_file_target, SL_OK, "http://t/2", false);
+    used_files[1] = (struct stored){.source = "t", .uri = "http://t/3", .type = FILE_ELF_DEBUG, .code = SL_NOT_FOUND};
+    look_for_file(&search_debug_file_target);
+    assert_true(found.code != SL_OK && found.undecided);
+    used_files[0] = (struct stored){.source = "s", .uri = "http://s/4", .type = FILE_ELF_DEBUG, .code = SL_NOT_FOUND};
+    check_file(&search_debug_file_target, SL_NOT_FOUND, "", false);
+}
+
+FIBER_TEST(features_of_an_older_version_are_remade_before_a_file_is_served)
+{
+    USE_SOURCES({.id = SL_STR("s")});
+    USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_DEBUG, .path = debug});
+    char relative[128], path[160];
+    cache_relative_path(SL_STR("scope: scope1\n\nsource: s\nlocation: http://s/1\n"), 4, false, relative);
+    snprintf(path, sizeof path, "object_meta/%s", relative);
+    put_file(path, "{\"has_debug_info\":true,\"has_unwind_info\":true,\"has_symbols\":true}", 0);
+    check_file(&search_code_file_target, SL_NOT_FOUND, "", true);
+    do {
+        assert_true(fiber_sleep(1));
+        look_for_file(&search_debug_file_target);
+        cache_release(found.item);
+    } while (found.undecided);
+    assert_int_equal(found.code, SL_OK);
+    check_file(&search_code_file_target, SL_NOT_FOUND, "", false);
 }
 
 /* ---- together, and leaving ---- */

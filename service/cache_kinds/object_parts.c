@@ -1,0 +1,136 @@
+/* Parts of objects that are served by themselves: sections, and source files, which only line tables make known. */
+#include "cache_kinds/impl.h"
+
+#include <stdio.h>
+
+#include "dwarf/listing.h"
+#include "function/path.h"
+#include "object/stored.h"
+
+/* ---- sections ---- */
+
+static enum sl_code find_section(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
+{
+    struct raw_section_result *found = result;
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE), name = converter_input_bytes(call, INPUT_NAME),
+                    bytes;
+    struct sl_object *object;
+    enum sl_code code = conversion_open(conversion, file, converter_options(call), &object, error);
+    if (code != SL_OK)
+        return code;
+    found->store = sl_object_raw_section(object, (struct sl_str){(const char *)name.data, name.size}, &bytes);
+    if (found->store == SL_SECTION_STORED) {
+        found->offset = (uint64_t)(bytes.data - file.data);
+        found->size = bytes.size;
+    }
+    sl_object_close(object);
+    return SL_OK;
+}
+
+const struct converter converter_raw_section = {"raw_section", sizeof(struct reader_limits),
+                                                sizeof(struct raw_section_result), find_section};
+
+/* Runs a converter of this file on the object. */
+static enum sl_code run_on_object(struct cache_item *object, const struct converter *converter, struct sl_str name,
+                                  void *result, struct sl_error *error)
+{
+    struct reader_limits limits = current_reader_limits();
+    struct conversion_about about = {.location = SL_STR("a cached debug file")};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1};
+    converter_add_bytes(&call, INPUT_FILE, object->mapping.bytes);
+    converter_add_text(&call, INPUT_NAME, name);
+    return conversion_run(&about, converter, &call, result, error);
+}
+
+enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
+                                struct sl_bytes *bytes, struct sl_error *error)
+{
+    struct raw_section_result found = {.store = SL_SECTION_ABSENT};
+    enum sl_code code = run_on_object(object, &converter_raw_section, name, &found, error);
+    bool inside = true;
+    *store = found.store;
+    *bytes = sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside);
+    return code == SL_OK && !inside ? sl_fail(error, SL_INTERNAL, "a section lies outside of its file") : code;
+}
+
+/* ---- source files ---- */
+
+struct path_search {
+    struct sl_str wanted;
+    struct sl_buf path;
+    struct source_path_result *found;
+};
+
+/* Keeps the path of the file as the table has it, unless it is absolute. */
+static void keep_relative(struct path_search *p, const struct sl_file *file)
+{
+    sl_buf_clear(&p->path);
+    sl_path_full(&p->path, SL_STR(""), file->directory, file->name);
+    struct sl_str path = sl_buf_view(&p->path);
+    if (!p->path.failed && path.size < sizeof p->found->relative && path.size && path.data[0] != '/')
+        snprintf(p->found->relative, sizeof p->found->relative, SL_STR_FMT, SL_STR_ARG(path));
+}
+
+static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
+{
+    sl_buf_clear(&p->path);
+    sl_path_full(&p->path, file->comp_dir, file->directory, file->name);
+    if (p->path.failed || !sl_str_equal(sl_buf_view(&p->path), p->wanted))
+        return false;
+    p->found->named = true;
+    keep_relative(p, file);
+    return true;
+}
+
+/* Reads unit after unit until one names the file. A damaged unit counts up to the damage. */
+static enum sl_code search_units(struct conversion *conversion, struct sl_dwarf_listing *listing, struct path_search *p,
+                                 struct sl_error *error)
+{
+    for (size_t i = 0; i < sl_dwarf_listing_count(listing) && !p->found->named; i++) {
+        struct sl_arena arena = {.budget = &conversion->budget};
+        struct sl_dwarf_unit unit = {.file_count = 0};
+        enum sl_code code = sl_dwarf_listing_read(listing, i, &arena, &unit, error);
+        for (size_t f = 0; unit.files && f < unit.file_count && !p->found->named; f++)
+            is_wanted_file(p, &unit.files[f]);
+        sl_arena_free(&arena);
+        if (code != SL_OK && code != SL_MALFORMED)
+            return code;
+    }
+    return SL_OK;
+}
+
+static enum sl_code find_source_path(struct conversion *conversion, const struct converter_call *call, void *result,
+                                     struct sl_error *error)
+{
+    struct sl_bytes name = converter_input_bytes(call, INPUT_NAME);
+    struct path_search p = {.wanted = {(const char *)name.data, name.size}, .found = result};
+    struct sl_object *object;
+    enum sl_code code =
+        conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), converter_options(call), &object, error);
+    if (code != SL_OK)
+        return code;
+    struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
+    if (listing)
+        code = search_units(conversion, listing, &p, error);
+    if (code == SL_OK && !p.found->named)
+        code = sl_object_status(object, error); /* an exhausted budget does not mean that the path is unknown */
+    sl_dwarf_listing_free(listing);
+    sl_object_close(object);
+    sl_buf_free(&p.path);
+    return code;
+}
+
+const struct converter converter_source_path = {"source_path", sizeof(struct reader_limits),
+                                                sizeof(struct source_path_result), find_source_path};
+
+enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
+                                 struct sl_str *relative, struct sl_error *error)
+{
+    struct source_path_result found = {.named = false};
+    enum sl_code code = run_on_object(object, &converter_source_path, path, &found, error);
+    const char *copy = sl_arena_strndup(arena, found.relative, strnlen(found.relative, sizeof found.relative));
+    *named = code == SL_OK && found.named;
+    *relative = sl_str(copy ? copy : "");
+    return code;
+}
