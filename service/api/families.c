@@ -15,7 +15,9 @@
     ROW(apple)                                                                                                         \
     ROW(minidump)                                                                                                      \
     ROW(any)                                                                                                           \
-    ROW(named) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
+    ROW(named)                                                                                                         \
+    ROW(jobs)                                                                                                          \
+    ROW(proxy) ROW(debuginfod) ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

@@ -6,6 +6,7 @@
 
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "search/search.h"
 
 void service_configure(struct service *service, const struct config *config)
 {
@@ -54,4 +55,13 @@ static void on_jobs_closed(struct service *service)
 void service_free(struct service *service)
 {
     jobs_close(service, on_jobs_closed);
+}
+
+void service_file_scope(const struct config *config, struct sl_arena *arena, struct search_scope *where)
+{
+    *where = (struct search_scope){.sources = config->sources,
+                                   .source_count = config->source_count,
+                                   .scope = SL_STR("global"),
+                                   .arena = arena,
+                                   .list = config->sources_number};
 }

@@ -47,6 +47,20 @@ const struct key_about key_abouts[] = {
     {"auth_token", "Same as `auth.token`."},
     {"auth_cookies", "Same as `auth.cookies`."},
     {"symstore_proxy", "Serve files of the configured sources at `/proxy`."},
+    {"debuginfod.enabled", "Serve files of the configured sources by build id at `/buildid`, as `debuginfod` does."},
+    {"debuginfod.path_prefix", "Prefix of the routes `/buildid`."},
+    {"debuginfod.hold",
+     "How long a request for a file waits while a source fails or has not answered; then it fails, as nobody knows "
+     "whether the file exists."},
+    {"debuginfod.transient", "How a request fails then: `reset` resets the connection of elfutils' clients, which "
+                             "would remember any status for "
+                             "ten minutes, and answers 503 to others; `status` always answers 503."},
+    {"debuginfod.max_hops",
+     "Do not ask sources with the layout `debuginfod` for a request that more than this many clients and servers have "
+     "passed on (`X-Forwarded-For`)."},
+    {"debuginfod.source_roots",
+     "Directories of this machine from which source files may be served, if the debug information of the requested "
+     "build id names them."},
     {"propagate_traces", "Send the `sentry-trace` and `baggage` headers of a request with its requests to Sentry."},
     {"allow_filesystem_sources_in_requests", "Allow requests to use directories of this machine as sources."},
     {"allow_ambient_credentials_in_requests", "Allow sources in requests to use the credentials of this machine."},
@@ -351,7 +365,7 @@ const struct key_about key_abouts[] = {
      "and uses threads where the system has no seccomp filters."},
     {"conversion.max_heavy", "Maximum number of files over 1 GiB that are read at once."},
     {"auth.require", "Groups of routes that require an access key: `symbolicate`, `mozilla`, `proxy`, `symcache`, "
-                     "`symbols`, `metrics`, `status`, `page`, `admin`, `downloads`."},
+                     "`symbols`, `metrics`, `status`, `page`, `admin`, `downloads`, `debuginfod`."},
     {"auth.token", "Sentry token; only for user commands."},
     {"auth.cookies", "Sentry cookies instead of a token; only for user commands."},
     {"core_dumps",
@@ -370,7 +384,7 @@ const struct key_about key_abouts[] = {
     {"auth.keys[].sha256", "SHA-256 of the key, in hexadecimal.", .usual = "-", .type = "text"},
     {"auth.keys[].rights",
      "Rights of the key: `symbolicate`, `mozilla`, `proxy`, `symcache`, `symbols:read`, `symbols:write`, "
-     "`symbols:delete`, `metrics`, `status`, `page`, `admin`, `downloads`.",
+     "`symbols:delete`, `metrics`, `status`, `page`, `admin`, `downloads`, `debuginfod`.",
      .usual = "-", .type = "list"},
     {"auth.keys[].scopes", "Scopes that requests with this key may use.", .usual = "any", .type = "list"},
     {"auth.keys[].expires", "Last day on which the key is valid (UTC).", .usual = "never", .type = "date"},

@@ -5,11 +5,11 @@
 #include "config/impl.h"
 #include "id/id.h"
 
-const char *const access_route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache",  "symbols", "metrics",
-                                           "status",      "page",    "admin", "downloads", NULL};
-static const char *const rights[] = {"symbolicate",   "mozilla",        "proxy",   "symcache", "symbols:read",
-                                     "symbols:write", "symbols:delete", "metrics", "status",   "page",
-                                     "admin",         "downloads",      NULL};
+const char *const access_route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache",  "symbols",    "metrics",
+                                           "status",      "page",    "admin", "downloads", "debuginfod", NULL};
+static const char *const rights[] = {"symbolicate",   "mozilla",        "proxy",      "symcache", "symbols:read",
+                                     "symbols:write", "symbols:delete", "metrics",    "status",   "page",
+                                     "admin",         "downloads",      "debuginfod", NULL};
 
 static bool is_right(struct sl_str text)
 {

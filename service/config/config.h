@@ -70,6 +70,7 @@ enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };
 enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
 enum { ISOLATION_PROCESS, ISOLATION_THREAD };
 enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };
+enum { DEBUGINFOD_RESET, DEBUGINFOD_STATUS };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = no limit */
@@ -148,6 +149,14 @@ struct config {
     } sentry;
     bool page_enabled; /* serve the page at / */
     bool symstore_proxy;
+    struct { /* the debuginfod server */
+        bool enabled;
+        const char *path_prefix;
+        uint64_t hold_ns, max_hops;
+        int transient; /* DEBUGINFOD_RESET, _STATUS */
+        struct sl_str *source_roots;
+        size_t source_root_count;
+    } debuginfod;
     bool propagate_traces;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
         allow_internal_sentry_sources_in_requests;

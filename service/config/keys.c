@@ -32,6 +32,7 @@ static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const results_words[] = {"off", "redis", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
+static const char *const transient_words[] = {"reset", "status", NULL};
 static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
 static const char *const lookup_words[] = {"nearest", "exact", NULL};
 static const char *const extension_words[] = {"function_size", "module_errors", NULL};
@@ -178,6 +179,12 @@ const struct config_key config_keys[] = {
     {"auth_token", KEY_HIDDEN, AT(sentry.plain_token), .none = "null"},
     {"auth_cookies", KEY_HIDDEN, AT(sentry.plain_cookies), .none = "null"},
     {"symstore_proxy", KEY_BOOL, AT(symstore_proxy), .value = true},
+    {"debuginfod.enabled", KEY_BOOL, AT(debuginfod.enabled), .value = true},
+    {"debuginfod.path_prefix", KEY_STRING, AT(debuginfod.path_prefix), .text = "", .check = text_is_path_prefix},
+    {"debuginfod.hold", KEY_DURATION, AT(debuginfod.hold_ns), .value = 75 * SECOND},
+    {"debuginfod.transient", KEY_ENUM, AT(debuginfod.transient), .words = transient_words},
+    {"debuginfod.max_hops", KEY_COUNT, AT(debuginfod.max_hops), .value = 8},
+    {"debuginfod.source_roots", KEY_TEXTS, LIST(debuginfod.source_roots, debuginfod.source_root_count)},
     {"propagate_traces", KEY_BOOL, AT(propagate_traces), .value = true},
     {"allow_filesystem_sources_in_requests", KEY_BOOL, AT(allow_filesystem_sources_in_requests)},
     {"allow_ambient_credentials_in_requests", KEY_BOOL, AT(allow_ambient_credentials_in_requests)},

@@ -88,7 +88,7 @@ class Service:
         self.cache = cache_dir or os.path.join(self.work, "cache")
         settings = {"bind": "127.0.0.1:0", "cache_dir": self.cache, "connect_to_reserved_ips": True, **(config or {})}
         self.found = []  # by CHECK, also on threads whose errors nobody hears of
-        self.prefixes = [(settings.get(section) or {}).get("path_prefix") for section in ("mozilla", "symbfile")]
+        self.prefixes = [(settings.get(section) or {}).get("path_prefix") for section in ("mozilla", "symbfile", "debuginfod")]
         path = os.path.join(self.work, "config.yml")
         with open(path, "w") as f:
             json.dump({k: v for k, v in settings.items() if v is not ...}, f)  # JSON is YAML

@@ -89,7 +89,10 @@ class Path:
     def __init__(self, template):
         self.template, self.item = template, document()["paths"][template]
         self.names = re.findall(r"\{(\w+)\}", template)
-        self.pattern = re.compile("".join("([^/]+)" if part[0] == "{" else re.escape(part) for part in re.findall(r"\{\w+\}|[^{]+", template)))
+        long = {p["name"] for m in METHODS if m in self.item for p in map(resolved, self.item[m].get("parameters", ())) if p.get("x-slashes")}
+        value = lambda name: "(.+)" if name in long else "([^/]+)"
+        self.pattern = re.compile("".join(value(part[1:-1]) if part[0] == "{" else re.escape(part)
+                                          for part in re.findall(r"\{\w+\}|[^{]+", template)))
         self.literal = len(re.sub(r"\{\w+\}", "", template))
 
 

@@ -35,7 +35,8 @@ static void proxy_handle(struct http_exchange *x)
         return;
     }
     types[1] = FILE_PORTABLEPDB; /* both kinds of PDB have the same path */
-    struct search_scope where = {config->sources, config->source_count, SL_STR("global"), &x->arena};
+    struct search_scope where;
+    service_file_scope(config, &x->arena, &where);
     config_retain(config);
     search_find_file(&where, &id, types, types[0] == FILE_PDB ? 2 : 1, &file);
     config_release(config);

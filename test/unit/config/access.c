@@ -55,11 +55,11 @@ TEST(invalid_access_keys_are_errors)
     expect_error(
         "auth: {require: [everything]}",
         "1:18: error: auth.require: \"everything\" is not one of symbolicate mozilla proxy symcache symbols metrics "
-        "status page admin downloads");
+        "status page admin downloads debuginfod");
     expect_error(
         "auth: {keys: [{id: a, sha256: " DIGEST ", rights: [fly]}]}",
         "1:106: error: auth.keys[0].rights: \"fly\" is not one of symbolicate mozilla proxy symcache symbols:read "
-        "symbols:write symbols:delete metrics status page admin downloads");
+        "symbols:write symbols:delete metrics status page admin downloads debuginfod");
     expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], scopes: all}]}",
                  "1:121: error: auth.keys[0].scopes: is not a list");
     expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], scopes: [1]}]}",

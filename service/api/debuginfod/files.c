@@ -1,0 +1,135 @@
+/* GET /buildid/{id}/debuginfo, /executable and /section/{name}. */
+#include "api/debuginfod/debuginfod.h"
+
+#include <string.h>
+
+static void release(void *arg)
+{
+    cache_release(arg);
+}
+
+/* Returns the name of a file within its source: the last component, never the path of a directory of this machine. */
+static struct sl_str base_name(struct sl_str path)
+{
+    const char *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
+    return slash ? (struct sl_str){slash + 1, path.size - (size_t)(slash + 1 - path.data)} : path;
+}
+
+/* Sends a part of the file, whose reference goes to the answer. */
+static void send_part(struct debuginfod_request *r, struct debuginfod_file *file, struct sl_bytes part,
+                      const char *etag)
+{
+    struct cache_item *item = file->found.item;
+    const struct debuginfod_answer answer = {.bytes = part,
+                                             .name = base_name(file->found.path),
+                                             .note = item->note,
+                                             .etag = etag,
+                                             .time_created = item->time_created,
+                                             .is_public = file->found.is_public,
+                                             .is_resident = cache_is_resident(item),
+                                             .release = release,
+                                             .arg = item};
+    file->found.item = NULL;
+    debuginfod_send(r, &answer);
+}
+
+static void make_etag(const struct debuginfod_file *file, struct sl_bytes part, char out[64])
+{
+    const struct search_result *found = &file->found;
+    debuginfod_make_etag(found->source, found->path, part.size, found->item->time_created, out);
+}
+
+static void serve(struct http_exchange *x, const char *type, enum purpose purpose)
+{
+    struct debuginfod_request r;
+    struct debuginfod_file file;
+    if (debuginfod_begin(&r, x, type)) {
+        enum sl_code code = debuginfod_get_file(&r, purpose, &file);
+        char etag[64];
+        if (code == SL_OK) {
+            struct sl_bytes whole = file.found.item->mapping.bytes;
+            make_etag(&file, whole, etag);
+            send_part(&r, &file, whole, etag);
+        } else {
+            debuginfod_fail(&r, code);
+        }
+    }
+    debuginfod_end(&r);
+}
+
+void debuginfod_debuginfo(struct http_exchange *x)
+{
+    serve(x, "debuginfo", PURPOSE_DEBUG_FILE);
+}
+
+void debuginfod_executable(struct http_exchange *x)
+{
+    serve(x, "executable", PURPOSE_CODE_FILE);
+}
+
+/* ---- sections ---- */
+
+struct section_search {
+    struct debuginfod_file file; /* the file that has it, or the last one that was looked at */
+    struct sl_str name;
+    enum sl_section_store store;
+    struct sl_bytes bytes;
+};
+
+/* Gets a file and looks for the section in it. SL_NOT_FOUND if there is no such file. */
+static enum sl_code look_into(struct debuginfod_request *r, enum purpose purpose, struct section_search *s)
+{
+    struct sl_error error = {0};
+    debuginfod_release_file(&s->file);
+    enum sl_code code = debuginfod_get_file(r, purpose, &s->file);
+    if (code != SL_OK)
+        return code;
+    code = object_raw_section(s->file.found.item, s->name, &s->store, &s->bytes, &error);
+    if (code == SL_INTERNAL)
+        cache_drop_faulted();
+    return code == SL_OK || code == SL_CANCELLED ? code : SL_BUSY;
+}
+
+/* Looks into the debug file, then into the program. A debug file has the headers of all sections of its program: a section without one
+ * is not worth asking upstreams for the program, which gdb would cause at each start with .gdb_index. */
+static enum sl_code find_section(struct debuginfod_request *r, struct section_search *s)
+{
+    enum sl_code code = look_into(r, PURPOSE_DEBUG_FILE, s);
+    if ((code == SL_OK && s->store == SL_SECTION_STORED) || (code != SL_OK && code != SL_NOT_FOUND))
+        return code;
+    if (code == SL_OK && s->store == SL_SECTION_ABSENT) {
+        r->where.skips_upstreams = true;
+        r->where.list = 0;
+    }
+    code = look_into(r, PURPOSE_CODE_FILE, s);
+    return code == SL_OK && s->store != SL_SECTION_STORED ? SL_NOT_FOUND : code;
+}
+
+/* Makes a tag that differs from those of the file's other sections. */
+static void make_section_etag(const struct section_search *s, char out[64])
+{
+    const struct search_result *found = &s->file.found;
+    char path[2 * 4096];
+    int size = snprintf(path, sizeof path, SL_STR_FMT "\n" SL_STR_FMT, SL_STR_ARG(found->path), SL_STR_ARG(s->name));
+    struct sl_str text = {path, size < 0 ? 0 : (size_t)size < sizeof path ? (size_t)size : sizeof path - 1};
+    debuginfod_make_etag(found->source, text, s->bytes.size, found->item->time_created, out);
+}
+
+void debuginfod_section(struct http_exchange *x)
+{
+    enum { MAX_NAME = 255 };
+    struct debuginfod_request r;
+    if (debuginfod_begin(&r, x, "section")) {
+        struct section_search s = {.name = x->captures[1]};
+        enum sl_code code = s.name.size <= MAX_NAME ? find_section(&r, &s) : SL_NOT_FOUND;
+        char etag[64];
+        if (code == SL_OK) {
+            make_section_etag(&s, etag);
+            send_part(&r, &s.file, s.bytes, etag);
+        } else {
+            debuginfod_fail(&r, code);
+        }
+        debuginfod_release_file(&s.file);
+    }
+    debuginfod_end(&r);
+}

@@ -1,0 +1,216 @@
+/* Routes of the debuginfod server: reading requests, headers and errors of answers. */
+#include "api/debuginfod/debuginfod.h"
+
+#include <stdio.h>
+
+#include "core/loop.h"
+#include "core/metrics.h"
+
+/* ---- requests ---- */
+
+/* A build id is 1 to 64 bytes in hex. Sets also the debug id that files with this build id have, for sources that list by it. */
+static bool read_id(struct http_exchange *x, struct object_id *id)
+{
+    struct sl_str text = x->captures[0];
+    uint8_t bytes[64];
+    size_t size = 0;
+    if (text.size % 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size) || !size)
+        return false;
+    *id = (struct object_id){.type = OBJECT_ELF, .code_id = sl_code_id_normalise(&x->arena, text)};
+    id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
+    id->has_debug_id = sl_debug_id_has_uuid(&id->debug_id);
+    return id->code_id.size;
+}
+
+/* Appends the entries of all X-Forwarded-For fields; returns their number. */
+static uint64_t add_forwarded(const struct http_exchange *x, struct sl_buf *out)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < x->header_count; i++) {
+        struct sl_str value = x->headers[i].value;
+        if (!sl_str_equal(x->headers[i].name, SL_STR("x-forwarded-for")) || !value.size)
+            continue;
+        count++;
+        for (size_t at = 0; at < value.size; at++)
+            count += value.data[at] == ',';
+        sl_buf_str(out, value);
+        sl_buf_cstr(out, ", ");
+    }
+    return count;
+}
+
+/* Says on whose behalf upstreams are asked, or that they must not be, as servers that ask each other would do so for ever. */
+static void read_forwarded(struct debuginfod_request *r)
+{
+    struct sl_buf text = {0};
+    uint64_t hops = add_forwarded(r->x, &text) + 1;
+    sl_buf_str(&text, r->x->client);
+    r->where.skips_upstreams = hops > r->config->debuginfod.max_hops;
+    r->where.forwarded_for = sl_buf_move_to_arena(&text, &r->x->arena);
+    if (r->where.skips_upstreams)
+        r->where.list = 0; /* the result is not that of other requests */
+}
+
+bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    *r = (struct debuginfod_request){.x = x, .config = config, .type = type};
+    r->begun_s = clock_wall_s();
+    r->end_ms = loop_now_ms() + config->debuginfod.hold_ns / 1000000;
+    service_file_scope(config, &x->arena, &r->where);
+    read_forwarded(r);
+    if (read_id(x, &r->id))
+        return true;
+    debuginfod_not_found(r);
+    return false;
+}
+
+void debuginfod_end(struct debuginfod_request *r)
+{
+    config_release(r->config);
+}
+
+/* ---- answers ---- */
+
+static void count(struct debuginfod_request *r, const char *result)
+{
+    if (!r->answered)
+        metric_add(METRIC_DEBUGINFOD_REQUESTS, 1, r->type, result, NULL);
+    r->answered = true;
+}
+
+/* Refuses a size that the client does not want. */
+static bool is_too_large(struct debuginfod_request *r, uint64_t size)
+{
+    uint64_t limit;
+    struct sl_str text = http_header(r->x, "x-debuginfod-maxsize");
+    char body[64];
+    if (!text.data || !sl_parse_u64(text, &limit) || size <= limit)
+        return false;
+    snprintf(body, sizeof body, "File too large, max size=%llu", (unsigned long long)limit);
+    http_reply(r->x, 406, "text/plain", sl_str(body));
+    count(r, "too_large");
+    return true;
+}
+
+static void set_copied(struct http_exchange *x, const char *name, struct sl_str value)
+{
+    const char *copy = value.size ? sl_arena_strndup(&x->arena, value.data, value.size) : NULL;
+    if (copy)
+        http_set_header(x, name, (struct sl_str){copy, value.size});
+}
+
+/* Headers that describe the file. What an upstream said goes before what this service knows. */
+static void describe(struct debuginfod_request *r, const struct debuginfod_answer *answer)
+{
+    char size[24];
+    struct sl_str name = origin_note_field(answer->note, "FILE");
+    snprintf(size, sizeof size, "%zu", answer->bytes.size);
+    set_copied(r->x, "X-DEBUGINFOD-SIZE", sl_str(size));
+    set_copied(r->x, "X-DEBUGINFOD-FILE", name.size ? name : answer->name);
+    set_copied(r->x, "X-DEBUGINFOD-ARCHIVE", origin_note_field(answer->note, "ARCHIVE"));
+    set_copied(r->x, "X-DEBUGINFOD-IMASIGNATURE", origin_note_field(answer->note, "IMASIGNATURE"));
+    if (answer->is_public)
+        http_set_header(r->x, "Cache-Control", SL_STR("public"));
+}
+
+void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t size, int64_t time_created, char out[64])
+{
+    uint64_t hash = sl_hash(path.data, path.size) * 31 + sl_hash(source.data, source.size);
+    snprintf(out, 64, "\"%016llx-%llx-%llx\"", (unsigned long long)hash, (unsigned long long)size,
+             (unsigned long long)time_created);
+}
+
+void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answer *answer)
+{
+    struct sl_mapping *part = SL_ARENA_NEW(&r->x->arena, struct sl_mapping);
+    if (!part || is_too_large(r, answer->bytes.size)) {
+        answer->release(answer->arg);
+        if (!part)
+            http_reply_no_memory(r->x);
+        return;
+    }
+    *part = (struct sl_mapping){.bytes = answer->bytes}; /* a view: only read */
+    describe(r, answer);
+    http_reply_file(r->x, "application/octet-stream", part, answer->etag, answer->time_created, answer->release,
+                    answer->arg);
+    r->x->file_is_resident = answer->is_resident;
+    count(r, answer->time_created >= r->begun_s ? "fetched" : "hit");
+}
+
+void debuginfod_not_found(struct debuginfod_request *r)
+{
+    http_reply(r->x, 404, "text/plain", SL_STR("not found"));
+    count(r, "not_found");
+}
+
+void debuginfod_fail(struct debuginfod_request *r, enum sl_code code)
+{
+    if (code == SL_NOT_FOUND) {
+        debuginfod_not_found(r);
+    } else if (code != SL_CANCELLED) {
+        http_reply_error(
+            r->x, 503, "a symbol source does not answer, so it is not known whether the file exists; try again later");
+        count(r, "reset");
+    }
+}
+
+/* ---- the family ---- */
+
+static bool is_enabled(const void *service)
+{
+    return ((const struct service *)service)->config->debuginfod.enabled;
+}
+
+static const char *path_prefix(const void *service)
+{
+    return ((const struct service *)service)->config->debuginfod.path_prefix;
+}
+
+/* Errors as text, as clients print them. */
+static void write_error(struct http_exchange *x, int status, const char *detail)
+{
+    if (status == 404)
+        detail = "not found";
+    http_reply(x, status, "text/plain",
+               sl_str(detail          ? detail
+                      : status == 405 ? "only GET and HEAD are allowed"
+                                      : "error"));
+}
+
+/* A reset is retried by elfutils' clients and leaves nothing in their cache, any status does. A proxy would turn the reset into a status of
+ * its own. */
+static bool prefers_reset(const struct http_exchange *x)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    return config->debuginfod.transient == DEBUGINFOD_RESET &&
+           sl_str_starts(http_header(x, "user-agent"), SL_STR("elfutils/")) && !http_is_proxied(x);
+}
+
+/* Keeps other APIs from taking the path for one of theirs. */
+static void unknown_path(struct http_exchange *x)
+{
+    http_reply_empty(x, 404);
+}
+
+#define ROUTE(path, function)                                                                                          \
+    {                                                                                                                  \
+        .method = "GET", .pattern = (path), .handler = (function), .takes_work = true,                                 \
+        .rights = API_RIGHT("debuginfod")                                                                              \
+    }
+
+static const struct http_route routes[] = {
+    ROUTE("/buildid/{id}/debuginfo", debuginfod_debuginfo),
+    ROUTE("/buildid/{id}/executable", debuginfod_executable),
+    ROUTE("/buildid/{id}/section/{name}", debuginfod_section),
+    ROUTE("/buildid/{id}/source/{path..}", debuginfod_source),
+    ROUTE("/buildid/{rest..}", unknown_path),
+    {.method = NULL},
+};
+
+const struct http_family family_debuginfod = {.routes = routes,
+                                              .group = "debuginfod",
+                                              .enabled = is_enabled,
+                                              .prefix = path_prefix,
+                                              .prefers_reset = prefers_reset,
+                                              .error = write_error};

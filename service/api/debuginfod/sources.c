@@ -1,0 +1,305 @@
+/* GET /buildid/{id}/source/{path}: the text of a source file.
+ *
+ *     source bundles and embedded texts of the id ─▶ directories of this machine, if a line table names the path ─▶ upstreams
+ *
+ * The path is what debuggers read in debug information, so it may contain anything, also `..`. It is compared with paths of bundles and
+ * line tables. Only a path that a line table names is opened, below a configured directory. */
+#include "api/debuginfod/debuginfod.h"
+
+#include <stdlib.h>
+
+#include "function/path.h"
+#include "origin/failures.h"
+
+struct source_search {
+    struct sl_str path, canonical; /* as requested; without `.`, `..` and empty segments */
+    /* the result: a cache entry, or a text with its own memory */
+    struct cache_item *item;
+    struct sl_buf text;
+    struct sl_str source;
+    bool is_public;
+    bool undecided; /* a source could not say */
+};
+
+static void release_item(void *arg)
+{
+    cache_release(arg);
+}
+
+static void release_text(void *arg)
+{
+    free(arg);
+}
+
+static void clear(struct source_search *s)
+{
+    cache_release(s->item);
+    sl_buf_free(&s->text);
+    s->item = NULL;
+    s->undecided = false;
+}
+
+/* Notes a result that is neither "found" nor "not found". False if the search must end. */
+static bool note_failure(struct source_search *s, enum sl_code code)
+{
+    s->undecided =
+        s->undecided || code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR || code == SL_BUSY || code == SL_INTERNAL;
+    return code != SL_CANCELLED;
+}
+
+/* ---- texts in bundles and debug files ---- */
+
+struct text_reading {
+    struct source_object *object;
+    struct sl_arena *arena;
+    struct sl_str paths[3]; /* empty ones are left out */
+    struct sl_buf *text;
+    bool found;
+};
+
+static void read_text(void *arg)
+{
+    struct text_reading *reading = arg;
+    struct sl_buf url = {0}; /* where else it may be: clients are not sent there */
+    for (size_t i = 0; i < 3 && !reading->found; i++) {
+        sl_buf_clear(reading->text);
+        if (reading->paths[i].size)
+            source_object_find(reading->object, reading->arena, reading->paths[i], reading->text, &reading->found,
+                               &url);
+    }
+    sl_buf_free(&url);
+}
+
+/* Reads the text from the first object that has it. */
+static enum sl_code read_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup,
+                                 struct sl_str relative)
+{
+    for (size_t i = 0; i < lookup->count; i++) {
+        struct text_reading reading = {
+            &lookup->objects[i], &r->x->arena, {s->path, s->canonical, relative}, &s->text, false};
+        enum sl_code code = pool_run(POOL_CONVERT, read_text, &reading, NULL);
+        if (code == SL_INTERNAL)
+            cache_drop_faulted();
+        if (!note_failure(s, code))
+            return code;
+        if (code == SL_OK && reading.found && !s->text.failed)
+            return SL_OK;
+        note_failure(s, s->text.failed ? SL_BUSY : SL_OK);
+        sl_buf_free(&s->text);
+    }
+    return SL_NOT_FOUND;
+}
+
+static enum sl_code find_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
+{
+    struct search_scope where = r->where;
+    where.list = 0; /* the cache of finished searches does not keep whether they are decided */
+    search_find_source(&where, &r->id, lookup);
+    if (!note_failure(s, lookup->code))
+        return SL_CANCELLED;
+    s->undecided = s->undecided || lookup->undecided;
+    if (lookup->undecided)
+        debuginfod_hurry(&lookup->candidates);
+    return read_objects(r, s, lookup, SL_STR(""));
+}
+
+/* ---- what the line tables say ---- */
+
+/* Asks the debug file whether it names the path, and how. SL_NOT_FOUND: there is no such file, or it does not. */
+static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_search *s, struct sl_str *relative)
+{
+    struct debuginfod_file file = {.purpose = PURPOSE_DEBUG_FILE};
+    struct sl_error error = {0};
+    bool named = false;
+    enum sl_code code = debuginfod_find_file(r, &file);
+    bool is_public = file.found.is_public;
+    if (code == SL_OK)
+        code = object_names_source(file.found.item, s->canonical, &r->x->arena, &named, relative, &error);
+    debuginfod_release_file(&file);
+    if (!note_failure(s, code))
+        return SL_CANCELLED;
+    s->is_public = is_public;
+    return code == SL_OK && named ? SL_OK : SL_NOT_FOUND;
+}
+
+/* ---- files ---- */
+
+/* Gets a file of a source as it is. */
+static enum sl_code get_file(struct debuginfod_request *r, struct source_search *s, const struct source *source,
+                             struct remote_file *file)
+{
+    struct sl_error error = {0};
+    file->max_size = r->config->max_source_file_size;
+    file->may_be_page = true;
+    file->may_be_empty = source->type == SOURCE_FILESYSTEM;
+    file->forwarded_for = r->where.forwarded_for;
+    struct source_request request = {.scope = origin_scope(file, r->where.scope), .file = file, .is_raw = true};
+    enum sl_code code = source_file_get(&request, &r->x->arena, &s->item, &error);
+    if (code == SL_OK) {
+        s->source = source->id;
+        s->is_public = source->is_public;
+        return SL_OK;
+    }
+    s->item = NULL;
+    if (search_is_passing(code))
+        origin_hurry_probe(source->id, file->uri);
+    return note_failure(s, code) ? SL_NOT_FOUND : SL_CANCELLED;
+}
+
+/* Removes the directory `root` from the path; data NULL if the path is not below it. */
+static struct sl_str below(struct sl_str root, struct sl_str path)
+{
+    while (root.size && root.data[root.size - 1] == '/')
+        root.size--;
+    if (!sl_str_starts(path, root) || path.size <= root.size + 1 || path.data[root.size] != '/')
+        return (struct sl_str){NULL, 0};
+    return (struct sl_str){path.data + root.size + 1, path.size - root.size - 1};
+}
+
+/* Reads the file from a configured directory of this machine. Files of the kernel's making and links that lead out of the directory are
+ * refused where all sources are opened (origin/filesystem.c). */
+static enum sl_code read_local(struct debuginfod_request *r, struct source_search *s)
+{
+    enum sl_code code = SL_NOT_FOUND;
+    for (size_t i = 0; i < r->config->debuginfod.source_root_count && code == SL_NOT_FOUND; i++) {
+        struct sl_str root = r->config->debuginfod.source_roots[i], rest = below(root, s->canonical);
+        struct source *source = rest.data ? SL_ARENA_NEW(&r->x->arena, struct source) : NULL;
+        struct remote_file file;
+        if (!source)
+            continue;
+        *source = (struct source){.id = SL_STR("debuginfod.source_roots"), .type = SOURCE_FILESYSTEM, .path = root};
+        if (!origin_file_at(source, FILE_SOURCEBUNDLE, rest, &r->x->arena, &file))
+            return SL_BUSY;
+        code = get_file(r, s, source, &file);
+    }
+    return code;
+}
+
+/* Asks one upstream, which compares the path with its own debug information. */
+static enum sl_code ask_upstream(struct debuginfod_request *r, struct source_search *s, const struct source *source)
+{
+    struct sl_buf path = {0};
+    struct remote_file file;
+    sl_buf_str(&path, r->id.code_id);
+    sl_buf_cstr(&path, "/source");
+    sl_buf_str(&path, s->canonical);
+    struct sl_str text = sl_buf_move_to_arena(&path, &r->x->arena);
+    if (!text.data || !origin_file_at(source, FILE_SOURCEBUNDLE, text, &r->x->arena, &file))
+        return SL_BUSY;
+    return get_file(r, s, source, &file);
+}
+
+static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_search *s)
+{
+    enum sl_code code = SL_NOT_FOUND;
+    for (size_t i = 0; i < r->where.source_count && code == SL_NOT_FOUND && !r->where.skips_upstreams; i++) {
+        const struct source *source = &r->where.sources[i];
+        if (origin_is_upstream(source) && !source->path_pattern_count)
+            code = ask_upstream(r, s, source);
+    }
+    return code;
+}
+
+/* ---- all together ---- */
+
+/* Reads the debug information only if something depends on what it says: a bundle that lacks the path may have it relative to the
+ * compilation directory, a directory of this machine needs its word. */
+static enum sl_code find_named(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
+{
+    struct sl_str relative = {NULL, 0};
+    if (!lookup->count && !r->config->debuginfod.source_root_count)
+        return SL_NOT_FOUND;
+    enum sl_code code = ask_line_tables(r, s, &relative);
+    if (code == SL_OK)
+        code = relative.size ? read_objects(r, s, lookup, relative) : SL_NOT_FOUND;
+    else
+        return code;
+    return code == SL_NOT_FOUND ? read_local(r, s) : code;
+}
+
+static enum sl_code find_source(struct debuginfod_request *r, void *arg)
+{
+    struct source_search *s = arg;
+    struct source_lookup lookup = {.count = 0};
+    clear(s);
+    enum sl_code code = find_objects(r, s, &lookup);
+    if (code == SL_NOT_FOUND)
+        code = find_named(r, s, &lookup);
+    for (size_t i = 0; i < lookup.count; i++)
+        source_object_release(&lookup.objects[i]);
+    if (code == SL_NOT_FOUND)
+        code = ask_upstreams(r, s);
+    return code == SL_NOT_FOUND && s->undecided ? SL_BUSY : code;
+}
+
+/* ---- the answer ---- */
+
+static void send_item(struct debuginfod_request *r, struct source_search *s, struct sl_str name)
+{
+    struct cache_item *item = s->item;
+    char etag[64];
+    debuginfod_make_etag(s->source, s->canonical, item->mapping.bytes.size, item->time_created, etag);
+    const struct debuginfod_answer answer = {.bytes = item->mapping.bytes,
+                                             .name = name,
+                                             .note = item->note,
+                                             .etag = etag,
+                                             .time_created = item->time_created,
+                                             .is_public = s->is_public,
+                                             .is_resident = cache_is_resident(item),
+                                             .release = release_item,
+                                             .arg = item};
+    s->item = NULL;
+    debuginfod_send(r, &answer);
+}
+
+/* Sends a text of a bundle or debug file; its tag is made of the contents, which are in memory. */
+static void send_text(struct debuginfod_request *r, struct source_search *s, struct sl_str name)
+{
+    struct sl_bytes bytes = sl_buf_bytes(&s->text);
+    char etag[64];
+    debuginfod_make_etag(SL_STR(""), (struct sl_str){(const char *)bytes.data, bytes.size}, bytes.size, 0, etag);
+    const struct debuginfod_answer answer = {.bytes = bytes,
+                                             .name = name,
+                                             .etag = etag,
+                                             .is_public = s->is_public,
+                                             .is_resident = true,
+                                             .release = release_text,
+                                             .arg = s->text.data};
+    s->text = (struct sl_buf){0};
+    debuginfod_send(r, &answer);
+}
+
+/* Sets the path in both forms. False if it cannot be that of a file. */
+static bool read_path(struct http_exchange *x, struct source_search *s)
+{
+    struct sl_str rest = x->captures[1], name, directory;
+    struct sl_buf path = {0}, clean = {0};
+    sl_buf_u8(&path, '/');
+    sl_buf_str(&path, rest);
+    s->path = sl_buf_move_to_arena(&path, &x->arena);
+    if (!s->path.data || rest.size >= DEBUGINFOD_MAX_PATH)
+        return false;
+    sl_path_clean(&clean, s->path);
+    s->canonical = sl_buf_move_to_arena(&clean, &x->arena);
+    sl_path_split(s->canonical, &directory, &name);
+    return s->canonical.data && name.size && s->canonical.data[0] == '/';
+}
+
+void debuginfod_source(struct http_exchange *x)
+{
+    struct debuginfod_request r;
+    struct source_search s = {.item = NULL};
+    struct sl_str directory, name;
+    if (debuginfod_begin(&r, x, "source")) {
+        enum sl_code code = read_path(x, &s) ? debuginfod_hold(&r, find_source, &s) : SL_NOT_FOUND;
+        sl_path_split(s.canonical, &directory, &name);
+        if (code != SL_OK)
+            debuginfod_fail(&r, code);
+        else if (s.item)
+            send_item(&r, &s, name);
+        else
+            send_text(&r, &s, name);
+        clear(&s);
+    }
+    debuginfod_end(&r);
+}
