@@ -56,8 +56,12 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
 
 /* ---- source files ---- */
 
+/* Files of hostile tables may share one long directory: joining them is charged, and longer paths are never asked for. */
+enum { LONGEST_JOINED = 16 * 1024, BYTES_PER_STEP = 16 };
+
 struct path_search {
     struct sl_str wanted;
+    struct sl_account account;
     struct sl_buf path;
     struct source_path_result *found;
 };
@@ -74,6 +78,12 @@ static void keep_relative(struct path_search *p, const struct sl_file *file)
 
 static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
 {
+    struct sl_str directory, name;
+    size_t size = file->comp_dir.size + file->directory.size + file->name.size;
+    sl_path_split(file->name, &directory, &name);
+    if (!sl_str_ends(p->wanted, name) || size > LONGEST_JOINED ||
+        !sl_account_spend(&p->account, (uint32_t)(size / BYTES_PER_STEP + 1)))
+        return false;
     sl_buf_clear(&p->path);
     sl_path_full(&p->path, file->comp_dir, file->directory, file->name);
     if (p->path.failed || !sl_str_equal(sl_buf_view(&p->path), p->wanted))
@@ -104,7 +114,8 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
                                      struct sl_error *error)
 {
     struct sl_bytes name = converter_input_bytes(call, INPUT_NAME);
-    struct path_search p = {.wanted = {(const char *)name.data, name.size}, .found = result};
+    struct path_search p = {
+        .wanted = {(const char *)name.data, name.size}, .account = {.budget = &conversion->budget}, .found = result};
     struct sl_object *object;
     enum sl_code code =
         conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), converter_options(call), &object, error);
@@ -113,6 +124,8 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
     if (listing)
         code = search_units(conversion, listing, &p, error);
+    if (code == SL_OK && !p.found->named && p.account.failed)
+        code = sl_budget_fail(&conversion->budget, error);
     if (code == SL_OK && !p.found->named)
         code = sl_object_status(object, error); /* an exhausted budget does not mean that the path is unknown */
     sl_dwarf_listing_free(listing);

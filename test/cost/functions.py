@@ -99,6 +99,18 @@ def units_over_one_file_table(size):
     return elf({".debug_abbrev": ROOT_LINES + CODE + b"\0", ".debug_info": info, ".debug_line": line})
 
 
+def files_in_one_long_directory(size):
+    """Of the name that is looked for."""
+    files = ((b"f", 1),) * (size // 6)
+    return dwarf(ROOT_LINES + CODE, root_lines + code(0x1000, 8) + END, debug_line=line_program(sequence(0x1000, 2), (b"/d", b"/" + b"d" * (size // 3)), files))
+
+
+def files_in_a_directory_of_4_kib(size):
+    """Which is not too long to be joined."""
+    files = ((b"f", 1),) * (size // 4)
+    return dwarf(ROOT_LINES + CODE, root_lines + code(0x1000, 8) + END, debug_line=line_program(sequence(0x1000, 2), (b"/d", b"/" + b"d" * 4095), files))
+
+
 def overlapping_sequences(size):
     count = size // 50
     line = line_program(b"".join(sequence(0x1000 + i, 2, 1 << 20) for i in range(count)))
@@ -194,5 +206,7 @@ GENERATORS = {f.__name__.replace("_", " "): (f, CONVERT) for f in (
     gaps_of_abbreviations, attributes_without_bytes, file_table_without_bytes, chains_across_units,
     functions_at_zero, units_without_code)}
 
+GENERATORS |= {f.__name__.replace("_", " ") + " by path": (f, ["readers", "source_path", "{file}"]) for f in (
+    files_in_one_long_directory, files_in_a_directory_of_4_kib, suffixes_of_a_path, units_over_one_file_table)}
 GENERATORS |= {f.__name__.replace("_", " ") + " as written": (f, ["readers", "listing", "{file}"]) for f in (
     function_of_many_ranges, chains_across_units, units_over_one_line_program)}

@@ -13,6 +13,7 @@
 #include "apple/samples.h"
 #include "base/file.h"
 #include "cache/cache.h"
+#include "cache_kinds/converters.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
@@ -220,6 +221,22 @@ static enum sl_code read_listing(struct sl_bytes file, struct sl_budget *budget,
     return code;
 }
 
+/* Whether a file of debug information names a source file; and the sections of the file, by name. */
+static enum sl_code read_source_path(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct reader_limits limits;
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1};
+    struct conversion conversion = {.clock = {0}};
+    struct source_path_result named = {.named = false};
+    struct raw_section_result section;
+    sl_budget_init(&conversion.budget, file.size);
+    (void)budget;
+    converter_add_bytes(&call, INPUT_FILE, file);
+    converter_add_text(&call, INPUT_NAME, SL_STR("/nowhere/f"));
+    enum sl_code code = converter_source_path.convert(&conversion, &call, &named, error);
+    return code == SL_OK ? converter_raw_section.convert(&conversion, &call, &section, error) : code;
+}
+
 /* What the page says of a text. */
 static enum sl_code read_page(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
@@ -316,10 +333,23 @@ static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},         {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
-    {"scopes", read_scopes},     {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
-    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},       {"page", read_page},
-    {"named", read_named},       {"own", read_own},         {"measure", read_measure},     {"listing", read_listing},
+    {"ppdb", read_ppdb},
+    {"il2cpp", read_il2cpp},
+    {"symbfile", read_symbfile},
+    {"bundle", read_bundle},
+    {"scopes", read_scopes},
+    {"smcache", read_smcache},
+    {"variables", read_variables},
+    {"jit", read_jit},
+    {"comments", read_comments},
+    {"facts", read_facts},
+    {"report", read_report},
+    {"page", read_page},
+    {"named", read_named},
+    {"own", read_own},
+    {"measure", read_measure},
+    {"listing", read_listing},
+    {"source_path", read_source_path},
 };
 
 int main(int argc, char **argv)

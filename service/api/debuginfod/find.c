@@ -8,6 +8,10 @@
  * memory. */
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 2000 };
 
+/* Requests that wait between attempts keep a fiber each; beyond this number they fail at once, so that fibers are left for others. */
+enum { MOST_HELD = 4000 };
+static size_t held;
+
 struct bounded_attempt {
     struct debuginfod_request *request;
     debuginfod_attempt *attempt;
@@ -47,8 +51,13 @@ enum sl_code debuginfod_hold(struct debuginfod_request *r, debuginfod_attempt *a
         uint64_t left = time_left_ms(r);
         if (code != SL_BUSY || !left)
             return code;
+        if (held >= MOST_HELD)
+            return code;
         fiber_set_wait_reason("symbol sources");
-        if (!fiber_sleep(pause < left ? pause : left))
+        held++;
+        bool going = fiber_sleep(pause < left ? pause : left);
+        held--;
+        if (!going)
             return SL_CANCELLED;
     }
 }

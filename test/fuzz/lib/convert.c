@@ -4,6 +4,7 @@
 
 #include "dwarf/dwarf.h"
 #include "dwarf/listing.h"
+#include "object/stored.h"
 #include "symcache/symcache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,6 +46,27 @@ static void list(struct sl_object *object)
     sl_dwarf_listing_free(listing);
 }
 
+/* Sections lie in the file, and the entries of programs end. */
+static void look_at_stored(struct sl_object *object)
+{
+    struct sl_bytes file = sl_object_file(object), bytes;
+    struct sl_stored_parts parts;
+    struct sl_load_header load;
+    struct sl_section_info section;
+    size_t loads = 0;
+    sl_object_stored_parts(object, &parts);
+    while (sl_object_load_header(object, loads, &load))
+        if (++loads > file.size)
+            abort();
+    if (sl_object_load_headers_usable(object) && !loads)
+        abort();
+    for (size_t i = 0; i < 100 && sl_object_section_info(object, i, &section); i++)
+        if (sl_object_raw_section(object, section.name, &bytes) == SL_SECTION_STORED &&
+            (bytes.data < file.data || bytes.size > file.size ||
+             bytes.data - file.data > (ptrdiff_t)(file.size - bytes.size)))
+            abort();
+}
+
 static void convert(struct sl_bytes file, bool variables)
 {
     struct sl_object *object;
@@ -60,8 +82,10 @@ static void convert(struct sl_bytes file, bool variables)
         abort();
     size_t texts = 1000;
     sl_dwarf_sources(object, look_at, &texts);
-    if (!variables)
+    if (!variables) {
         list(object);
+        look_at_stored(object);
+    }
     sl_buf_free(&out);
     sl_object_close(object);
 }
