@@ -36,6 +36,7 @@ void debuginfod_end(struct debuginfod_request *r);
 struct debuginfod_answer {
     struct sl_bytes bytes;
     struct sl_str name;          /* X-DEBUGINFOD-FILE: a name, or the path of a member in its package; empty = none */
+    struct sl_str package;       /* X-DEBUGINFOD-ARCHIVE: name of that package; empty = none */
     const char *note;            /* header fields of the upstream that it came from (origin_note_field), or NULL */
     const char *etag;            /* quoted */
     int64_t time_created;        /* seconds since the epoch: when its cache entry was made */

@@ -15,13 +15,26 @@ static struct sl_str base_name(struct sl_str path)
     return slash ? (struct sl_str){slash + 1, path.size - (size_t)(slash + 1 - path.data)} : path;
 }
 
+/* Splits the path of a scanned file that is a member of a package, "<path of the package>!<path in it>". Other sources have no packages. */
+static void describe_place(const struct search_result *found, struct sl_str *package, struct sl_str *name)
+{
+    const char *mark =
+        sl_str_starts(found->source, SL_STR("scan:")) ? memchr(found->path.data, '!', found->path.size) : NULL;
+    size_t before = mark ? (size_t)(mark - found->path.data) : 0;
+    *package = base_name((struct sl_str){found->path.data, before});
+    *name = mark ? (struct sl_str){mark + 1, found->path.size - before - 1} : base_name(found->path);
+}
+
 /* Sends a part of the file, whose reference goes to the answer. */
 static void send_part(struct debuginfod_request *r, struct debuginfod_file *file, struct sl_bytes part,
                       const char *etag)
 {
     struct cache_item *item = file->found.item;
+    struct sl_str package, name;
+    describe_place(&file->found, &package, &name);
     const struct debuginfod_answer answer = {.bytes = part,
-                                             .name = base_name(file->found.path),
+                                             .name = name,
+                                             .package = package,
                                              .note = item->note,
                                              .etag = etag,
                                              .time_created = item->time_created,

@@ -104,11 +104,11 @@ static void set_copied(struct http_exchange *x, const char *name, struct sl_str 
 static void describe(struct debuginfod_request *r, const struct debuginfod_answer *answer)
 {
     char size[24];
-    struct sl_str name = origin_note_field(answer->note, "FILE");
+    struct sl_str name = origin_note_field(answer->note, "FILE"), package = origin_note_field(answer->note, "ARCHIVE");
     snprintf(size, sizeof size, "%zu", answer->bytes.size);
     set_copied(r->x, "X-DEBUGINFOD-SIZE", sl_str(size));
     set_copied(r->x, "X-DEBUGINFOD-FILE", name.size ? name : answer->name);
-    set_copied(r->x, "X-DEBUGINFOD-ARCHIVE", origin_note_field(answer->note, "ARCHIVE"));
+    set_copied(r->x, "X-DEBUGINFOD-ARCHIVE", package.size ? package : answer->package);
     set_copied(r->x, "X-DEBUGINFOD-IMASIGNATURE", origin_note_field(answer->note, "IMASIGNATURE"));
     if (answer->is_public)
         http_set_header(r->x, "Cache-Control", SL_STR("public"));
