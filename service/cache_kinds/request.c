@@ -182,6 +182,7 @@ static const struct remote_file *copy_file(struct copier *c, const struct remote
     copy_str(c, &to->url);
     copy_str(c, &to->checksum);
     copy_str(c, &to->forwarded_for);
+    copy_str(c, &to->via);
     return to;
 }
 

@@ -175,7 +175,7 @@ static void note_field(void *arg, struct sl_str name, struct sl_str value)
 static bool make_header(const struct remote_file *file, struct sl_arena *arena, struct fetch_request *request)
 {
     const struct source *source = file->source;
-    struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, source->header_count + 2);
+    struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, source->header_count + 3);
     size_t count = 0;
     if (!headers)
         return false;
@@ -185,6 +185,8 @@ static bool make_header(const struct remote_file *file, struct sl_arena *arena, 
         headers[count++] = (struct fetch_header){SL_STR("SymbolChecksum"), {file->checksum}};
     if (file->forwarded_for.size && origin_is_upstream(source))
         headers[count++] = (struct fetch_header){SL_STR("X-Forwarded-For"), {file->forwarded_for}};
+    if (file->via.size && origin_is_upstream(source))
+        headers[count++] = (struct fetch_header){SL_STR("Via"), {file->via}};
     request->headers = headers;
     request->header_count = count;
     return true;

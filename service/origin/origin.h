@@ -163,9 +163,9 @@ struct remote_file {
     bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
     bool may_be_empty;      /* false for symbol files, which are never empty */
     bool may_be_page;       /* may be HTML; true for files that may be any text */
-    /* Value of X-Forwarded-For towards servers of layout debuginfod: the clients on whose behalf it is fetched. Empty: not sent. Not
-     * part of cache keys */
-    struct sl_str forwarded_for;
+    /* Values of X-Forwarded-For and Via towards servers of layout debuginfod: the clients on whose behalf it is fetched, and the
+     * servers that have passed the request on. Empty: not sent. Not part of cache keys */
+    struct sl_str forwarded_for, via;
 };
 
 /* Returns the relative paths of one file type in one layout, best first, with casing and `_` variants applied. At

@@ -79,6 +79,7 @@ struct search search_make(const struct search_scope *where, const struct object_
                            .scope = where->scope,
                            .purpose = purpose,
                            .forwarded_for = where->forwarded_for,
+                           .via = where->via,
                            .skips_upstreams = where->skips_upstreams,
                            .arena = where->arena};
 }
@@ -166,6 +167,7 @@ static bool add_files(struct search *search, struct remote_file *files, size_t c
         return false;
     for (size_t i = 0; i < count; i++) {
         files[i].forwarded_for = search->forwarded_for;
+        files[i].via = search->via;
         struct candidate_file *probe = &search->probes[search->count++];
         probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
         if (!object_request_key(&probe->request, search->arena, &probe->key))

@@ -40,7 +40,7 @@ struct search {
     const struct source *sources;
     size_t source_count;
     uint64_t list; /* like search_scope.list */
-    struct sl_str forwarded_for;
+    struct sl_str forwarded_for, via;
     bool skips_upstreams;
     const struct object_id *id;
     struct sl_str scope;

@@ -57,10 +57,10 @@ struct search_scope {             /* where to look */
     size_t source_count;
     struct sl_str scope;
     struct sl_arena *arena;
-    uint64_t list;                /* source_list_number of the sources; 0: none, and the search is not cached */
-    struct supplied_objects *own; /* asked first, for symbols and unwinding; NULL: none */
-    struct sl_str forwarded_for;  /* see struct remote_file */
-    bool skips_upstreams;         /* leave out origin_is_upstream sources */
+    uint64_t list;                    /* source_list_number of the sources; 0: none, and the search is not cached */
+    struct supplied_objects *own;     /* asked first, for symbols and unwinding; NULL: none */
+    struct sl_str forwarded_for, via; /* see struct remote_file */
+    bool skips_upstreams;             /* leave out origin_is_upstream sources */
 };
 
 /* Returns the address to which addresses in the file's table are relative, for a module that was reported at

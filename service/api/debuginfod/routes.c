@@ -2,6 +2,8 @@
 #include "api/debuginfod/debuginfod.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
 
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -22,13 +24,13 @@ static bool read_id(struct http_exchange *x, struct object_id *id)
     return id->code_id.size;
 }
 
-/* Appends the entries of all X-Forwarded-For fields; returns their number. */
-static uint64_t add_forwarded(const struct http_exchange *x, struct sl_buf *out)
+/* Appends the entries of all fields of a name, which are one list, each with ", " behind it; returns their number. */
+static uint64_t add_list(const struct http_exchange *x, struct sl_str name, struct sl_buf *out)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < x->header_count; i++) {
         struct sl_str value = x->headers[i].value;
-        if (!sl_str_equal(x->headers[i].name, SL_STR("x-forwarded-for")) || !value.size)
+        if (!sl_str_equal(x->headers[i].name, name) || !value.size)
             continue;
         count++;
         for (size_t at = 0; at < value.size; at++)
@@ -39,14 +41,30 @@ static uint64_t add_forwarded(const struct http_exchange *x, struct sl_buf *out)
     return count;
 }
 
-/* Says on whose behalf upstreams are asked, or that they must not be, as servers that ask each other would do so for ever. */
+/* The entry of this process in Via (RFC 9110, 7.6.3), "1.1 symloom-" and a random number. Empty without randomness. */
+static struct sl_str own_via(void)
+{
+    static char text[40];
+    uint64_t number;
+    if (!text[0] && getrandom(&number, sizeof number, 0) == sizeof number)
+        snprintf(text, sizeof text, "1.1 symloom-%016llx", (unsigned long long)number);
+    return sl_str(text);
+}
+
+/* Says on whose behalf upstreams are asked, or that they must not be. Servers that ask each other would do so for ever; and as equal
+ * requests join, one that comes back here would wait for itself. */
 static void read_forwarded(struct debuginfod_request *r)
 {
-    struct sl_buf text = {0};
-    uint64_t hops = add_forwarded(r->x, &text) + 1;
-    sl_buf_str(&text, r->x->client);
-    r->where.skips_upstreams = hops > r->config->debuginfod.max_hops;
-    r->where.forwarded_for = sl_buf_move_to_arena(&text, &r->x->arena);
+    struct sl_buf clients = {0}, servers = {0};
+    struct sl_str own = own_via();
+    uint64_t hops = add_list(r->x, SL_STR("x-forwarded-for"), &clients) + 1;
+    add_list(r->x, SL_STR("via"), &servers);
+    bool was_here = own.size && servers.size && memmem(servers.data, servers.size, own.data, own.size);
+    sl_buf_str(&clients, r->x->client);
+    sl_buf_str(&servers, own);
+    r->where.skips_upstreams = hops > r->config->debuginfod.max_hops || was_here;
+    r->where.forwarded_for = sl_buf_move_to_arena(&clients, &r->x->arena);
+    r->where.via = sl_buf_move_to_arena(&servers, &r->x->arena);
     if (r->where.skips_upstreams)
         r->where.list = 0; /* the result is not that of other requests */
 }

@@ -133,6 +133,7 @@ static enum sl_code get_file(struct debuginfod_request *r, struct source_search 
     file->may_be_page = true;
     file->may_be_empty = source->type == SOURCE_FILESYSTEM;
     file->forwarded_for = r->where.forwarded_for;
+    file->via = r->where.via;
     struct source_request request = {.scope = origin_scope(file, r->where.scope), .file = file, .is_raw = true};
     enum sl_code code = source_file_get(&request, &r->x->arena, &s->item, &error);
     if (code == SL_OK) {

@@ -106,9 +106,16 @@ def test_forwarded_requests_name_their_clients_and_end(work, objects):
         equal(seen[-1], None, "and names nobody")
 
 
-def test_servers_that_ask_each_other_come_to_an_end(work, objects):
-    ports = free_port(), free_port()
-    config = lambda i: {"bind": f"127.0.0.1:{ports[i]}", "sources": [above(f"http://127.0.0.1:{ports[1 - i]}/", attempts=1)], "debuginfod": {"hold": "2s"}}
-    with Service(work, config(0)) as a, Service(work, config(1)):
-        assert a.request("GET", "/buildid/00112233/debuginfo")[0] in (404, 503)
-        equal(a.request("GET", "/healthcheck")[0], 200)
+def test_servers_that_ask_each_other_answer(work, objects):
+    """Each has what the other does not have, and neither waits for itself: nor does one that asks itself."""
+    ports, programs = (free_port(), free_port()), (Program(work), Program(work, "u", ["-DU"]))
+    config = lambda i, other: {"bind": f"127.0.0.1:{ports[i]}", "sources": [directory(work, programs[i]), above(f"http://127.0.0.1:{ports[other]}/", attempts=1)]}
+    with Service(work, config(0, 1)) as a, Service(work, config(1, 0)) as b:
+        for service in (a, b):
+            for program in programs:
+                equal(service.request("GET", program.path("debuginfo"))[2] == program.debug, True)
+            for path in ("/buildid/00112233/debuginfo", programs[0].path("section/.nosuch"), programs[1].path("source/none.c")):
+                equal(service.request("GET", path)[0], 404, path)
+    with Service(work, config(0, 0)) as a:
+        equal(a.request("GET", programs[0].path("debuginfo"))[2] == programs[0].debug, True)
+        equal(a.request("GET", programs[1].path("debuginfo"))[0], 404)
