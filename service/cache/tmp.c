@@ -22,6 +22,7 @@
 #include "core/files.h"
 #include "core/journal.h"
 #include "core/loop.h"
+#include "core/pool.h"
 #include "core/temp_dir.h"
 
 enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
@@ -88,7 +89,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
         if (make_dir()) {
             char ledger[256];
             snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
-            journal_open(ledger, loop_pool_threads());
+            journal_open(ledger, loop_pool_threads() + pool_background_threads(loop_pool_threads()));
             return SL_OK;
         }
     }

@@ -232,13 +232,15 @@ static void count(const struct running *r, const struct conversion_about *about,
 
 static enum sl_code run(const struct conversion_about *about, struct running *r)
 {
-    if (!take_place(about->size))
+    uint64_t place_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
+    enum pool_job job = about->is_background ? POOL_CONVERT | POOL_BACKGROUND : POOL_CONVERT;
+    if (!take_place(place_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     r->limits = (struct worker_limits){
         .max_memory = limits.max_memory, .max_time_ns = time_for(about->size), .input_size = about->size};
     r->location = about->location;
-    enum sl_code code = pool_run(POOL_CONVERT | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
-    leave_place(about->size);
+    enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
+    leave_place(place_size);
     if (code == SL_OK) {
         code = r->code;
         log_limit(r, about);

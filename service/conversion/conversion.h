@@ -12,6 +12,7 @@ struct conversion_about {
     uint64_t size; /* bytes from which the step and time limits are computed; 0 = the sum of the inputs' sizes */
     struct sl_str location; /* for the log */
     const char *kind;       /* kind of the new cache entry, for metrics; NULL = no metrics */
+    bool is_background;     /* no request waits for it: runs beside the conversions of requests (POOL_BACKGROUND) */
 };
 
 /* Sets the limits; running conversions keep theirs. `config` must live until the next call. */

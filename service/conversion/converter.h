@@ -27,7 +27,7 @@ enum input_role {
     INPUT_SOURCE_MAP,
     INPUT_DATA_URL, /* contains a source map */
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
-    INPUT_NAME,     /* name of the wanted section, or path of the wanted source file */
+    INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };

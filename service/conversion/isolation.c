@@ -81,7 +81,7 @@ static struct worker_settings make_settings(const struct config *config)
     unsigned threads = pool_parallel()->workers;
     uint64_t files = config->max_download_size < UINT64_MAX / 4 ? 4 * config->max_download_size : 0;
     uint64_t parts = config->symbfile.max_set_bytes;
-    return (struct worker_settings){.max_workers = threads,
+    return (struct worker_settings){.max_workers = threads + pool_background_threads(threads),
                                     .warm = threads < MAX_WARM ? threads : MAX_WARM,
                                     .max_jobs = MAX_JOBS,
                                     .max_heap = MAX_HEAP,

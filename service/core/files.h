@@ -83,6 +83,8 @@ struct dir_walk {
     unsigned depth; /* nesting limit: deeper directories are not entered */
     /* Called for every entry; for a directory after its contents. Returns true if the entry has been removed. */
     bool (*visit)(void *arg, const struct dir_entry *entry);
+    /* Called for a directory before its contents; false: it is not entered. NULL: all are entered. */
+    bool (*enter)(void *arg, const struct dir_entry *entry);
     /* Called with errno for an entry that cannot be examined (it is not visited) or opened (it is not entered). NULL: skip it
      * silently. */
     void (*failed)(void *arg, const struct dir_entry *entry);

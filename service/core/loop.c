@@ -15,6 +15,7 @@
 #include "core/impl.h"
 #include "core/log.h"
 #include "core/metrics.h"
+#include "core/pool.h"
 
 enum { LAG_PERIOD_MS = 1000 };
 
@@ -62,7 +63,7 @@ void loop_init(unsigned pool_threads)
 {
     pool_threads_now = pool_threads ? pool_threads : loop_cores();
     char number[16];
-    snprintf(number, sizeof number, "%u", pool_threads_now);
+    snprintf(number, sizeof number, "%u", pool_threads_now + pool_background_threads(pool_threads_now));
     setenv("UV_THREADPOOL_SIZE", number, 1);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond RLIMIT_FSIZE fails with EFBIG instead */

@@ -18,7 +18,8 @@
 #include "core/metrics.h"
 
 enum { NICE = 10 };
-enum job_class { QUICK, HEAVY, JOB_CLASSES }; /* HEAVY: conversions and walks, which may take seconds */
+/* HEAVY: conversions and walks, which may take seconds; BACKGROUND: work that no request waits for, which may take minutes */
+enum job_class { QUICK, HEAVY, BACKGROUND, JOB_CLASSES };
 
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
@@ -32,6 +33,12 @@ static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate
 static size_t heavy_threads(void)
 {
     return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;
+}
+
+/* Background jobs have threads of their own, so that no other job ever waits for one of them: as many as the others have. */
+unsigned pool_background_threads(unsigned pool_threads)
+{
+    return pool_threads;
 }
 
 /* ---- parallel teams ----
@@ -290,6 +297,21 @@ static void flow_join(struct pool_task *job)
     job->waits = true;
 }
 
+static struct sl_list background_jobs;
+
+/* Queues a background job: first come, first served. */
+static void background_join(struct pool_task *job)
+{
+    sl_list_append(&background_jobs, &job->link);
+    job->waits = true;
+}
+
+static void background_leave(struct pool_task *job)
+{
+    sl_list_remove(&background_jobs, &job->link);
+    job->waits = false;
+}
+
 /* Takes a job out of the queue of its flow. */
 static void flow_leave(struct pool_task *job)
 {
@@ -331,6 +353,8 @@ static void job_work(uv_work_t *work)
     atomic_fetch_sub(&running[job->job_class], 1);
 }
 
+static void start_background(void);
+
 /* On the loop, after a job: wakes its fiber. */
 static void job_done(uv_work_t *work, int status)
 {
@@ -340,6 +364,7 @@ static void job_done(uv_work_t *work, int status)
     job->done = true;
     fiber_wake(job->fiber);
     start_heavy();
+    start_background();
 }
 
 /* Submits a job to libuv; wakes its fiber if libuv refuses it. */
@@ -361,6 +386,16 @@ static void start_heavy(void)
     lend_helpers();
 }
 
+static void start_background(void)
+{
+    struct pool_task *job;
+    while (given[BACKGROUND] < pool_background_threads(loop_pool_threads()) &&
+           (job = SL_LIST_FIRST(&background_jobs, struct pool_task, link))) {
+        background_leave(job);
+        start_job(job);
+    }
+}
+
 /* Waits for the job. False when the fiber was cancelled before the job began; a running job is always waited for. */
 static bool job_wait(struct pool_task *job)
 {
@@ -369,7 +404,10 @@ static bool job_wait(struct pool_task *job)
         if (!job->waits) {
             fiber_suspend_uncancellable();
         } else if (!fiber_suspend() && job->waits) {
-            flow_leave(job);
+            if (job->job_class == BACKGROUND)
+                background_leave(job);
+            else
+                flow_leave(job);
             return false;
         }
     }
@@ -378,20 +416,26 @@ static bool job_wait(struct pool_task *job)
 
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error)
 {
-    unsigned base = kind & ~(unsigned)(POOL_HEAVY | POOL_ELSEWHERE);
-    const char *name = job_names[base];
-    bool heavy = kind & POOL_HEAVY || base == POOL_CONVERT || base == POOL_WALK;
+    enum pool_job what = kind & ~(POOL_HEAVY | POOL_BACKGROUND | POOL_ELSEWHERE);
+    const char *name = job_names[what];
+    bool heavy = kind & POOL_HEAVY || what == POOL_CONVERT || what == POOL_WALK;
     /* these ignore cancellation, since they own files and are short */
-    bool lasts = base == POOL_IO || base == POOL_COMPRESS;
-    struct pool_task job = {
-        .job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
-    job.journal_work = base == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
+    bool lasts = what == POOL_IO || what == POOL_COMPRESS;
+    struct pool_task job = {.job_class = kind & POOL_BACKGROUND ? BACKGROUND
+                                         : heavy                ? HEAVY
+                                                                : QUICK,
+                            .fiber = fiber_self(),
+                            .request_id = fiber_request_id()};
+    job.journal_work = what == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
     job.arg = arg;
     job.queued_ns = uv_hrtime();
     job.work.data = &job;
-    if (heavy) {
+    if (job.job_class == BACKGROUND) {
+        background_join(&job);
+        start_background();
+    } else if (heavy) {
         flow_join(&job);
         start_heavy();
     } else {

@@ -14,7 +14,8 @@
 #include "base/parallel.h"
 #include "core/fiber.h"
 
-/* POOL_CONVERT and POOL_WALK are always heavy; add POOL_HEAVY to the others if they take more than some milliseconds. */
+/* POOL_CONVERT and POOL_WALK are always heavy; add POOL_HEAVY to the others if they take more than some milliseconds. Add
+ * POOL_BACKGROUND to work that no request waits for: it runs on threads that only such work uses. */
 enum pool_job {
     POOL_CONVERT,
     POOL_WALK,
@@ -24,8 +25,9 @@ enum pool_job {
     POOL_COMPRESS,
     POOL_JOBS,
     POOL_HEAVY = 8,
+    POOL_BACKGROUND = 16,
     POOL_ELSEWHERE =
-        16 /* the thread waits for another process: a death of this one does not blame the work (journal.h) */
+        32, /* the thread waits for another process: a death of this one does not blame the work (journal.h) */
 };
 
 /* True if a pass over `bytes` of a file, such as copying or unpacking it, is heavy. */
@@ -60,6 +62,9 @@ bool pool_can_accept(void);
 /* A `struct sl_parallel` for code inside pool_run (or on any thread): spreads pieces over idle pool threads, as heavy work, and
  * takes part itself. Thread safe. */
 const struct sl_parallel *pool_parallel(void);
+
+/* Returns the number of threads for background work besides `pool_threads` others. */
+unsigned pool_background_threads(unsigned pool_threads);
 
 void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
