@@ -1,0 +1,95 @@
+/* Packages of Debian (deb(5)): an ar archive of debian-binary, control.tar.* and data.tar.*; and the names of its source
+ * archives. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "object/ar.h"
+#include "package/impl.h"
+
+enum { CONTROL_MAX = 64 << 10 };
+
+/* Finds the first member whose name begins with the text. */
+static struct sl_bytes find_member(struct sl_bytes file, struct sl_str begins)
+{
+    struct sl_ar ar;
+    struct sl_ar_member member;
+    sl_ar_open(file, &ar);
+    for (int i = 0; i < 16 && sl_ar_next(&ar, &member); i++)
+        if (sl_str_starts(member.name, begins))
+            return member.bytes;
+    return (struct sl_bytes){NULL, 0};
+}
+
+struct sl_bytes deb_payload(struct sl_bytes file)
+{
+    return find_member(file, SL_STR("data.tar"));
+}
+
+/* ---- control ---- */
+
+struct control_reading {
+    struct sl_buf text;
+};
+
+static enum sl_package_choice begin_control(void *arg, const struct sl_package_member *member)
+{
+    (void)arg;
+    return sl_str_equal(member->path, SL_STR("/control")) && member->size <= CONTROL_MAX ? SL_PACKAGE_READ
+                                                                                         : SL_PACKAGE_SKIP;
+}
+
+static enum sl_package_choice take_control(void *arg, struct sl_bytes piece)
+{
+    struct control_reading *r = arg;
+    sl_buf_add(&r->text, piece.data, piece.size);
+    return SL_PACKAGE_READ;
+}
+
+static enum sl_package_choice end_control(void *arg)
+{
+    (void)arg;
+    return SL_PACKAGE_STOP;
+}
+
+/* The value of a field "Name: value"; empty if there is none. */
+static struct sl_str find_field(struct sl_str text, struct sl_str name)
+{
+    struct sl_str line;
+    while (sl_str_next_line(&text, &line))
+        if (line.size > name.size && line.data[name.size] == ':' &&
+            sl_str_equal_nocase((struct sl_str){line.data, name.size}, name))
+            return sl_str_trimmed((struct sl_str){line.data + name.size + 1, line.size - name.size - 1});
+    return (struct sl_str){NULL, 0};
+}
+
+/* `Source: name (version)`: without a version it is that of the package, without the field the package is its own source. A
+ * "+b1" behind the version is a rebuild without changes of the source, which names the version without it in parentheses. */
+static void set_by_control(struct sl_str control, struct sl_package_source *source)
+{
+    struct sl_str name = find_field(control, SL_STR("Source")), version = find_field(control, SL_STR("Version"));
+    if (!name.size)
+        name = find_field(control, SL_STR("Package"));
+    const char *open = name.size ? memchr(name.data, '(', name.size) : NULL;
+    const char *close = open ? memchr(open, ')', name.size - (size_t)(open - name.data)) : NULL;
+    if (close) {
+        version = (struct sl_str){open + 1, (size_t)(close - open) - 1};
+        name.size = (size_t)(open - name.data);
+    }
+    name = sl_str_trimmed(name);
+    if (name.size && name.size + version.size < SL_PACKAGE_NAME - 2)
+        snprintf(source->text, sizeof source->text, SL_STR_FMT " " SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(version));
+}
+
+void deb_source(struct sl_bytes file, struct sl_package_source *source)
+{
+    struct control_reading r = {0};
+    struct sl_budget budget;
+    struct sl_bytes control = find_member(file, SL_STR("control.tar"));
+    sl_budget_init(&budget, control.size);
+    const struct sl_package_limits limits = {.budget = &budget};
+    const struct sl_package_visitor visitor = {&r, begin_control, take_control, end_control};
+    struct sl_error error;
+    if (control.size && archive_walk(control, 0, &visitor, &limits, &error) == SL_OK && !r.text.failed)
+        set_by_control(sl_buf_view(&r.text), source);
+    sl_buf_free(&r.text);
+}

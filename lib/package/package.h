@@ -1,0 +1,80 @@
+/* Packages: archives of files as distributions and build servers publish them.
+ *
+ *     deb, ddeb   an ar archive (deb(5)) with control.tar.* and data.tar.*; the members are those of data.tar.*
+ *     rpm         lead, two headers, then a cpio archive (RPM file format, "Package File Format" of the LSB)
+ *     tar, cpio   by themselves
+ *     zip         APPNOTE.TXT 6.3.10
+ *
+ * tar and cpio archives may be compressed by gzip, xz, zstd or bzip2. libarchive reads tar and cpio; decompression is done
+ * here, because a package that was compressed in independent blocks (`xz -T`, `pzstd`) can be read from the block that holds
+ * a member.
+ *
+ * Everything is read from memory, nothing is written, no member's path is ever opened. Packages inside of packages are not
+ * entered. Pure: any thread. */
+#pragma once
+
+#include "base/budget.h"
+#include "base/bytes.h"
+#include "base/error.h"
+
+enum sl_package_kind {
+    SL_PACKAGE_NONE,
+    SL_PACKAGE_DEB,
+    SL_PACKAGE_RPM,
+    SL_PACKAGE_TAR,
+    SL_PACKAGE_CPIO,
+    SL_PACKAGE_ZIP,
+    SL_PACKAGE_KINDS
+};
+const char *sl_package_kind_name(enum sl_package_kind kind); /* "deb" ...; "file" for SL_PACKAGE_NONE */
+
+/* Recognises a package by its content; decompresses at most its first 512 bytes. SL_PACKAGE_NONE: it is none. */
+enum sl_package_kind sl_package_detect(struct sl_bytes bytes);
+
+enum { SL_PACKAGE_MAX_PATH = 4096 };
+
+struct sl_package_member { /* a regular file */
+    struct sl_str path;    /* begins with '/', has no "." and ".." components and no control characters; valid UTF-8 */
+    uint64_t size;         /* bytes, as the package says; no more are ever passed on */
+    uint64_t offset;       /* of its header in the uncompressed archive, or in the ZIP file: for sl_package_walk */
+    uint32_t mode;         /* permission bits */
+};
+
+enum sl_package_choice { SL_PACKAGE_READ, SL_PACKAGE_SKIP /* the rest of this member */, SL_PACKAGE_STOP };
+
+struct sl_package_visitor {
+    void *arg;
+    enum sl_package_choice (*begin)(void *arg, const struct sl_package_member *member);
+    /* Gets the contents in order; the pieces of a member are together as long as its size. */
+    enum sl_package_choice (*piece)(void *arg, struct sl_bytes piece);
+    /* All of a member that was not skipped has been passed on. */
+    enum sl_package_choice (*end)(void *arg);
+};
+
+struct sl_package_limits {
+    struct sl_budget *budget; /* of the package's work; grows with what is decompressed. May be NULL */
+    uint64_t max_ratio;       /* decompressed to compressed bytes, counted above 256 MiB; 0 = 1000 */
+};
+
+/* Calls the visitor for the package's regular files in their order, from the member whose header is at `offset` (0: all).
+ * Leaves out links, devices, directories, and files whose path climbs (".."). SL_OK at the end and when the visitor stops.
+ * SL_MALFORMED: the package is damaged or grows out of proportion; what came before has been passed on. SL_UNSUPPORTED:
+ * encrypted, or it needs more than a limit. SL_BUSY: out of memory; or the error of the budget. */
+enum sl_code sl_package_walk(struct sl_bytes file, uint64_t offset, const struct sl_package_visitor *visitor,
+                             const struct sl_package_limits *limits, struct sl_error *error);
+
+/* True if a member can be reached without decompressing all that is in front of it: the package is a ZIP file, is not compressed,
+ * or is compressed in several blocks. */
+bool sl_package_is_seekable(struct sl_bytes file);
+
+/* What a package was built from: `Source` and `Version` of deb(5), SOURCERPM of RPM; for a source package itself, its own name. */
+enum { SL_PACKAGE_NAME = 256 };
+struct sl_package_source {
+    char text[SL_PACKAGE_NAME]; /* name, a blank, version: "bash 5.2.15-2"; NUL-terminated; empty: unknown */
+};
+/* Reads it from the package's control data. `file_name` is the package's name, for source archives of Debian
+ * ("foo_1.2.orig.tar.xz", "foo_1.2-3.debian.tar.xz"). */
+void sl_package_source(struct sl_bytes file, struct sl_str file_name, struct sl_package_source *source);
+
+/* True if a member with this path is a source text that debuggers may ask for, by its extension or its place. */
+bool sl_package_is_source_path(struct sl_str path);

@@ -1,0 +1,389 @@
+/* Decompression in pieces: gzip (RFC 1952, all members), xz (all streams), zstd (RFC 8878, all frames), bzip2 (all streams). */
+#include <bzlib.h>
+#include <lzma.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "package/impl.h"
+
+enum { PIECE = 256 << 10, STEP_BYTES = 64, STORED_PIECE = 1 << 20 };
+#define RATIO_COUNTS_FROM (UINT64_C(256) << 20)
+#define DEFAULT_RATIO     1000
+#define DECODER_MEMORY    (UINT64_C(256) << 20) /* limit of one decoder: dictionaries of xz -9 have 64 MiB */
+#define INDEX_MEMORY      (UINT64_C(64) << 20)  /* limit of the index of an xz file: a million blocks */
+
+struct stream {
+    struct sl_bytes packed;
+    size_t at;
+    enum coding coding;
+    const struct sl_package_limits *limits;
+    uint64_t produced, begun_at; /* decompressed bytes since stream_open; compressed offset where it began */
+    uint64_t drop;               /* decompressed bytes to be left out */
+    bool ended;
+    z_stream gzip;
+    lzma_stream xz;
+    bz_stream bzip2;
+    ZSTD_DStream *zstd;
+    /* xz, read by blocks */
+    lzma_index *index;
+    lzma_index_iter block;
+    bool by_blocks;
+    uint8_t out[PIECE];
+};
+
+enum coding coding_detect(struct sl_bytes bytes)
+{
+    static const struct {
+        uint8_t magic[6];
+        unsigned size;
+        enum coding coding;
+    } rows[] = {
+        {{0x1F, 0x8B, 8}, 3, CODING_GZIP},
+        {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, CODING_XZ},
+        {{0x28, 0xB5, 0x2F, 0xFD}, 4, CODING_ZSTD},
+        {{'B', 'Z', 'h'}, 3, CODING_BZIP2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (bytes.size >= rows[i].size && memcmp(bytes.data, rows[i].magic, rows[i].size) == 0)
+            return rows[i].coding;
+    return CODING_STORED;
+}
+
+static enum sl_code damaged(const struct stream *s, struct sl_error *error)
+{
+    static const char *const names[] = {"", "gzip", "xz", "zstd", "bzip2"};
+    return sl_fail(error, SL_MALFORMED, "the package's %s data is damaged or cut off at byte %zu", names[s->coding],
+                   s->at);
+}
+
+/* ---- xz by blocks: the index at the end of the file has the place of each block ---- */
+
+/* Reads the index; NULL if there is none that can be used. */
+static lzma_index *read_xz_index(struct sl_bytes packed)
+{
+    lzma_stream strm = LZMA_STREAM_INIT;
+    lzma_index *index = NULL;
+    if (lzma_file_info_decoder(&strm, &index, INDEX_MEMORY, packed.size) != LZMA_OK)
+        return NULL;
+    strm.next_in = packed.data;
+    strm.avail_in = packed.size;
+    lzma_ret result;
+    /* Each step reads a header, a footer or an index; it ends, as positions only go back from the end. */
+    while ((result = lzma_code(&strm, LZMA_RUN)) == LZMA_OK || result == LZMA_SEEK_NEEDED) {
+        if (result == LZMA_OK && strm.avail_in)
+            continue;
+        if (result == LZMA_OK || strm.seek_pos > packed.size)
+            break;
+        strm.next_in = packed.data + strm.seek_pos;
+        strm.avail_in = packed.size - (size_t)strm.seek_pos;
+    }
+    lzma_end(&strm);
+    return result == LZMA_STREAM_END ? index : NULL;
+}
+
+/* Prepares the decoder for the block of the iterator. False if the block is not inside the file, or needs too much memory. */
+static bool begin_xz_block(struct stream *s)
+{
+    lzma_filter filters[LZMA_FILTERS_MAX + 1];
+    uint64_t from = s->block.block.compressed_file_offset;
+    if (from >= s->packed.size)
+        return false;
+    lzma_block block = {.check = s->block.stream.flags->check, .filters = filters};
+    block.header_size = lzma_block_header_size_decode(s->packed.data[from]);
+    if (s->packed.data[from] == 0 || block.header_size > s->packed.size - from ||
+        lzma_block_header_decode(&block, NULL, s->packed.data + from) != LZMA_OK)
+        return false;
+    bool good = lzma_block_compressed_size(&block, s->block.block.unpadded_size) == LZMA_OK &&
+                lzma_raw_decoder_memusage(filters) <= DECODER_MEMORY && lzma_block_decoder(&s->xz, &block) == LZMA_OK;
+    lzma_filters_free(filters, NULL);
+    s->at = (size_t)(from + block.header_size);
+    return good;
+}
+
+/* Moves to the block that has the offset. False: the file has to be read from its beginning. */
+static bool seek_xz(struct stream *s, uint64_t offset)
+{
+    s->index = read_xz_index(s->packed);
+    if (!s->index || lzma_index_block_count(s->index) < 2)
+        return false;
+    lzma_index_iter_init(&s->block, s->index);
+    if (lzma_index_iter_locate(&s->block, offset) || !begin_xz_block(s))
+        return false;
+    s->by_blocks = true;
+    s->drop = offset - s->block.block.uncompressed_file_offset;
+    return true;
+}
+
+bool stream_is_seekable(struct sl_bytes packed)
+{
+    enum coding coding = coding_detect(packed);
+    lzma_index *index = coding == CODING_XZ ? read_xz_index(packed) : NULL;
+    bool has_blocks = index && lzma_index_block_count(index) > 1;
+    lzma_index_end(index, NULL);
+    return coding == CODING_STORED || has_blocks || (coding == CODING_ZSTD && zstd_has_frames(packed));
+}
+
+/* ---- opening ---- */
+
+static bool open_xz(struct stream *s, uint64_t offset)
+{
+    s->xz = (lzma_stream)LZMA_STREAM_INIT;
+    if (offset && seek_xz(s, offset))
+        return true;
+    s->at = 0;
+    s->drop = offset;
+    return lzma_stream_decoder(&s->xz, DECODER_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
+}
+
+static bool open_zstd(struct stream *s, uint64_t offset)
+{
+    struct block_place place = zstd_find_frame(s->packed, offset);
+    s->at = (size_t)place.packed_offset;
+    s->drop = offset - place.offset;
+    s->zstd = ZSTD_createDStream();
+    return s->zstd && !ZSTD_isError(ZSTD_initDStream(s->zstd));
+}
+
+static bool open_stored(struct stream *s, uint64_t offset)
+{
+    s->at = offset < s->packed.size ? (size_t)offset : s->packed.size;
+    return true;
+}
+
+static bool open_coding(struct stream *s, uint64_t offset)
+{
+    switch (s->coding) {
+    case CODING_STORED: return open_stored(s, offset);
+    case CODING_XZ: return open_xz(s, offset);
+    case CODING_ZSTD: return open_zstd(s, offset);
+    case CODING_GZIP: s->drop = offset; return inflateInit2(&s->gzip, 15 + 16) == Z_OK;
+    case CODING_BZIP2: break;
+    }
+    s->drop = offset;
+    return BZ2_bzDecompressInit(&s->bzip2, 0, 0) == BZ_OK;
+}
+
+struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct sl_package_limits *limits,
+                           struct sl_error *error)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s) {
+        sl_fail(error, SL_BUSY, "out of memory");
+        return NULL;
+    }
+    s->packed = packed;
+    s->limits = limits;
+    s->coding = coding_detect(packed);
+    if (!open_coding(s, offset)) {
+        stream_close(s);
+        sl_fail(error, SL_BUSY, "out of memory");
+        return NULL;
+    }
+    s->begun_at = s->at;
+    return s;
+}
+
+void stream_close(struct stream *s)
+{
+    if (!s)
+        return;
+    if (s->coding == CODING_GZIP)
+        inflateEnd(&s->gzip);
+    else if (s->coding == CODING_BZIP2)
+        BZ2_bzDecompressEnd(&s->bzip2);
+    else if (s->coding == CODING_XZ)
+        lzma_end(&s->xz);
+    ZSTD_freeDStream(s->zstd);
+    lzma_index_end(s->index, NULL);
+    free(s);
+}
+
+/* Charges for a member of gzip or a stream of bzip2: files of many empty ones cost much for their size. */
+static bool charge_stream(struct stream *s)
+{
+    enum { STREAM_STEPS = 1000 };
+    return !s->limits->budget || sl_budget_spend(s->limits->budget, STREAM_STEPS);
+}
+
+/* ---- one piece of each coding: fills `out` as far as input allows; `*size` is what was made, 0 at the end ---- */
+
+static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *error)
+{
+    z_stream *z = &s->gzip;
+    z->next_out = s->out;
+    z->avail_out = PIECE;
+    while (z->avail_out && !s->ended) {
+        size_t left = s->packed.size - s->at, part = left < (1u << 30) ? left : 1u << 30;
+        z->next_in = (Bytef *)(uintptr_t)(s->packed.data + s->at);
+        z->avail_in = (uInt)part;
+        int result = inflate(z, Z_NO_FLUSH);
+        s->at += part - z->avail_in;
+        if (result == Z_STREAM_END) { /* padding or another member follows */
+            s->ended = coding_detect(sl_bytes_from(s->packed, s->at)) != CODING_GZIP;
+            inflateReset(z);
+            if (!charge_stream(s))
+                return sl_budget_fail(s->limits->budget, error);
+        } else if (result == Z_MEM_ERROR) {
+            return sl_fail(error, SL_BUSY, "out of memory");
+        } else if (result != Z_OK) {
+            return damaged(s, error);
+        }
+    }
+    *size = PIECE - z->avail_out;
+    return SL_OK;
+}
+
+static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *error)
+{
+    bz_stream *z = &s->bzip2;
+    z->next_out = (char *)s->out;
+    z->avail_out = PIECE;
+    while (z->avail_out && !s->ended) {
+        size_t left = s->packed.size - s->at, part = left < (1u << 30) ? left : 1u << 30;
+        z->next_in = (char *)(uintptr_t)(s->packed.data + s->at);
+        z->avail_in = (unsigned)part;
+        unsigned room = z->avail_out;
+        int result = BZ2_bzDecompress(z);
+        s->at += part - z->avail_in;
+        if (result == BZ_STREAM_END) {
+            s->ended = coding_detect(sl_bytes_from(s->packed, s->at)) != CODING_BZIP2;
+            BZ2_bzDecompressEnd(z);
+            char *out = z->next_out;
+            room = z->avail_out;
+            *z = (bz_stream){.bzalloc = NULL};
+            if (BZ2_bzDecompressInit(z, 0, 0) != BZ_OK)
+                return sl_fail(error, SL_BUSY, "out of memory");
+            z->next_out = out;
+            z->avail_out = room;
+            if (!charge_stream(s))
+                return sl_budget_fail(s->limits->budget, error);
+        } else if (result == BZ_MEM_ERROR) {
+            return sl_fail(error, SL_BUSY, "out of memory");
+        } else if (result != BZ_OK || (part == z->avail_in && room == z->avail_out)) {
+            return damaged(s, error);
+        }
+    }
+    *size = PIECE - z->avail_out;
+    return SL_OK;
+}
+
+static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *error)
+{
+    ZSTD_inBuffer in = {s->packed.data, s->packed.size, s->at};
+    ZSTD_outBuffer out = {s->out, PIECE, 0};
+    while (out.pos < out.size && !s->ended) {
+        size_t was_in = in.pos, was_out = out.pos, result = ZSTD_decompressStream(s->zstd, &out, &in);
+        s->at = in.pos;
+        if (ZSTD_isError(result))
+            return ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? sl_fail(error, SL_BUSY, "out of memory")
+                                                                             : damaged(s, error);
+        if (result == 0 && in.pos == in.size) /* the end of the last frame */
+            s->ended = true;
+        else if (in.pos == was_in && out.pos == was_out) /* cut off */
+            return damaged(s, error);
+    }
+    *size = out.pos;
+    return SL_OK;
+}
+
+static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_error *error)
+{
+    if (result == LZMA_MEM_ERROR)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (result == LZMA_MEMLIMIT_ERROR)
+        return sl_fail(error, SL_UNSUPPORTED, "decompressing the package needs more than %llu MiB of memory",
+                       (unsigned long long)(DECODER_MEMORY >> 20));
+    return damaged(s, error);
+}
+
+/* At the end of a block: begins the next one, or ends the stream. */
+static enum sl_code end_xz_block(struct stream *s, struct sl_error *error)
+{
+    if (lzma_index_iter_next(&s->block, LZMA_INDEX_ITER_NONEMPTY_BLOCK)) {
+        s->ended = true;
+        return SL_OK;
+    }
+    return begin_xz_block(s) ? SL_OK : damaged(s, error);
+}
+
+static enum sl_code next_xz(struct stream *s, size_t *size, struct sl_error *error)
+{
+    s->xz.next_out = s->out;
+    s->xz.avail_out = PIECE;
+    while (s->xz.avail_out && !s->ended) {
+        s->xz.next_in = s->packed.data + s->at;
+        s->xz.avail_in = s->packed.size - s->at;
+        lzma_ret result = lzma_code(&s->xz, s->by_blocks ? LZMA_RUN : LZMA_FINISH);
+        s->at = s->packed.size - s->xz.avail_in;
+        if (result == LZMA_STREAM_END && s->by_blocks) {
+            enum sl_code code = end_xz_block(s, error);
+            if (code != SL_OK)
+                return code;
+        } else if (result == LZMA_STREAM_END) {
+            s->ended = true;
+        } else if (result != LZMA_OK) {
+            return fail_xz(s, result, error);
+        }
+    }
+    *size = PIECE - s->xz.avail_out;
+    return SL_OK;
+}
+
+/* ---- reading ---- */
+
+static enum sl_code next_of_coding(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    size_t size = 0;
+    *piece = (struct sl_bytes){s->out, 0};
+    switch (s->coding) {
+    case CODING_STORED:
+        *piece = sl_bytes_part(s->packed, s->at, STORED_PIECE);
+        s->at += piece->size;
+        return SL_OK;
+    case CODING_GZIP: code = next_gzip(s, &size, error); break;
+    case CODING_BZIP2: code = next_bzip2(s, &size, error); break;
+    case CODING_ZSTD: code = next_zstd(s, &size, error); break;
+    case CODING_XZ: code = next_xz(s, &size, error); break;
+    }
+    piece->size = size;
+    return code;
+}
+
+/* Counts a piece: against the limit of growth, and as work. */
+static enum sl_code charge(struct stream *s, size_t size, struct sl_error *error)
+{
+    uint64_t ratio = s->limits->max_ratio ? s->limits->max_ratio : DEFAULT_RATIO;
+    struct sl_budget *budget = s->limits->budget;
+    s->produced += size;
+    if (s->produced > RATIO_COUNTS_FROM && s->produced / ratio > s->at - s->begun_at)
+        return sl_fail(error, SL_MALFORMED, "the package grows more than %llu times when decompressed",
+                       (unsigned long long)ratio);
+    if (!budget)
+        return SL_OK;
+    sl_budget_grow(budget, size);
+    return sl_budget_spend(budget, size / STEP_BYTES + 1) ? SL_OK : sl_budget_fail(budget, error);
+}
+
+enum sl_code stream_next(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
+{
+    do {
+        enum sl_code code = next_of_coding(s, piece, error);
+        if (code == SL_OK && piece->size)
+            code = charge(s, piece->size, error);
+        if (code != SL_OK)
+            return code;
+        if (s->drop >= piece->size && piece->size) {
+            s->drop -= piece->size;
+            continue;
+        }
+        break;
+    } while (true);
+    if (piece->size) {
+        *piece = sl_bytes_from(*piece, s->drop);
+        s->drop = 0;
+    }
+    return SL_OK;
+}
