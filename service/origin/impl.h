@@ -88,14 +88,11 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
 
 /* ---- filesystem.c ---- */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
-/* Opens a file or directory below the root for reading; returns -1 and sets errno on failure. Pool work. */
-int filesystem_open(const char *root, const char *location);
 /* The same, ignoring case: an exact match is preferred (any_case.c). */
 int any_case_open(const char *root, const char *location);
 /* True if the error says that a path leads to no file: it, a directory of it, or what a link names is missing or outside of the root. */
 bool filesystem_is_missing(int number);
 void any_case_clear_cache(void);
-enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- sentry.c ---- */
 enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,

@@ -126,8 +126,11 @@ static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct 
 
 static enum sl_code fetch_by_type(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
+    const struct source_index *index = file->source->index;
     if (file->pointer)
         return pointer_fetch(file, fd, error);
+    if (index && index->fetch)
+        return index->fetch(index, file, fd, error);
     switch (file->source->type) {
     case SOURCE_FILESYSTEM: return filesystem_fetch(file, fd, error);
     case SOURCE_HTTP: return http_source_fetch(file, fd, note, error);

@@ -96,10 +96,14 @@ struct indexed_file {
     struct sl_str path;    /* relative to the source's path */
     struct sl_str version; /* changes if the file is replaced */
 };
+struct remote_file;
 struct source_index {
     /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
+    /* Writes a file that `find` has listed into `fd`, like origin_fetch. NULL: all of them are files of the directory. */
+    enum sl_code (*fetch)(const struct source_index *index, const struct remote_file *file, int fd,
+                          struct sl_error *error) SL_SUSPENDS;
 };
 
 struct source {
@@ -193,6 +197,12 @@ enum sl_code origin_build_id(const struct source *source, const struct object_id
  * '*' and '?' also match '/'). */
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);
+
+/* Opens a file below the directory `root`, whatever symbolic links `path` contains: none may lead out of it. Returns -1 and
+ * sets errno on failure. Pool work. */
+int filesystem_open(const char *root, const char *path);
+/* Copies a file of a SOURCE_FILESYSTEM, as origin_fetch does for those without `fetch`. */
+enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* Downloads or copies the file into `fd` (empty, read-write) and decompresses it. Errors are those of fetch_get(). */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
