@@ -354,6 +354,11 @@ const struct key_about key_abouts[] = {
     {"ms_symcache.max_output", "Maximum size of a transcoder's output."},
     {"ms_symcache.max_concurrent", "Maximum number of concurrent transcoders.", .usual = "the number of cores"},
 
+    {"scan.prefetch",
+     "Bytes of other debug files that are kept when a package has to be read from its beginning for one of them.",
+     .title = "Scanned directories and packages"},
+    {"debuginfod.metadata_time", "Time limit of `/metadata`; what was found until then is answered as incomplete."},
+
     {"memory.request_budget", "Memory limit for all requests together.",
      .usual = "half of the memory of the machine or cgroup", .title = "Memory, conversions, access, shutdown"},
     {"memory.queue_timeout", "How long a request waits for memory before it is rejected with 503."},

@@ -156,6 +156,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         size_t unresolved = problems->count;
         config_read(config, root, problems);
         read_sources(config, root, problems);
+        config_read_scans(config, root, problems);
         const struct value *mozilla = config_find(root, "mozilla");
         config->mozilla.on = mozilla && mozilla->type == VALUE_MAP;
         config_read_eliot(config, problems);

@@ -88,6 +88,24 @@ struct transcoder { /* a program that writes SymCache files of one version */
  * is invalid. */
 bool transcoder_version(struct sl_str text, unsigned version[3]);
 
+/* A directory that is searched for debug files and packages (`debuginfod.scan`). */
+enum {
+    SCAN_FILES = 1,
+    SCAN_DEB = 2,
+    SCAN_RPM = 4,
+    SCAN_TAR = 8,
+    SCAN_ZIP = 16,
+    SCAN_ALL_KINDS = 31,
+    CONFIG_MAX_SCANS = 64
+};
+extern const char *const config_scan_kinds[]; /* their words, in the order of the bits; ends with NULL */
+struct config_scan {
+    struct sl_str path;            /* NUL-terminated */
+    const char *include, *exclude; /* regular expressions of PCRE2 for absolute paths; NULL: none */
+    unsigned kinds;                /* bits SCAN_.. */
+    uint64_t interval_ns;          /* between two passes; 0: only one */
+};
+
 /* Where a kind of entries is stored if the shared cache has a Redis and a bucket. */
 enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
 enum { CONFIG_SHARED_KINDS = 14 };
@@ -303,6 +321,12 @@ struct config {
         uint64_t timeout_ns, max_memory, max_output; /* limits of one transcode */
         unsigned max_concurrent;                     /* 0 = number of cores */
     } ms_symcache;
+    struct {
+        struct config_scan *items;
+        size_t count;
+        uint64_t prefetch; /* bytes of members that are kept while a package is read for another one */
+        uint64_t metadata_time_ns;
+    } scan;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;

@@ -191,6 +191,11 @@ void config_read_access_keys(struct config *config, const struct value *root, st
 bool config_read_expiry(struct sl_str text, const struct value *at, const char *path, int64_t *seconds,
                         struct value_problems *problems);
 
+/* ---- scans.c ---- */
+
+/* Reads `debuginfod.scan`, a list of maps, and appends a source for each to the sources. */
+void config_read_scans(struct config *config, const struct value *root, struct value_problems *problems);
+
 /* ---- transcoders.c ---- */
 
 /* Reads `ms_symcache.transcoders`: a list of maps. */

@@ -451,6 +451,8 @@ const struct config_key config_keys[] = {
     {"ms_symcache.max_memory", KEY_SIZE, AT(ms_symcache.max_memory), .value = 4 * GIB, .min = MIB},
     {"ms_symcache.max_output", KEY_SIZE, AT(ms_symcache.max_output), .value = 2 * GIB, .min = 1},
     {"ms_symcache.max_concurrent", KEY_UNSIGNED, AT(ms_symcache.max_concurrent), .none = "null"},
+    {"scan.prefetch", KEY_SIZE, AT(scan.prefetch), .value = 256 * MIB},
+    {"debuginfod.metadata_time", KEY_DURATION, AT(scan.metadata_time_ns), .value = 5 * SECOND, .min = MS},
     {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
@@ -486,6 +488,7 @@ static const struct config_key_group {
     {"caches.in_memory", KEY_FREE, NO_EFFECT, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NO_EFFECT, "redirect keytab"},
     {"ms_symcache", KEY_FREE, NULL, "transcoders"}, /* read by transcoders.c */
+    {"debuginfod", KEY_FREE, NULL, "scan"},         /* read by scans.c */
     {"mozilla", KEY_FREE, NO_EFFECT, "missing_symbols client_otel"},
     {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
     {"auth", KEY_FREE, NULL, "keys"},        /* read by access.c */

@@ -140,12 +140,19 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
 
 static void check_sources(const struct config *config, struct value_problems *problems)
 {
-    for (size_t i = 0; i < config->source_count; i++) {
+    size_t listed = config->source_count - config->scan.count; /* those of scans follow */
+    for (size_t i = 0; i < listed; i++) {
         char key[48];
         snprintf(key, sizeof key, "sources[%zu].path", i);
         if (config->sources[i].type == SOURCE_FILESYSTEM)
             check_readable(value_get(&config->source_list->items[i], "path"), key, config->sources[i].path, true,
                            problems);
+    }
+    for (size_t i = 0; i < config->scan.count; i++) {
+        char key[48];
+        struct value at = config_position(config, "debuginfod.scan");
+        snprintf(key, sizeof key, "debuginfod.scan[%zu].path", i);
+        check_readable(&at, key, config->scan.items[i].path, true, problems);
     }
     struct value roots = config_position(config, "file_ptr.roots");
     for (size_t i = 0; i < config->file_ptr_root_count; i++)

@@ -40,7 +40,8 @@ struct locator {
 static enum sl_code add_all(struct locator_source_list *list, const struct config *config, struct sl_error *error)
 {
     for (size_t i = 0; i < config->source_count; i++)
-        if (!source_list_add(list, &config->sources[i]))
+        if (!config->sources[i].index && /* those of scans: only a service scans */
+            !source_list_add(list, &config->sources[i]))
             return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;
 }
