@@ -5,6 +5,8 @@
 #include "cache_kinds/converters.h"
 #include "conversion/conversion.h"
 #include "origin/origin.h"
+#include "scan/converters.h"
+#include "scan/scan.h"
 #include "search/converters.h"
 #include "search/search.h"
 #include "symbfile_store/converters.h"
@@ -29,6 +31,7 @@
     ROW(proguard)                                                                                                      \
     ROW(mozilla_syms)                                                                                                  \
     ROW(ms_symcaches)                                                                                                  \
+    ROW(scan_file)                                                                                                     \
     ROW(own_symcaches)                                                                                                 \
     ROW(diagnostics)
 
@@ -44,7 +47,8 @@ const struct converter *const catalog_converters[] = {
     &converter_object_check,   &converter_object_meta,      &converter_symcache,    &converter_ppdb_cache,
     &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,   &converter_uuidmap,
     &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,    &converter_mozilla_syms,
-    &converter_symbfile_index, &converter_raw_section,      &converter_source_path,
+    &converter_symbfile_index, &converter_raw_section,      &converter_source_path, &converter_scan_file,
+    &converter_package_member,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 
@@ -77,6 +81,7 @@ void catalog_init(const struct config *config)
 void catalog_close(void)
 {
     symbfiles_close();
+    scan_close();
     search_cache_clear();
     ms_symcaches_close();
     symbfile_answers_clear();

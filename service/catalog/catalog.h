@@ -16,6 +16,7 @@
  *     stores ───▶ mozilla_syms                  table of a module from Mozilla's symbol stores (search/mozilla.c)
  *     uploads ──▶ symbfile_index                index for lookups in uploaded symbfiles (symbfile_store/index.c)
  *     PDBs ─────▶ ms_symcaches                  SymCache files (transcode/ms_symcaches.c)
+ *     packages ─▶ scan_file                 what is in a scanned file or package (scan/record.c)
  *     commands ─▶ own_symcaches                 tables that a command made from local files
  *
  * An arrow is a computation: get the entry on the left, have a converter (conversion/converter.h) write the entry on the right. Requests and keys of entries are in request.c. */

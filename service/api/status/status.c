@@ -17,6 +17,7 @@
 #include "core/metrics_shared.h"
 #include "core/pool.h"
 #include "catalog/catalog.h"
+#include "scan/scan.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/health.h"
 
@@ -234,6 +235,32 @@ static void write_sources(struct sl_json_writer *w, const struct config *config)
     sl_json_end_array(w);
 }
 
+/* Writes the scanned directories: what is indexed, and how far a running pass is. */
+static void write_scans(struct sl_json_writer *w)
+{
+    struct scan_state state;
+    sl_json_member_array(w, "scans");
+    for (size_t i = 0; scan_get_state(i, &state); i++) {
+        sl_json_begin_object(w);
+        sl_json_member_str(w, "id", state.id);
+        sl_json_member_or_null(w, "state", sl_str(state.state));
+        sl_json_member_u64(w, "files", state.files);
+        sl_json_member_u64(w, "done", state.done);
+        sl_json_member_u64(w, "new_files", state.new_files);
+        sl_json_member_u64(w, "packages", state.packages);
+        sl_json_member_u64(w, "failed", state.failed);
+        sl_json_member_u64(w, "skipped", state.skipped);
+        sl_json_member_u64(w, "indexed_files", state.indexed_files);
+        sl_json_member_u64(w, "ids", state.ids);
+        sl_json_member_u64(w, "index_bytes", state.index_bytes);
+        member_time(w, "last_pass", state.last_pass_s);
+        sl_json_member_u64(w, "last_pass_ms", state.last_pass_ms);
+        sl_json_member_or_null(w, "last_error", sl_str(*state.last_error ? state.last_error : NULL));
+        sl_json_end_object(w);
+    }
+    sl_json_end_array(w);
+}
+
 static void write_history(struct sl_json_writer *w, const struct history *history)
 {
     struct history_point points[HISTORY_POINTS + 1];
@@ -327,6 +354,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
         write_shared(w);
         write_uploads(w);
         write_sources(w, config);
+        write_scans(w);
         write_history(w, service->history);
     }
     if (processes.size && !processes.failed) {

@@ -12,6 +12,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "catalog/catalog.h"
+#include "scan/scan.h"
 
 /* Keys used at the start only: to bind, open or connect. */
 static const char *const fixed[] = {"bind",
@@ -118,6 +119,7 @@ struct config *reload_config(const struct options *options, const struct config 
         fiber_set_limit(fresh->max_fibers);
         cache_configure(fresh);
         catalog_init(fresh);
+        scan_configure(fresh);
         server_configure_fetch(fresh);
         metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
         log_info("config", "configuration reloaded", LOG_U64("sources", fresh->source_count));

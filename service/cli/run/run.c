@@ -32,6 +32,7 @@
 #include "catalog/catalog.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"
+#include "scan/scan.h"
 #include "store/store.h"
 
 static const struct option_spec specs[] = {
@@ -170,8 +171,8 @@ static void run_finish(struct service_run *run, int number)
 static void on_hangup(struct service_run *run)
 {
     struct sl_buf problems = {0};
-    if (!run->stopping)
-        reload_here(run, &problems);
+    if (!run->stopping && reload_here(run, &problems))
+        scan_request_pass();
     sl_buf_free(&problems);
 }
 
@@ -545,6 +546,7 @@ static void drain(struct service_run *run)
 static void serve(void *arg)
 {
     struct service_run *run = arg;
+    scan_open();
     if (!start_server(run)) {
         service_stop(run->service);
         service_free(run->service);
@@ -559,6 +561,7 @@ static void serve(void *arg)
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, warn_repeatedly, run);
     }
+    fiber_start(&run->cleaning, scan_run, NULL);
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     fiber_start(&run->cleaning, cache_unmap_repeatedly, NULL);
     fiber_start(&run->cleaning, service_watch, run->service);
@@ -603,6 +606,7 @@ static int start(struct config *config, const struct options *options)
     errors_init(config->sentry_dsn);
     isolation_open(config);
     catalog_init(config);
+    scan_configure(config);
     enum sl_code stored = store_init(config, &run.error);
     if (stored != SL_OK && stored != SL_NOT_FOUND) {
         catalog_close();

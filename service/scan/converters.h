@@ -1,0 +1,39 @@
+/* The converters of scanned files (conversion/converter.h). */
+#pragma once
+
+#include "conversion/converter.h"
+
+/* Makes the record of INPUT_FILE: an index of one file (package/index.h) with the debug files and source texts in it. INPUT_NAME is
+ * its file name. INPUT_SCRATCH is an empty file for members that do not fit in memory. SL_MALFORMED: it is neither a debug file nor
+ * a package, or damaged before anything was found. */
+extern const struct converter converter_scan_file;
+struct scan_file_options {
+    struct reader_limits limits;
+    uint64_t max_member; /* bytes; larger members are left out */
+    uint64_t max_ratio;  /* of decompression */
+    unsigned kinds;      /* bits SCAN_.. of config.h */
+};
+struct scan_file_result {
+    uint32_t objects, sources;
+    bool is_package;
+    bool is_damaged; /* what was found before the damage is in the record */
+    char damage[160];
+};
+
+/* Writes a member of the package INPUT_FILE. INPUT_NAME is its path. Members in front of it that have to be decompressed anyway
+ * are written to INPUT_SCRATCH, one after the other, if they are debug files. SL_NOT_FOUND: there is no such member at the
+ * offset. */
+extern const struct converter converter_package_member;
+struct package_member_options {
+    uint64_t offset, size; /* of the member: as in its record */
+    uint64_t max_ratio;
+    uint64_t keep_bytes, keep_size; /* limits of INPUT_SCRATCH, and of one member in it; 0: keep none */
+};
+enum { PACKAGE_MEMBERS_KEPT = 64 };
+struct package_member_result {
+    uint32_t count;
+    struct kept_member {
+        uint64_t offset, size; /* in the package */
+        uint64_t at;           /* in INPUT_SCRATCH */
+    } kept[PACKAGE_MEMBERS_KEPT];
+};

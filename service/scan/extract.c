@@ -1,0 +1,105 @@
+/* The converter `package_member`: takes one member out of a package. */
+#include "base/file.h"
+#include "object/object.h"
+#include "package/package.h"
+#include "scan/converters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { DETECT_BYTES = 64 };
+
+struct extracting {
+    const struct package_member_options *options;
+    struct package_member_result *result;
+    struct sl_str path; /* of the wanted member */
+    int out, keep;      /* files; keep -1: none */
+    bool is_wanted;     /* the current member is the wanted one */
+    bool found;
+    uint64_t written; /* of the current member */
+    uint64_t kept_bytes;
+    struct kept_member current;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static enum sl_package_choice stop(struct extracting *e, enum sl_code code)
+{
+    e->code = code;
+    return SL_PACKAGE_STOP;
+}
+
+/* True if a member in front of the wanted one is kept, too: if there is room, and its path may be that of a debug file. */
+static bool may_keep(const struct extracting *e, const struct sl_package_member *member)
+{
+    return e->keep >= 0 && e->result->count < PACKAGE_MEMBERS_KEPT && member->size >= DETECT_BYTES &&
+           member->size <= e->options->keep_size && member->size <= e->options->keep_bytes - e->kept_bytes;
+}
+
+static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
+{
+    struct extracting *e = arg;
+    e->written = 0;
+    e->is_wanted = member->offset == e->options->offset;
+    if (!e->is_wanted) {
+        if (member->offset > e->options->offset)
+            return stop(e, sl_fail(e->error, SL_NOT_FOUND, "the package has no file at its recorded place"));
+        e->current = (struct kept_member){member->offset, member->size, e->kept_bytes};
+        return may_keep(e, member) ? SL_PACKAGE_READ : SL_PACKAGE_SKIP;
+    }
+    if (!sl_str_equal(member->path, e->path) || member->size != e->options->size)
+        return stop(e, sl_fail(e->error, SL_NOT_FOUND, "the package has another file at the recorded place"));
+    e->found = true;
+    return SL_PACKAGE_READ;
+}
+
+static enum sl_package_choice take_piece(void *arg, struct sl_bytes piece)
+{
+    struct extracting *e = arg;
+    if (!e->is_wanted && e->written == 0 && sl_format_detect(piece) == SL_FORMAT_UNKNOWN)
+        return SL_PACKAGE_SKIP;
+    uint64_t at = e->is_wanted ? e->written : e->current.at + e->written;
+    if (!sl_write_all_at(e->is_wanted ? e->out : e->keep, piece, at))
+        return stop(e, sl_fail_errno(e->error, errno, "cannot write a file of a package"));
+    e->written += piece.size;
+    return SL_PACKAGE_READ;
+}
+
+static enum sl_package_choice end_member(void *arg)
+{
+    struct extracting *e = arg;
+    if (e->is_wanted)
+        return SL_PACKAGE_STOP;
+    e->result->kept[e->result->count++] = e->current;
+    e->kept_bytes += e->current.size;
+    return SL_PACKAGE_READ;
+}
+
+static enum sl_code extract_member(struct conversion *conversion, const struct converter_call *call, void *result,
+                                   struct sl_error *error)
+{
+    const struct converter_input *scratch = converter_input(call, INPUT_SCRATCH);
+    struct sl_bytes path = converter_input_bytes(call, INPUT_NAME);
+    struct extracting e = {.options = converter_options(call),
+                           .result = result,
+                           .path = {(const char *)path.data, path.size},
+                           .out = call->out,
+                           .keep = -1,
+                           .error = error};
+    const struct sl_package_visitor visitor = {&e, begin_member, take_piece, end_member};
+    const struct sl_package_limits limits = {&conversion->budget, e.options->max_ratio};
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
+    /* What passes by is only worth keeping if it has to be decompressed anyway. */
+    bool keeps = scratch && e.options->keep_bytes && !sl_package_is_seekable(file);
+    if (keeps)
+        e.keep = scratch->fd;
+    enum sl_code code = sl_package_walk(file, keeps ? 0 : e.options->offset, &visitor, &limits, error);
+    if (code == SL_OK)
+        code = e.code;
+    if (code == SL_OK && !e.found)
+        code = sl_fail(error, SL_NOT_FOUND, "the package has no file at its recorded place");
+    return code;
+}
+
+const struct converter converter_package_member = {"package_member", sizeof(struct package_member_options),
+                                                   sizeof(struct package_member_result), extract_member};

@@ -1,0 +1,231 @@
+/* The converter `scan_file`: what is in a file. */
+#include "config/config.h"
+#include "object/archive.h"
+#include "package/index.h"
+#include "scan/impl.h"
+#include "symbfile/fileid.h"
+
+#include <stdlib.h>
+
+#include "base/spill.h"
+
+enum {
+    DETECT_BYTES = 64, /* enough to recognise a debug file */
+    MAX_OBJECTS = 100000,
+    MAX_SOURCES = 500000,
+};
+
+struct identifying {
+    struct conversion *conversion;
+    const struct scan_file_options *options;
+    struct sl_index_builder builder;
+    struct scan_file_result *result;
+    uint32_t file;
+    /* the current member */
+    struct member_place {
+        char path[SL_PACKAGE_MAX_PATH + 2];
+        size_t path_size;
+        uint64_t size, offset;
+    } member;
+    struct sl_spill contents;
+    size_t held;       /* bytes in `contents` */
+    enum sl_code code; /* what ended the walk early; SL_OK = nothing */
+    struct sl_error *error;
+};
+
+/* ---- objects ---- */
+
+/* Files that no search asks for: core dumps, and object files without an id of their own. */
+static bool is_wanted(const struct sl_object_info *info)
+{
+    return info->kind != SL_KIND_DUMP && (info->kind != SL_KIND_REL || info->code_id.size) &&
+           info->format != SL_FORMAT_COFF && (info->code_id.size || sl_debug_id_has_uuid(&info->debug_id));
+}
+
+static uint8_t content_of(const struct sl_object_info *info)
+{
+    const struct sl_features *f = &info->features;
+    bool is_program = info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB || info->kind == SL_KIND_REL;
+    return (uint8_t)((f->has_debug_info ? SL_INDEX_DEBUG : 0) | (f->has_symbols ? SL_INDEX_SYMBOLS : 0) |
+                     (f->has_unwind_info ? SL_INDEX_UNWIND : 0) | (f->has_sources ? SL_INDEX_SOURCES : 0) |
+                     (is_program && info->format != SL_FORMAT_BREAKPAD ? SL_INDEX_CODE : 0));
+}
+
+/* The build id stands for the debug id that is made from it; other formats have two ids that are independent. */
+static bool debug_id_follows(const struct sl_object_info *info)
+{
+    return info->code_id.size &&
+           (info->format == SL_FORMAT_ELF || info->format == SL_FORMAT_MACHO || info->format == SL_FORMAT_WASM);
+}
+
+static void add_id(struct identifying *s, struct sl_index_object *object, struct sl_index_id id)
+{
+    object->id = id;
+    sl_index_add_object(&s->builder, object);
+    s->result->objects++;
+}
+
+/* Adds an object under each of its ids. */
+static void add_object(struct identifying *s, struct sl_bytes bytes, const struct sl_object_info *info)
+{
+    struct sl_index_object object = {.content = content_of(info),
+                                     .format = (uint8_t)info->format,
+                                     .file = s->file,
+                                     .member = {s->member.path, s->member.path_size},
+                                     .size = bytes.size,
+                                     .offset = s->member.offset};
+    if (info->code_id.size)
+        add_id(s, &object, sl_index_code_id(info->code_id));
+    if (sl_debug_id_has_uuid(&info->debug_id) && !debug_id_follows(info))
+        add_id(s, &object, sl_index_debug_id(&info->debug_id));
+    if (object.content & SL_INDEX_CODE) {
+        struct sl_file_id id = sl_file_id_compute(bytes);
+        add_id(s, &object, sl_index_id(SL_INDEX_FILE_ID, (struct sl_bytes){id.bytes, sizeof id.bytes}));
+    }
+}
+
+/* Adds the objects of a file; a file that cannot be read adds none. False when the budget is used up. */
+static bool add_objects(struct identifying *s, struct sl_bytes bytes)
+{
+    struct sl_archive archive;
+    struct sl_object *object;
+    struct sl_object_limits limits = make_object_limits(&s->options->limits, &s->conversion->budget);
+    limits.identity = true;
+    if (sl_archive_open(bytes, &archive, NULL) == SL_OK)
+        for (size_t i = 0; i < archive.count && s->result->objects < MAX_OBJECTS; i++)
+            if (sl_archive_object(&archive, i, &limits, &object, NULL) == SL_OK) {
+                if (is_wanted(sl_object_info(object)))
+                    add_object(s, bytes, sl_object_info(object));
+                sl_object_close(object);
+            }
+    return !sl_budget_exhausted(&s->conversion->budget);
+}
+
+/* ---- members ---- */
+
+static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
+{
+    struct identifying *s = arg;
+    if (sl_package_is_source_path(member->path)) {
+        struct sl_index_source source = {member->path, member->size, member->offset};
+        if (s->result->sources < MAX_SOURCES && member->size) {
+            sl_index_add_source(&s->builder, s->file, &source);
+            s->result->sources++;
+        }
+        return SL_PACKAGE_SKIP;
+    }
+    if (member->size < DETECT_BYTES || member->size > s->options->max_member || s->result->objects >= MAX_OBJECTS)
+        return SL_PACKAGE_SKIP;
+    memcpy(s->member.path, member->path.data, member->path.size);
+    s->member.path_size = member->path.size;
+    s->member.size = member->size;
+    s->member.offset = member->offset;
+    s->held = 0;
+    return SL_PACKAGE_READ;
+}
+
+static enum sl_package_choice take_piece(void *arg, struct sl_bytes piece)
+{
+    struct identifying *s = arg;
+    bool was_known = s->held >= DETECT_BYTES;
+    if (!sl_spill_reserve(&s->contents, s->held + piece.size)) {
+        s->code = sl_fail(s->error, SL_BUSY, "no space for a member of a package");
+        return SL_PACKAGE_STOP;
+    }
+    memcpy((uint8_t *)s->contents.data + s->held, piece.data, piece.size);
+    s->held += piece.size;
+    struct sl_bytes begin = {s->contents.data, s->held};
+    bool unknown = !was_known && s->held >= DETECT_BYTES && sl_format_detect(begin) == SL_FORMAT_UNKNOWN;
+    return unknown ? SL_PACKAGE_SKIP : SL_PACKAGE_READ;
+}
+
+static enum sl_package_choice end_member(void *arg)
+{
+    struct identifying *s = arg;
+    struct sl_bytes bytes = {s->contents.data, s->held};
+    if (add_objects(s, bytes))
+        return SL_PACKAGE_READ;
+    s->code = sl_budget_fail(&s->conversion->budget, s->error);
+    return SL_PACKAGE_STOP;
+}
+
+/* ---- the file ---- */
+
+static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
+{
+    static const unsigned bits[SL_PACKAGE_KINDS] = {[SL_PACKAGE_DEB] = SCAN_DEB,
+                                                    [SL_PACKAGE_RPM] = SCAN_RPM,
+                                                    [SL_PACKAGE_TAR] = SCAN_TAR,
+                                                    [SL_PACKAGE_CPIO] = SCAN_TAR,
+                                                    [SL_PACKAGE_ZIP] = SCAN_ZIP};
+    return kinds & bits[kind];
+}
+
+static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name, enum sl_package_kind kind)
+{
+    struct sl_package_source source = {""};
+    if (kind != SL_PACKAGE_NONE)
+        sl_package_source(bytes, name, &source);
+    struct sl_index_file file = {
+        .path = name.size ? name : SL_STR("?"), .source = sl_str(source.text), .size = bytes.size, .kind = kind};
+    s->file = sl_index_add_file(&s->builder, &file);
+}
+
+/* Reads all members. Damage behind something useful is noted, not an error. */
+static enum sl_code read_package(struct identifying *s, struct sl_bytes bytes)
+{
+    const struct sl_package_visitor visitor = {s, begin_member, take_piece, end_member};
+    const struct sl_package_limits limits = {&s->conversion->budget, s->options->max_ratio};
+    enum sl_code code = sl_package_walk(bytes, 0, &visitor, &limits, s->error);
+    s->result->is_package = true;
+    if (code == SL_OK)
+        code = s->code;
+    if ((code == SL_MALFORMED || code == SL_UNSUPPORTED) && s->result->objects + s->result->sources > 0) {
+        s->result->is_damaged = true;
+        memcpy(s->result->damage, s->error->message, sizeof s->result->damage - 1);
+        return SL_OK;
+    }
+    return code;
+}
+
+static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name)
+{
+    bool is_object = sl_format_detect(bytes) != SL_FORMAT_UNKNOWN;
+    enum sl_package_kind kind = is_object ? SL_PACKAGE_NONE : sl_package_detect(bytes);
+    begin_file(s, bytes, name, kind);
+    if (is_object && s->options->kinds & SCAN_FILES)
+        return add_objects(s, bytes) ? SL_OK : sl_budget_fail(&s->conversion->budget, s->error);
+    if (kind != SL_PACKAGE_NONE && is_kind_wanted(kind, s->options->kinds))
+        return read_package(s, bytes);
+    return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");
+}
+
+static enum sl_code make_record(struct conversion *conversion, const struct converter_call *call, void *result,
+                                struct sl_error *error)
+{
+    struct identifying *s = calloc(1, sizeof *s);
+    const struct converter_input *scratch = converter_input(call, INPUT_SCRATCH);
+    struct sl_bytes name = converter_input_bytes(call, INPUT_NAME);
+    struct sl_buf record = {.budget = &conversion->budget};
+    if (!s)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    s->conversion = conversion;
+    s->options = converter_options(call);
+    s->result = result;
+    s->error = error;
+    if (scratch)
+        sl_spill_into(&s->contents, scratch->fd, 0);
+    enum sl_code code =
+        read_file(s, converter_input_bytes(call, INPUT_FILE), (struct sl_str){(const char *)name.data, name.size});
+    if (code == SL_OK)
+        code = sl_index_finish(&s->builder, 0, &record) ? conversion_write(conversion, call, &record, error)
+                                                        : sl_budget_fail(&conversion->budget, error);
+    sl_buf_free(&record);
+    sl_index_builder_free(&s->builder);
+    sl_spill_free(&s->contents);
+    free(s);
+    return code;
+}
+
+const struct converter converter_scan_file = {"scan_file", sizeof(struct scan_file_options),
+                                              sizeof(struct scan_file_result), make_record};

@@ -1,0 +1,321 @@
+/* The index of a scan: its file, and look-ups by id. */
+#include "scan/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/files.h"
+#include "core/log.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "core/sigbus_guard.h"
+#include "search/search.h"
+
+enum { INDEX_PATH = 1024 };
+
+/* ---- the file ---- */
+
+/* False if there is no cache_dir: the index then is in memory only. */
+static bool index_path(uint64_t key, char path[INDEX_PATH])
+{
+    return scan_config->cache_dir &&
+           snprintf(path, INDEX_PATH, "%s/scan/%016" PRIx64 ".slix", scan_config->cache_dir, key) < INDEX_PATH;
+}
+
+struct index_opening { /* pool work */
+    const char *path;
+    uint64_t key, known_inode; /* known: of the index in use, which is not opened again */
+    int64_t known_mtime_ns;
+    int fd;                   /* an open file instead of `path`; -1 = none */
+    struct scan_index *index; /* result; NULL: none, or the known one */
+};
+
+/* Reads the pages of an index, so that look-ups on the loop do not wait for the disk. */
+static void touch_pages(struct sl_bytes bytes)
+{
+    volatile uint8_t sum = 0;
+    for (size_t i = 0; i < bytes.size; i += 4096)
+        sum = (uint8_t)(sum + bytes.data[i]);
+}
+
+static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *error)
+{
+    struct scan_index *index = calloc(1, sizeof *index);
+    if (!index)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = sl_map_fd(fd, &index->mapping, error);
+    if (code == SL_OK)
+        code = sl_index_open(index->mapping.bytes, &index->index, error);
+    if (code == SL_OK && index->index.key != o->key)
+        code = sl_fail(error, SL_MALFORMED, "the index of scanned files is that of another directory");
+    if (code != SL_OK) {
+        sl_unmap(&index->mapping);
+        free(index);
+        return code;
+    }
+    touch_pages(index->mapping.bytes);
+    index->references = 1;
+    o->index = index;
+    return SL_OK;
+}
+
+static enum sl_code open_index(void *arg, struct sl_error *error)
+{
+    struct index_opening *o = arg;
+    struct stat st;
+    int fd = o->fd >= 0 ? o->fd : open(o->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? sl_fail(error, SL_NOT_FOUND, "%s", "")
+                               : sl_fail_errno(error, errno, "cannot open the index of scanned files");
+    enum sl_code code = fstat(fd, &st) == 0 ? SL_OK : sl_fail_errno(error, errno, "cannot examine an index");
+    int64_t mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    bool known = code == SL_OK && st.st_ino == o->known_inode && mtime_ns == o->known_mtime_ns;
+    if (code == SL_OK && !known)
+        code = map_index(o, fd, error);
+    if (o->index) {
+        o->index->inode = st.st_ino;
+        o->index->mtime_ns = mtime_ns;
+    }
+    if (o->fd < 0)
+        close(fd);
+    return code;
+}
+
+/* ---- use ---- */
+
+struct scan_index *scan_index_retain(struct scan *scan)
+{
+    if (scan->index)
+        scan->index->references++;
+    return scan->index;
+}
+
+static void free_index(void *arg)
+{
+    struct scan_index *index = arg;
+    sl_unmap(&index->mapping);
+    free(index);
+}
+
+void scan_index_release(struct scan_index *index)
+{
+    if (index && --index->references == 0)
+        pool_run_detached(free_index, NULL, index);
+}
+
+/* Uses another index from now on. Searches that were answered with the old one are forgotten. */
+static void use_index(struct scan *scan, struct scan_index *index)
+{
+    scan_index_release(scan->index);
+    scan->index = index;
+    scan->state.ids = index ? index->index.object_count : 0;
+    scan->state.indexed_files = index ? index->index.file_count : 0;
+    scan->state.index_bytes = index ? index->mapping.bytes.size : 0;
+    metric_set(METRIC_SCAN_IDS, (double)scan->state.ids, scan->id, NULL, NULL);
+    search_cache_clear();
+}
+
+void scan_index_forget(struct scan *scan)
+{
+    if (scan->index)
+        use_index(scan, NULL);
+}
+
+bool scan_index_refresh(struct scan *scan)
+{
+    char path[INDEX_PATH];
+    struct sl_error error;
+    struct index_opening opening = {.path = path,
+                                    .key = scan->key,
+                                    .known_inode = scan->index ? scan->index->inode : 0,
+                                    .known_mtime_ns = scan->index ? scan->index->mtime_ns : 0,
+                                    .fd = -1};
+    if (!index_path(scan->key, path))
+        return false;
+    enum sl_code code = pool_call(POOL_IO, open_index, &opening, &error);
+    if (code != SL_OK && code != SL_NOT_FOUND && code != SL_CANCELLED)
+        log_warn("scan", "cannot use the index of a scanned directory; the next pass makes it anew",
+                 LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
+    bool is_current = scan->exists && scan->key == opening.key;
+    if (opening.index && is_current)
+        use_index(scan, opening.index);
+    else
+        scan_index_release(opening.index);
+    return opening.index && is_current;
+}
+
+/* ---- publishing ---- */
+
+struct index_writing { /* pool work */
+    struct sl_bytes bytes;
+    const char *path; /* NULL: into memory */
+    int fd;           /* result, if it is in memory */
+};
+
+static enum sl_code write_in_memory(struct index_writing *w, struct sl_error *error)
+{
+    w->fd = memfd_create("scan.slix", MFD_CLOEXEC);
+    return w->fd >= 0 && sl_write_all(w->fd, w->bytes) ? SL_OK
+                                                       : sl_fail_errno(error, errno, "cannot write an index to memory");
+}
+
+static enum sl_code write_index(void *arg, struct sl_error *error)
+{
+    struct index_writing *w = arg;
+    char tmp[INDEX_PATH + 64], directory[INDEX_PATH];
+    if (!w->path)
+        return write_in_memory(w, error);
+    snprintf(directory, sizeof directory, "%s", w->path);
+    *strrchr(directory, '/') = '\0';
+    int fd = files_temp(directory, "new-", 0750, tmp, sizeof tmp);
+    if (fd < 0)
+        return sl_fail_errno(error, errno, "cannot create the index of scanned files");
+    bool good = sl_write_all(fd, w->bytes) && files_publish(fd, tmp, w->path, FILES_CONTENTS);
+    int number = errno;
+    close(fd);
+    if (!good)
+        unlink(tmp);
+    return good ? SL_OK : sl_fail_errno(error, number, "cannot write the index of scanned files");
+}
+
+enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes bytes, struct sl_error *error)
+{
+    char path[INDEX_PATH];
+    struct index_writing writing = {.bytes = bytes, .path = index_path(key, path) ? path : NULL, .fd = -1};
+    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, write_index, &writing, error);
+    struct index_opening opening = {.path = writing.path, .key = key, .fd = writing.fd};
+    if (code == SL_OK)
+        code = pool_call(POOL_IO, open_index, &opening, error);
+    sl_close(writing.fd);
+    if (code == SL_OK && scan->exists && scan->key == key)
+        use_index(scan, opening.index);
+    else
+        scan_index_release(opening.index);
+    return code;
+}
+
+/* ---- look-ups ---- */
+
+struct index_search {
+    const struct sl_index *index;
+    const struct object_id *id;
+    enum file_type type;
+    struct sl_arena *arena;
+    struct indexed_file *files;
+    size_t count;
+};
+
+/* Files that a search for this type wants: as it would list them by the layout of a source. A program that has its debug
+ * information in it is both a program and a debug file. */
+static bool is_listed_as(const struct sl_index_object *object, enum file_type type)
+{
+    static const struct {
+        enum sl_format format;
+        uint8_t any_of, none_of; /* bits of enum sl_index_content; any_of 0: no condition */
+    } rows[FILE_TYPES] = {
+        [FILE_PE] = {SL_FORMAT_PE, 0, 0},
+        [FILE_PDB] = {SL_FORMAT_PDB, 0, 0},
+        [FILE_PORTABLEPDB] = {SL_FORMAT_PORTABLEPDB, 0, 0},
+        [FILE_MACH_DEBUG] = {SL_FORMAT_MACHO, SL_INDEX_DEBUG, 0},
+        [FILE_MACH_CODE] = {SL_FORMAT_MACHO, SL_INDEX_CODE, 0},
+        [FILE_ELF_DEBUG] = {SL_FORMAT_ELF, SL_INDEX_DEBUG | SL_INDEX_SYMBOLS, 0},
+        [FILE_ELF_CODE] = {SL_FORMAT_ELF, SL_INDEX_CODE, 0},
+        [FILE_WASM_DEBUG] = {SL_FORMAT_WASM, SL_INDEX_DEBUG, 0},
+        [FILE_WASM_CODE] = {SL_FORMAT_WASM, 0, 0},
+        [FILE_BREAKPAD] = {SL_FORMAT_BREAKPAD, 0, 0},
+        [FILE_SOURCEBUNDLE] = {SL_FORMAT_SOURCEBUNDLE, 0, 0},
+    };
+    return rows[type].format != SL_FORMAT_UNKNOWN && object->format == rows[type].format &&
+           (!rows[type].any_of || object->content & rows[type].any_of) && !(object->content & rows[type].none_of);
+}
+
+/* True if the program of an object of this format can be of the module's type: ids of systems are unrelated. */
+static bool is_of_system(const struct sl_index_object *object, enum object_type type)
+{
+    enum sl_format wanted = object_type_format(type),
+                   program = sl_format_traits((enum sl_format)object->format)->program;
+    return wanted == SL_FORMAT_UNKNOWN || program == SL_FORMAT_UNKNOWN || wanted == program;
+}
+
+static bool add_found(struct index_search *f, const struct sl_index_object *object)
+{
+    struct sl_index_file file;
+    struct sl_buf member = {0};
+    if (object->format > SL_FORMAT_COFF || !is_listed_as(object, f->type) || !is_of_system(object, f->id->type) ||
+        !sl_index_file(f->index, object->file, &file))
+        return true;
+    sl_index_member_path(object, &member);
+    bool good = !member.failed && scan_place_format(&file, sl_buf_view(&member), object->offset, object->size, f->arena,
+                                                    &f->files[f->count]);
+    sl_buf_free(&member);
+    f->count += good;
+    return good && f->count < LAYOUT_MAX_PATHS;
+}
+
+/* Adds the objects whose id begins with `size` bytes of `id`; `whole`: those with exactly this id. */
+static void find_by_id(struct index_search *f, const struct sl_index_id *id, size_t size, bool whole)
+{
+    enum { MAX_LOOKED_AT = 1000 }; /* equal ids of other formats or types */
+    struct sl_index_object object;
+    size_t first, count = sl_index_find(f->index, id, size, &first);
+    bool more = f->count < LAYOUT_MAX_PATHS;
+    for (size_t i = 0; more && i < count && i < MAX_LOOKED_AT; i++)
+        if (sl_index_object(f->index, first + i, &object) && (!whole || object.id.size == id->size))
+            more = add_found(f, &object);
+}
+
+/* The debug id of a file with a GNU build id is made from its first 16 bytes, with the first three fields swapped. */
+static void find_by_debug_id_of_build_id(struct index_search *f)
+{
+    enum { UUID = 16 };
+    struct sl_debug_id swapped =
+        sl_debug_id_from_build_id((struct sl_bytes){f->id->debug_id.uuid, UUID}, false); /* swapping twice restores */
+    struct sl_index_id id = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){swapped.uuid, UUID}),
+                       plain = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){f->id->debug_id.uuid, UUID});
+    find_by_id(f, &id, UUID, false);
+    if (memcmp(id.bytes, plain.bytes, UUID) != 0) /* big-endian programs, Mach-O, WASM */
+        find_by_id(f, &plain, UUID, false);
+}
+
+static void find_all(void *arg)
+{
+    struct index_search *f = arg;
+    struct sl_str code_id = f->id->code_id;
+    struct sl_index_id id;
+    f->count = 0;
+    if (sl_code_id_is_set(code_id)) {
+        id = sl_index_code_id(code_id);
+        find_by_id(f, &id, id.size, true);
+    }
+    if (f->count == 0 && f->id->has_debug_id && sl_debug_id_has_uuid(&f->id->debug_id)) {
+        id = sl_index_debug_id(&f->id->debug_id);
+        find_by_id(f, &id, id.size, true);
+        if (!code_id.size && f->count == 0)
+            find_by_debug_id_of_build_id(f);
+    }
+    uint8_t bytes[16];
+    size_t size;
+    if (f->count == 0 && code_id.size == 32 && sl_hex_decode(code_id, bytes, sizeof bytes, &size)) {
+        id = sl_index_id(SL_INDEX_FILE_ID, (struct sl_bytes){bytes, size});
+        find_by_id(f, &id, id.size, true);
+    }
+}
+
+size_t scan_find(const struct source_index *source, const struct object_id *id, enum file_type type,
+                 struct sl_arena *arena, struct indexed_file *files)
+{
+    struct scan *scan = (struct scan *)(uintptr_t)source;
+    struct scan_index *index = scan_index_retain(scan);
+    if (!index)
+        return 0;
+    struct index_search finding = {&index->index, id, type, arena, files, 0};
+    bool good = sigbus_guard_run(find_all, &finding);
+    scan_index_release(index);
+    return good ? finding.count : 0;
+}

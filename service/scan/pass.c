@@ -1,0 +1,362 @@
+/* A pass over a scanned directory: finds its files, reads those that are new, publishes the index of all. */
+#include "scan/pass.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/grow.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum {
+    PUBLISH_MS = 60000, /* a long pass publishes what it has so far after this time, then after twice as long ... */
+    BIG_RECORD = 500,   /* objects: larger records are merged on the pool */
+    HEAD_BYTES = 512,
+};
+
+/* ---- unchanged files ---- */
+
+/* Adds the files of the old index that are still there, with what is known of them; the others are to be read. Pool. */
+static enum sl_code match_files(void *arg, struct sl_error *error)
+{
+    struct pass *p = arg;
+    const struct sl_index *old = p->old ? &p->old->index : NULL;
+    size_t old_count = old ? old->file_count : 0;
+    uint32_t *numbers = malloc((old_count + 1) * sizeof *numbers);
+    struct sl_map by_path = {0};
+    struct sl_index_file file;
+    bool good = numbers && (p->todo = malloc((p->walk.count + 1) * sizeof *p->todo));
+    for (size_t i = 0; good && i < old_count; i++) {
+        numbers[i] = UINT32_MAX;
+        if (sl_index_file(old, i, &file))
+            good = sl_map_put(&by_path, file.path, (void *)(uintptr_t)(i + 1));
+    }
+    for (size_t i = 0; good && i < p->walk.count; i++) {
+        const struct scan_found_file *found = &p->walk.files[i];
+        size_t at = (size_t)(uintptr_t)sl_map_get(&by_path, sl_str(pass_path(p, found)));
+        if (at && sl_index_file(old, at - 1, &file) && file.size == found->size && file.mtime_ns == found->mtime_ns) {
+            numbers[at - 1] = sl_index_add_file(&p->builder, &file);
+            p->kept++;
+        } else {
+            p->todo[p->todo_count++] = (uint32_t)i;
+        }
+    }
+    if (good && old)
+        sl_index_copy_objects(&p->builder, old, numbers);
+    free(numbers);
+    sl_map_free(&by_path);
+    return good && !p->builder.failed ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* ---- one file ---- */
+
+struct head_check { /* pool work: does the file look like something to be scanned? */
+    const char *root, *path;
+    const struct scan_found_file *file;
+    bool is_candidate;
+    bool is_package; /* surely a package, so that an error is worth a message */
+};
+
+static bool begins_with(const uint8_t *head, size_t size, const char *magic, size_t magic_size)
+{
+    return size >= magic_size && memcmp(head, magic, magic_size) == 0;
+}
+
+/* Recognises what may be a package by its first bytes: compressed files may have anything in them. */
+static void judge_head(struct head_check *c, const uint8_t *head, size_t size)
+{
+    struct sl_bytes bytes = {head, size};
+    c->is_package = begins_with(head, size, "!<arch>\ndebian-binary", 21) ||
+                    begins_with(head, size, "\xED\xAB\xEE\xDB", 4) || begins_with(head, size, "PK\3\4", 4);
+    c->is_candidate = c->is_package || (size >= 16 && sl_format_detect(bytes) != SL_FORMAT_UNKNOWN) ||
+                      begins_with(head, size, "\x1F\x8B\x08", 3) ||
+                      begins_with(head, size,
+                                  "\xFD"
+                                  "7zXZ",
+                                  5) ||
+                      begins_with(head, size, "\x28\xB5\x2F\xFD", 4) || begins_with(head, size, "BZh", 3) ||
+                      begins_with(head, size, "07070", 5) ||
+                      (size == HEAD_BYTES && head[0] && !memcmp(head + 257, "ustar", 5));
+}
+
+static enum sl_code check_head(void *arg, struct sl_error *error)
+{
+    struct head_check *c = arg;
+    uint8_t head[HEAD_BYTES];
+    int fd = scan_open_unchanged(c->root, c->path, c->file->size, c->file->mtime_ns, error);
+    if (fd < 0)
+        return error->code;
+    ssize_t size = pread(fd, head, sizeof head, 0);
+    close(fd);
+    if (size > 0)
+        judge_head(c, head, (size_t)size);
+    return SL_OK;
+}
+
+struct record_merge {
+    struct pass *pass;
+    const struct scan_found_file *found;
+    const struct sl_index *record;
+};
+
+static enum sl_code merge_record(void *arg, struct sl_error *error)
+{
+    const struct record_merge *m = arg;
+    struct sl_index_file file;
+    if (!sl_index_file(m->record, 0, &file))
+        return sl_fail(error, SL_MALFORMED, "the record of a scanned file is damaged");
+    file.path = sl_str(pass_path(m->pass, m->found));
+    file.size = m->found->size;
+    file.mtime_ns = m->found->mtime_ns;
+    uint32_t number = sl_index_add_file(&m->pass->builder, &file);
+    sl_index_copy_objects(&m->pass->builder, m->record, &number);
+    return m->pass->builder.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+}
+
+/* Takes the builder for work that may suspend. False when cancelled. */
+static bool lock_builder(struct pass *p)
+{
+    while (p->builder_is_used)
+        if (fiber_wait_on(&p->builder_free, UINT64_MAX) == FIBER_CANCELLED)
+            return false;
+    p->builder_is_used = true;
+    return true;
+}
+
+static void unlock_builder(struct pass *p)
+{
+    p->builder_is_used = false;
+    fiber_wake_one(&p->builder_free);
+}
+
+static enum sl_code add_record(struct pass *p, const struct scan_found_file *found, const struct cache_item *item,
+                               struct sl_error *error)
+{
+    struct record_merge merge = {p, found, item->loaded};
+    if (!lock_builder(p))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    enum sl_code code = merge.record->object_count > BIG_RECORD
+                            ? pool_call(POOL_WALK | POOL_BACKGROUND, merge_record, &merge, error)
+                            : merge_record(&merge, error);
+    unlock_builder(p);
+    return code;
+}
+
+/* Reads a file, or gets its record from the cache, and adds it to the index. */
+static enum sl_code read_file(struct pass *p, const struct scan_found_file *found, bool *skipped,
+                              struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct head_check check = {p->root, pass_path(p, found), found, false, false};
+    struct scan_file_request request = {.scan_id = sl_str(p->scan->id),
+                                        .root = sl_str(p->root),
+                                        .path = sl_str(pass_path(p, found)),
+                                        .size = found->size,
+                                        .mtime_ns = found->mtime_ns,
+                                        .kinds = p->kinds,
+                                        .is_background = true};
+    struct cache_item *item = NULL;
+    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, check_head, &check, error);
+    *skipped = code == SL_OK && !check.is_candidate;
+    if (code == SL_OK && check.is_candidate)
+        code = scan_record_get(&request, &arena, &item, error);
+    if (item)
+        code = add_record(p, found, item, error);
+    if (item && ((const struct sl_index *)item->loaded)->file_count) {
+        p->packages += check.is_package;
+        p->read++;
+    }
+    if (code == SL_MALFORMED && !check.is_package) { /* a compressed file of something else, a damaged program */
+        *skipped = true;
+        code = SL_OK;
+    }
+    cache_release(item);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static void count_file(struct pass *p, const struct scan_found_file *found, enum sl_code code, bool skipped,
+                       const struct sl_error *error)
+{
+    struct scan_state *state = &p->scan->state;
+    const char *result = code != SL_OK ? "failed" : skipped ? "skipped" : "read";
+    state->done++;
+    metric_add(METRIC_SCAN_FILES, 1, p->scan->id, result, NULL);
+    if (code != SL_OK) {
+        state->failed++;
+        log_debug("scan", "cannot use a scanned file", LOG_STR("scan", p->scan->id),
+                  LOG_STR("path", pass_path(p, found)), LOG_ERR(error));
+    } else if (skipped) {
+        state->skipped++;
+    }
+    state->new_files = p->read;
+    state->packages = p->packages;
+}
+
+/* ---- publishing ---- */
+
+static enum sl_code build_index(void *arg, struct sl_error *error)
+{
+    struct pass *p = arg;
+    return sl_index_finish(&p->builder, p->key, &p->out) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code publish(struct pass *p, struct sl_error *error)
+{
+    if (!lock_builder(p))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    enum sl_code code = pool_call(POOL_WALK | POOL_BACKGROUND, build_index, p, error);
+    unlock_builder(p);
+    if (code == SL_OK)
+        code = scan_index_publish(p->scan, p->key, sl_buf_bytes(&p->out), error);
+    sl_buf_free(&p->out);
+    return code;
+}
+
+/* Publishes what a long pass has found so far. */
+static void publish_early(struct pass *p)
+{
+    struct sl_error error;
+    if (p->is_publishing || loop_now_ms() - p->published_ms < p->publish_after_ms)
+        return;
+    p->is_publishing = true;
+    if (publish(p, &error) != SL_OK && error.code != SL_CANCELLED)
+        log_warn("scan", "cannot publish what a pass has found so far", LOG_STR("scan", p->scan->id), LOG_ERR(&error));
+    p->published_ms = loop_now_ms();
+    p->publish_after_ms *= 2;
+    p->is_publishing = false;
+}
+
+/* ---- the pass ---- */
+
+/* True for errors that concern the process, not the file: the pass ends. */
+static bool ends_pass(enum sl_code code)
+{
+    return code == SL_CANCELLED || code == SL_BUSY;
+}
+
+/* A fiber of the crew: reads one file after another. */
+static void read_files(void *arg)
+{
+    struct pass *p = arg;
+    while (p->next < p->todo_count && p->failure.code == SL_OK && !fiber_cancelled()) {
+        const struct scan_found_file *found = &p->walk.files[p->todo[p->next++]];
+        struct sl_error error = {.code = SL_OK};
+        bool skipped = false;
+        enum sl_code code = read_file(p, found, &skipped, &error);
+        if (ends_pass(code)) {
+            p->failure = error;
+            p->failure.code = code;
+            return;
+        }
+        count_file(p, found, code, skipped, &error);
+        publish_early(p);
+    }
+}
+
+static enum sl_code read_new_files(struct pass *p, struct sl_error *error)
+{
+    p->scan->state.state = "reading";
+    p->published_ms = loop_now_ms();
+    p->publish_after_ms = PUBLISH_MS;
+    if (!fiber_run_workers(read_files, p, 2 * pool_background_threads(loop_pool_threads()) - 1) || fiber_cancelled())
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    if (p->failure.code != SL_OK)
+        *error = p->failure;
+    return p->failure.code;
+}
+
+static enum sl_code find_files(struct pass *p, struct sl_error *error)
+{
+    p->scan->state.state = "walking";
+    enum sl_code code = pool_call(POOL_WALK | POOL_BACKGROUND, scan_walk, &p->walk, error);
+    if (code != SL_OK)
+        return code;
+    if (p->walk.too_many || p->walk.unreadable)
+        log_warn("scan", "some files of a scanned directory are left out", LOG_STR("scan", p->scan->id),
+                 LOG_STR("why", p->walk.too_many ? "there are too many" : "they cannot be examined"),
+                 LOG_U64("unreadable", p->walk.unreadable));
+    p->scan->state.files = p->walk.count;
+    return pool_call(POOL_WALK | POOL_BACKGROUND, match_files, p, error);
+}
+
+static enum sl_code run_steps(struct pass *p, struct sl_error *error)
+{
+    enum sl_code code = find_files(p, error);
+    p->scan->state.done = p->kept;
+    metric_add(METRIC_SCAN_FILES, (double)p->kept, p->scan->id, "unchanged", NULL);
+    if (code == SL_OK)
+        code = read_new_files(p, error);
+    bool changed = !p->old || p->read || p->kept != p->old->index.file_count;
+    p->scan->state.state = "writing";
+    return code == SL_OK && changed ? publish(p, error) : code;
+}
+
+static bool copy_config(struct pass *p, const struct config_scan *config)
+{
+    const char *include = config->include, *exclude = config->exclude;
+    p->root = sl_arena_strndup(&p->arena, config->path.data, config->path.size);
+    p->walk.root = p->root;
+    p->walk.include = include ? sl_arena_strndup(&p->arena, include, strlen(include)) : NULL;
+    p->walk.exclude = exclude ? sl_arena_strndup(&p->arena, exclude, strlen(exclude)) : NULL;
+    p->kinds = config->kinds;
+    p->key = p->scan->key;
+    return p->root && (!include || p->walk.include) && (!exclude || p->walk.exclude);
+}
+
+static void free_pass(void *arg)
+{
+    struct pass *p = arg;
+    sl_index_builder_free(&p->builder);
+    sl_buf_free(&p->walk.paths);
+    free(p->walk.files);
+    free(p->todo);
+    sl_arena_free(&p->arena);
+    free(p);
+}
+
+static void finish(struct pass *p, enum sl_code code, const struct sl_error *error, uint64_t begun_ns)
+{
+    struct scan_state *state = &p->scan->state;
+    double seconds = (double)(clock_mono_ns() - begun_ns) / 1e9;
+    state->state = "idle";
+    state->last_pass_s = clock_wall_s();
+    state->last_pass_ms = (uint64_t)(seconds * 1e3);
+    snprintf(state->last_error, sizeof state->last_error, "%s", code == SL_OK ? "" : error->message);
+    metric_observe(METRIC_SCAN_PASS_SECONDS, seconds, p->scan->id, sl_code_name(code), NULL);
+    if (code == SL_OK)
+        log_info("scan", "scanned a directory", LOG_STR("scan", p->scan->id), LOG_STR("path", p->root),
+                 LOG_U64("files", state->files), LOG_U64("new_files", p->read), LOG_U64("failed", state->failed),
+                 LOG_U64("ids", state->ids), LOG_U64("ms", state->last_pass_ms));
+    else if (code != SL_CANCELLED)
+        log_warn("scan", "cannot scan a directory; its index stays as it was", LOG_STR("scan", p->scan->id),
+                 LOG_STR("path", p->root), LOG_ERR(error));
+}
+
+enum sl_code scan_pass(size_t number, struct sl_error *error)
+{
+    struct scan *scan = &scans[number];
+    struct pass *p = calloc(1, sizeof *p);
+    uint64_t begun_ns = clock_mono_ns();
+    if (!p)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    p->scan = scan;
+    if (!copy_config(p, &scan->config)) {
+        free_pass(p);
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    struct scan_state *state = &scan->state;
+    state->files = state->done = state->new_files = state->packages = state->failed = state->skipped = 0;
+    scan->running = true;
+    p->old = scan_index_retain(scan);
+    enum sl_code code = run_steps(p, error);
+    scan_index_release(p->old);
+    scan->running = false;
+    finish(p, code, error, begun_ns);
+    pool_run_detached(free_pass, NULL, p);
+    return code;
+}

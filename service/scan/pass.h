@@ -1,0 +1,30 @@
+/* State of a pass, for pass.c. Private. */
+#pragma once
+
+#include "scan/impl.h"
+
+struct pass {
+    struct scan *scan;
+    struct sl_arena arena;
+    const char *root;
+    unsigned kinds;
+    uint64_t key;
+    struct scan_walk walk;
+    struct scan_index *old; /* the index when the pass began; NULL: none */
+    uint32_t *todo;         /* files that are to be read: indexes into walk.files */
+    size_t todo_count, next;
+    uint64_t kept, read, packages;
+    struct sl_index_builder builder;
+    bool builder_is_used; /* by a fiber that has suspended */
+    struct fiber_wait_list builder_free;
+    struct sl_buf out;
+    bool is_publishing;
+    uint64_t published_ms, publish_after_ms;
+    struct sl_error failure; /* why the pass ends early; code SL_OK: it does not */
+};
+
+/* The path of a found file, relative to the root. */
+static inline const char *pass_path(const struct pass *p, const struct scan_found_file *file)
+{
+    return (const char *)p->walk.paths.data + file->path;
+}

@@ -1,0 +1,160 @@
+/* The kind `scan_file`: the record of one scanned file. */
+#include "scan/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+
+static int64_t mtime_of(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64_t mtime_ns, struct sl_error *error)
+{
+    struct stat st;
+    int fd = filesystem_open(root, path);
+    if (fd < 0) {
+        int number = errno;
+        if (number == EACCES || number == EPERM)
+            sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
+        else if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV)
+            sl_fail(error, SL_NOT_FOUND, "%s", "");
+        else
+            sl_fail_errno(error, number, "cannot open a scanned file");
+        return -1;
+    }
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size && mtime_of(&st) == mtime_ns)
+        return fd;
+    close(fd);
+    sl_fail(error, SL_DOWNLOAD_ERROR, "the file has changed since it was scanned; the next pass reads it again");
+    return -1;
+}
+
+/* ---- the kind ---- */
+
+struct record_opening { /* pool work */
+    const struct scan_file_request *request;
+    int fd;
+};
+
+static enum sl_code open_file(void *arg, struct sl_error *error)
+{
+    struct record_opening *o = arg;
+    const struct scan_file_request *r = o->request;
+    o->fd = scan_open_unchanged(r->root.data, r->path.data, r->size, r->mtime_ns, error);
+    return o->fd >= 0 ? SL_OK : error->code;
+}
+
+/* Returns the last component of a path. */
+static struct sl_str base_name(struct sl_str path)
+{
+    const char *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
+    size_t skip = slash ? (size_t)(slash - path.data) + 1 : 0;
+    return (struct sl_str){path.data + skip, path.size - skip};
+}
+
+static enum sl_code convert_file(const struct scan_file_request *r, int fd, int scratch, int out,
+                                 struct sl_error *error)
+{
+    struct scan_file_result result;
+    struct scan_file_options options = {.limits = current_reader_limits(),
+                                        .max_member = fetch_max_size(),
+                                        .max_ratio = current_config()->max_inflate_ratio,
+                                        .kinds = r->kinds};
+    struct conversion_about about = {
+        .size = r->size, .location = r->path, .kind = kind_scan_file.name, .is_background = r->is_background};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
+    converter_add_file(&call, INPUT_FILE, fd);
+    converter_add_text(&call, INPUT_NAME, base_name(r->path));
+    converter_add_file(&call, INPUT_SCRATCH, scratch);
+    enum sl_code code = conversion_run(&about, &converter_scan_file, &call, &result, error);
+    if (code == SL_OK && result.is_damaged)
+        log_warn("scan", "a scanned package is damaged; using the files in front of the damage",
+                 LOG_SLSTR("scan", r->scan_id), LOG_SLSTR("path", r->path), LOG_STR("damage", result.damage),
+                 LOG_U64("objects", result.objects));
+    else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
+        log_info("scan", "found nothing in a scanned file", LOG_SLSTR("scan", r->scan_id), LOG_SLSTR("path", r->path),
+                 LOG_ERR(error));
+    return code;
+}
+
+static enum sl_code record_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct scan_file_request *r = context;
+    struct record_opening opening = {r, -1};
+    struct cache_tmp scratch;
+    (void)arena;
+    enum pool_job job = r->is_background ? POOL_IO | POOL_BACKGROUND : POOL_IO;
+    enum sl_code code = pool_call(job, open_file, &opening, error);
+    if (code != SL_OK)
+        return code;
+    code = cache_tmp_create(&scratch, true, error);
+    if (code == SL_OK) {
+        code = convert_file(r, opening.fd, scratch.fd, tmp->fd, error);
+        cache_tmp_discard(&scratch);
+    }
+    close(opening.fd);
+    return code;
+}
+
+static bool copy_text(struct sl_arena *arena, struct sl_str *text)
+{
+    text->data = sl_arena_strndup(arena, text->data, text->size);
+    return text->data;
+}
+
+static void *record_retain(const void *context, struct sl_arena *arena)
+{
+    struct scan_file_request *copy = SL_ARENA_NEW(arena, struct scan_file_request);
+    if (!copy)
+        return NULL;
+    *copy = *(const struct scan_file_request *)context;
+    return copy_text(arena, &copy->scan_id) && copy_text(arena, &copy->root) && copy_text(arena, &copy->path) ? copy
+                                                                                                              : NULL;
+}
+
+/* A record says what is in a file of this machine. */
+static bool never_shared(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+static enum sl_code open_record(struct sl_bytes bytes, void *opened, struct sl_error *error)
+{
+    return sl_index_open(bytes, opened, error);
+}
+
+const struct cache_kind kind_scan_file = {
+    .name = "scan_file",
+    .section = CACHE_INDEX,
+    .version = SL_INDEX_RECORD_VERSION,
+    .compute = record_compute,
+    .retain = record_retain,
+    .shareable = never_shared,
+    .open = open_record,
+    .opened_size = sizeof(struct sl_index),
+};
+
+enum sl_code scan_record_get(const struct scan_file_request *r, struct sl_arena *arena, struct cache_item **item,
+                             struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    *item = NULL;
+    sl_buf_printf(&text,
+                  "scope: global\n\nsource: " SL_STR_FMT "\nlocation: file://" SL_STR_FMT "/" SL_STR_FMT
+                  "\nsize: %" PRIu64 "\nmtime: %" PRId64 "\nkinds: %u\n",
+                  SL_STR_ARG(r->scan_id), SL_STR_ARG(r->root), SL_STR_ARG(r->path), r->size, r->mtime_ns, r->kinds);
+    struct cache_key key = {.text = sl_buf_move_to_arena(&text, arena)};
+    if (!key.text.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return cache_get(&kind_scan_file, &key, r, item, error);
+}

@@ -1,0 +1,363 @@
+/* Source texts in packages, and files by their path. */
+#include "scan/impl.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_kinds/sources.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { MAX_PACKAGES = 64 /* packages of one source that are looked into */, CHECK_EVERY = 1024 };
+
+/* ---- packages that were built from the same source ---- */
+
+/* The version that the authors of the source gave it: without the epoch in front and the revision of the distribution. */
+static struct sl_str upstream_version(struct sl_str version)
+{
+    const char *colon = version.size ? memchr(version.data, ':', version.size) : NULL;
+    size_t skip = colon ? (size_t)(colon - version.data) + 1 : 0;
+    version = (struct sl_str){version.data + skip, version.size - skip};
+    const char *hyphen = version.size ? memrchr(version.data, '-', version.size) : NULL;
+    if (hyphen)
+        version.size = (size_t)(hyphen - version.data);
+    return version;
+}
+
+static struct sl_str split_source(struct sl_str source, struct sl_str *version)
+{
+    const char *blank = source.size ? memrchr(source.data, ' ', source.size) : NULL;
+    size_t size = blank ? (size_t)(blank - source.data) : source.size;
+    *version = blank ? (struct sl_str){blank + 1, source.size - size - 1} : (struct sl_str){NULL, 0};
+    return (struct sl_str){source.data, size};
+}
+
+/* True if both name the same source: "foo 1:1.2-3" and "foo 1.2", its source archive. */
+static bool is_same_source(struct sl_str a, struct sl_str b)
+{
+    struct sl_str version_a, version_b;
+    if (sl_str_equal(a, b))
+        return true;
+    if (!sl_str_equal(split_source(a, &version_a), split_source(b, &version_b)))
+        return false;
+    struct sl_str up_a = upstream_version(version_a), up_b = upstream_version(version_b);
+    return sl_str_equal(up_a, version_b) || sl_str_equal(up_b, version_a);
+}
+
+struct source_package { /* texts lie in the arena */
+    struct scan *scan;
+    struct sl_index_file file;
+};
+
+struct package_search { /* pool work, for one scan */
+    const struct sl_index *index;
+    struct sl_bytes build_id;
+    struct sl_arena *arena;
+    struct scan *scan;
+    struct sl_str source; /* result of an earlier scan, or of this one */
+    struct source_package *packages;
+    size_t *count;
+};
+
+/* Finds what the program was built from. */
+static struct sl_str find_source_name(const struct package_search *s)
+{
+    struct sl_index_id id = sl_index_id(SL_INDEX_CODE_ID, s->build_id);
+    struct sl_index_object object;
+    struct sl_index_file file;
+    size_t first, count = sl_index_find(s->index, &id, id.size, &first);
+    for (size_t i = 0; i < count; i++)
+        if (sl_index_object(s->index, first + i, &object) && object.id.size == id.size &&
+            sl_index_file(s->index, object.file, &file) && file.source.size)
+            return file.source;
+    return (struct sl_str){NULL, 0};
+}
+
+static bool copy_into(struct sl_arena *arena, struct sl_str *text)
+{
+    text->data = sl_arena_strndup(arena, text->data, text->size);
+    return text->data;
+}
+
+static enum sl_code find_packages(void *arg, struct sl_error *error)
+{
+    struct package_search *s = arg;
+    struct sl_index_file file;
+    for (size_t i = 0; i < s->index->file_count && *s->count < MAX_PACKAGES; i++) {
+        if (!sl_index_file(s->index, i, &file) || !file.source_texts || !is_same_source(file.source, s->source))
+            continue;
+        struct source_package *package = &s->packages[*s->count];
+        *package = (struct source_package){s->scan, file};
+        if (!copy_into(s->arena, &package->file.path) || !copy_into(s->arena, &package->file.source))
+            return sl_fail(error, SL_BUSY, "out of memory");
+        ++*s->count;
+    }
+    return SL_OK;
+}
+
+static enum sl_code find_name(void *arg, struct sl_error *error)
+{
+    struct package_search *s = arg;
+    struct sl_str name = find_source_name(s);
+    if (!name.size)
+        return SL_OK;
+    s->source = name;
+    return copy_into(s->arena, &s->source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* Runs a step for the index of each scan. */
+static enum sl_code for_each_index(struct package_search *s, pool_step *step, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; i < CONFIG_MAX_SCANS && code == SL_OK; i++) {
+        struct scan_index *index = scans[i].exists ? scan_index_retain(&scans[i]) : NULL;
+        if (!index)
+            continue;
+        s->index = &index->index;
+        s->scan = &scans[i];
+        code = pool_call(POOL_IO | POOL_HEAVY, step, s, error);
+        scan_index_release(index);
+        if (step == find_name && s->source.size)
+            break;
+    }
+    return code;
+}
+
+/* ---- the text in a package ---- */
+
+/* How well the path of a source text in a package fits the asked one; 0: not at all. Equal paths fit best. Else what is below the
+ * first directory of the archive ("/foo-1.0/src/x.c": "src/x.c") must be the end of the asked path, and in front of it must be
+ * nothing, or a directory that is that of the source: "foo-1.0", "foo". */
+static size_t match_path(struct sl_str asked, struct sl_str member, struct sl_str source_name)
+{
+    if (sl_str_equal(asked, member))
+        return SIZE_MAX;
+    const char *slash = member.size > 1 ? memchr(member.data + 1, '/', member.size - 1) : NULL;
+    if (!slash)
+        return 0;
+    struct sl_str top = {member.data + 1, (size_t)(slash - member.data) - 1},
+                  rest = {slash, member.size - top.size - 1}; /* with its slash */
+    if (!sl_str_ends(asked, rest))
+        return 0;
+    struct sl_str front = {asked.data, asked.size - rest.size};
+    const char *last = front.size ? memrchr(front.data, '/', front.size) : NULL;
+    size_t skip = last ? (size_t)(last - front.data) + 1 : 0;
+    struct sl_str directory = {front.data + skip, front.size - skip};
+    bool fits = !directory.size || sl_str_equal(directory, SL_STR(".")) || sl_str_equal(directory, top) ||
+                (source_name.size && sl_str_starts(directory, source_name));
+    return fits ? rest.size : 0;
+}
+
+struct text_search { /* pool work, for one package */
+    const struct sl_index *record;
+    struct sl_str asked, source_name;
+    size_t best; /* match_path of the best one so far */
+    bool is_unique;
+    bool found_here;
+    struct sl_index_source source; /* views of the record */
+};
+
+static void find_text(void *arg)
+{
+    struct text_search *t = arg;
+    struct sl_index_source source;
+    t->found_here = false;
+    for (size_t i = 0; i < t->record->source_count; i++) {
+        size_t fit = sl_index_source(t->record, i, &source) ? match_path(t->asked, source.path, t->source_name) : 0;
+        if (fit && fit == t->best)
+            t->is_unique = t->is_unique && fit == SIZE_MAX; /* equal paths: the same file in several packages */
+        if (fit <= t->best)
+            continue;
+        t->best = fit;
+        t->is_unique = true;
+        t->found_here = true;
+        t->source = source;
+    }
+}
+
+/* Looks into one package; a better text than those before replaces `*found`. */
+static enum sl_code look_into(const struct source_package *package, struct text_search *t, struct sl_arena *arena,
+                              struct indexed_file *found, struct sl_error *error)
+{
+    struct scan_file_request request = {.scan_id = sl_str(package->scan->id),
+                                        .root = package->scan->config.path,
+                                        .path = package->file.path,
+                                        .size = package->file.size,
+                                        .mtime_ns = package->file.mtime_ns,
+                                        .kinds = package->scan->config.kinds};
+    struct cache_item *item;
+    request.root.data = sl_arena_strndup(arena, request.root.data, request.root.size);
+    enum sl_code code =
+        request.root.data ? scan_record_get(&request, arena, &item, error) : sl_fail(error, SL_BUSY, "out of memory");
+    if (code != SL_OK)
+        return code;
+    t->record = item->loaded;
+    code = pool_run(POOL_IO | POOL_HEAVY, find_text, t, error);
+    if (code == SL_OK && t->found_here &&
+        !scan_place_format(&package->file, t->source.path, t->source.offset, t->source.size, arena, found))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    cache_release(item);
+    return code;
+}
+
+static const struct source *find_source(const struct config *config, const struct scan *scan)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (sl_str_equal(config->sources[i].id, sl_str(scan->id)))
+            return &config->sources[i];
+    return NULL;
+}
+
+/* Reads the text by its place, through the kind `sourcefiles`. */
+static enum sl_code get_text(const struct scan *scan, const struct indexed_file *place, struct sl_arena *arena,
+                             struct cache_item **item, struct sl_error *error)
+{
+    const struct config *config = config_retain(scan_config);
+    struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE};
+    struct source_request request = {.scope = SL_STR("global"),
+                                     .url = SL_STR(""),
+                                     .location = SL_STR(""),
+                                     .member = SL_STR(""),
+                                     .entry = SL_STR(""),
+                                     .file = &file};
+    enum sl_code code = SL_NOT_FOUND;
+    if (!file.source)
+        sl_fail(error, code, "%s", "");
+    else if (!origin_set_path(&file, place->path, arena))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else {
+        file.checksum = place->version;
+        file.may_be_page = true;
+        file.max_size = config->max_source_file_size == UINT64_MAX ? 0 : config->max_source_file_size;
+        code = source_file_get(&request, arena, item, error);
+    }
+    config_release(config);
+    return code;
+}
+
+enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, struct sl_arena *arena,
+                              struct cache_item **item, struct sl_error *error)
+{
+    struct sl_str version;
+    size_t count = 0;
+    struct package_search s = {.build_id = build_id, .arena = arena, .count = &count};
+    struct indexed_file found = {.path = {NULL, 0}};
+    const struct scan *scan = NULL;
+    *item = NULL;
+    s.packages = SL_ARENA_ARRAY(arena, struct source_package, MAX_PACKAGES);
+    enum sl_code code = s.packages ? for_each_index(&s, find_name, error) : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && s.source.size)
+        code = for_each_index(&s, find_packages, error);
+    if (code != SL_OK)
+        return code;
+    struct text_search t = {.asked = path, .source_name = split_source(s.source, &version)};
+    struct sl_error failure = {.code = SL_NOT_FOUND}; /* of a package that could not be looked into */
+    for (size_t i = 0; i < count; i++) {
+        code = look_into(&s.packages[i], &t, arena, &found, error);
+        if (code == SL_CANCELLED || code == SL_BUSY)
+            return code;
+        if (code != SL_OK && code != SL_NOT_FOUND && code != SL_MALFORMED)
+            failure = *error;
+        if (code == SL_OK && t.found_here)
+            scan = s.packages[i].scan;
+    }
+    if (!scan || !t.is_unique)
+        return sl_fail(error, failure.code, "%s", failure.message);
+    return get_text(scan, &found, arena, item, error);
+}
+
+/* ---- files by their path ---- */
+
+struct name_search { /* pool work, for one scan */
+    const struct scan_name_query *query;
+    const struct sl_index *index;
+    const char *pattern; /* NUL-terminated */
+    struct sl_arena *arena;
+    struct sl_arena_array files;
+    uint64_t end_ns;
+    size_t count;
+    bool complete;
+};
+
+static bool name_matches(const struct name_search *s, const struct sl_buf *path)
+{
+    return s->query->is_glob ? fnmatch(s->pattern, (const char *)path->data, FNM_PATHNAME) == 0
+                             : strcmp(s->pattern, (const char *)path->data) == 0;
+}
+
+/* Adds an object whose path matches. False when out of memory. */
+static bool add_named(struct name_search *s, const struct sl_index_object *object, struct sl_buf *path)
+{
+    struct sl_index_file file;
+    if (!sl_index_file(s->index, object->file, &file))
+        return true;
+    sl_buf_clear(path);
+    sl_index_member_path(object, path);
+    bool is_member = path->size > 0;
+    if (!is_member) {
+        sl_buf_u8(path, '/');
+        sl_buf_str(path, file.path);
+    }
+    sl_buf_u8(path, '\0');
+    if (path->failed || !name_matches(s, path))
+        return !path->failed;
+    struct scan_named_file *named = sl_arena_array_add(&s->files);
+    if (!named)
+        return false;
+    const char *slash = memrchr(file.path.data, '/', file.path.size);
+    size_t skip = slash ? (size_t)(slash - file.path.data) + 1 : 0;
+    *named = (struct scan_named_file){.id = object->id,
+                                      .is_executable = object->content & SL_INDEX_CODE,
+                                      .path = {(const char *)path->data, path->size - 1}};
+    if (is_member)
+        named->package = (struct sl_str){file.path.data + skip, file.path.size - skip};
+    s->count++;
+    return copy_into(s->arena, &named->path) && copy_into(s->arena, &named->package);
+}
+
+static enum sl_code find_names(void *arg, struct sl_error *error)
+{
+    struct name_search *s = arg;
+    struct sl_index_object object;
+    struct sl_buf path = {0};
+    bool good = true;
+    for (size_t i = 0; good && s->complete && i < s->index->object_count; i++) {
+        if (i % CHECK_EVERY == 0 && clock_mono_ns() >= s->end_ns)
+            s->complete = false;
+        else if (!sl_index_object(s->index, i, &object) || object.id.type != SL_INDEX_CODE_ID)
+            continue;
+        else if (s->count >= s->query->max_count)
+            s->complete = false;
+        else
+            good = add_named(s, &object, &path);
+    }
+    sl_buf_free(&path);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_arena *arena,
+                               struct scan_named_file **files, size_t *count, bool *complete, struct sl_error *error)
+{
+    struct name_search s = {.query = query,
+                            .arena = arena,
+                            .pattern = sl_arena_strndup(arena, query->pattern.data, query->pattern.size),
+                            .files = {.arena = arena, .item = sizeof(struct scan_named_file)},
+                            .end_ns = clock_mono_ns() + query->max_ns,
+                            .complete = true};
+    enum sl_code code = s.pattern ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < CONFIG_MAX_SCANS && code == SL_OK; i++) {
+        struct scan_index *index = scans[i].exists ? scan_index_retain(&scans[i]) : NULL;
+        if (!index)
+            continue;
+        s.index = &index->index;
+        code = pool_call(POOL_WALK, find_names, &s, error);
+        scan_index_release(index);
+    }
+    *count = code == SL_OK ? s.count : 0;
+    *complete = s.complete;
+    *files = code == SL_OK ? sl_arena_array_finish(&s.files) : NULL;
+    if (code != SL_OK)
+        sl_arena_array_discard(&s.files);
+    return code;
+}
