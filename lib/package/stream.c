@@ -29,6 +29,7 @@ struct stream {
     /* xz, read by blocks */
     lzma_index *index;
     lzma_index_iter block;
+    lzma_block header; /* of the block; the decoder uses it until the end of the block */
     bool by_blocks;
     uint8_t out[PIECE];
 };
@@ -90,15 +91,17 @@ static bool begin_xz_block(struct stream *s)
     uint64_t from = s->block.block.compressed_file_offset;
     if (from >= s->packed.size)
         return false;
-    lzma_block block = {.check = s->block.stream.flags->check, .filters = filters};
-    block.header_size = lzma_block_header_size_decode(s->packed.data[from]);
-    if (s->packed.data[from] == 0 || block.header_size > s->packed.size - from ||
-        lzma_block_header_decode(&block, NULL, s->packed.data + from) != LZMA_OK)
+    lzma_block *header = &s->header;
+    *header = (lzma_block){.check = s->block.stream.flags->check, .filters = filters};
+    header->header_size = lzma_block_header_size_decode(s->packed.data[from]);
+    if (s->packed.data[from] == 0 || header->header_size > s->packed.size - from ||
+        lzma_block_header_decode(header, NULL, s->packed.data + from) != LZMA_OK)
         return false;
-    bool good = lzma_block_compressed_size(&block, s->block.block.unpadded_size) == LZMA_OK &&
-                lzma_raw_decoder_memusage(filters) <= DECODER_MEMORY && lzma_block_decoder(&s->xz, &block) == LZMA_OK;
+    bool good = lzma_block_compressed_size(header, s->block.block.unpadded_size) == LZMA_OK &&
+                lzma_raw_decoder_memusage(filters) <= DECODER_MEMORY && lzma_block_decoder(&s->xz, header) == LZMA_OK;
     lzma_filters_free(filters, NULL);
-    s->at = (size_t)(from + block.header_size);
+    header->filters = NULL; /* the decoder has copied them */
+    s->at = (size_t)(from + header->header_size);
     return good;
 }
 

@@ -17,7 +17,8 @@
     ROW(any)                                                                                                           \
     ROW(named)                                                                                                         \
     ROW(jobs)                                                                                                          \
-    ROW(proxy) ROW(debuginfod) ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
+    ROW(proxy)                                                                                                         \
+    ROW(debuginfod) ROW(metadata) ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

@@ -12,6 +12,7 @@
     ROW(run)                                                                                                           \
     ROW(cleanup)                                                                                                       \
     ROW(cache)                                                                                                         \
+    ROW(scan)                                                                                                          \
     ROW(healthcheck)                                                                                                   \
     ROW(config)                                                                                                        \
     ROW(symbolicate)                                                                                                   \

@@ -1,0 +1,226 @@
+/* GET /metadata?key=file|glob&value=PATH: build ids of files by the path where they are installed, as newer debuginfod clients
+ * ask for them. Answers from the scanned packages, and adds what the configured debuginfod servers answer. */
+#include <stdio.h>
+
+#include "api/impl.h"
+#include "core/loop.h"
+#include "fetch/fetch.h"
+#include "scan/scan.h"
+
+enum {
+    MAX_RESULTS = 10000,
+    MAX_VALUE = 4096,
+    MAX_HOPS = 8,            /* servers that have passed a request on, before it is no longer passed on */
+    MAX_UPSTREAM = 16 << 20, /* bytes of an answer */
+};
+
+struct metadata_request {
+    struct http_exchange *x;
+    struct sl_str key, value;
+    struct sl_json_writer *w;
+    size_t count;
+    bool complete;
+    uint64_t end_ns;
+};
+
+/* ---- scanned packages ---- */
+
+static void write_result(struct metadata_request *r, const struct scan_named_file *file)
+{
+    char hex[2 * SL_INDEX_ID_BYTES + 1];
+    sl_hex_encode(file->id.bytes, file->id.size < SL_INDEX_ID_BYTES ? file->id.size : SL_INDEX_ID_BYTES, hex);
+    sl_json_begin_object(r->w);
+    sl_json_member_str(r->w, "type", file->is_executable ? SL_STR("executable") : SL_STR("debuginfo"));
+    sl_json_member_str(r->w, "buildid", sl_str(hex));
+    sl_json_member_str(r->w, "file", file->path);
+    if (file->package.size)
+        sl_json_member_str(r->w, "archive", file->package);
+    sl_json_end_object(r->w);
+    r->count++;
+}
+
+static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *error)
+{
+    struct scan_named_file *files;
+    size_t count;
+    struct scan_name_query query = {.pattern = r->value,
+                                    .is_glob = sl_str_equal(r->key, SL_STR("glob")),
+                                    .max_count = MAX_RESULTS,
+                                    .max_ns = r->end_ns - clock_mono_ns()};
+    enum sl_code code = scan_find_by_name(&query, &r->x->arena, &files, &count, &r->complete, error);
+    for (size_t i = 0; code == SL_OK && i < count; i++)
+        write_result(r, &files[i]);
+    return code;
+}
+
+/* ---- other servers ---- */
+
+/* The addresses of the clients and servers that have passed the request on, and this client's. Empty: there are too many. */
+static struct sl_str forwarded_for(struct metadata_request *r)
+{
+    struct sl_str before = http_header(r->x, "x-forwarded-for");
+    struct sl_buf text = {0};
+    size_t hops = before.size > 0;
+    for (size_t i = 0; i < before.size; i++)
+        hops += before.data[i] == ',';
+    if (hops > MAX_HOPS)
+        return (struct sl_str){NULL, 0};
+    sl_buf_str(&text, before);
+    sl_buf_cstr(&text, before.size ? ", " : "");
+    sl_buf_str(&text, r->x->client);
+    return sl_buf_move_to_arena(&text, &r->x->arena);
+}
+
+/* Copies a result of another server: only the members that are known, and only texts. */
+static bool copy_result(struct metadata_request *r, struct sl_json *j)
+{
+    static const char *const names[] = {"type", "buildid", "file", "archive"};
+    struct sl_str key, texts[4] = {{NULL, 0}}, text;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key))
+        for (size_t i = 0;; i++) {
+            if (i == 4) {
+                sl_json_skip(j);
+                break;
+            }
+            if (sl_str_equal(key, sl_str(names[i]))) {
+                if (sl_json_text(j, &text))
+                    texts[i] = text;
+                break;
+            }
+        }
+    if (j->failed || !texts[0].data || !texts[1].data || !texts[2].data || r->count >= MAX_RESULTS)
+        return !j->failed;
+    sl_json_begin_object(r->w);
+    for (size_t i = 0; i < 4; i++)
+        if (texts[i].data)
+            sl_json_member_str(r->w, names[i], texts[i]);
+    sl_json_end_object(r->w);
+    r->count++;
+    return true;
+}
+
+/* Copies the results of an answer {"results":[..],"complete":b}. False if it is none. */
+static bool copy_answer(struct metadata_request *r, struct sl_str answer)
+{
+    struct sl_json j = sl_json(answer, &r->x->arena, false);
+    struct sl_str key;
+    bool complete = false;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            if (sl_str_equal(key, SL_STR("results")) && sl_json_array(&j)) {
+                while (sl_json_next(&j, &key) && copy_result(r, &j))
+                    continue;
+            } else if (sl_str_equal(key, SL_STR("complete"))) {
+                sl_json_bool(&j, &complete);
+            } else if (!j.failed) {
+                sl_json_skip(&j);
+            }
+        }
+    return sl_json_end(&j) && complete && r->count < MAX_RESULTS;
+}
+
+static const char *upstream_url(struct metadata_request *r, const struct source *source)
+{
+    struct sl_buf url = {0};
+    struct sl_str base = source->url;
+    while (sl_str_ends(base, SL_STR("/")))
+        base.size--;
+    sl_buf_str(&url, base);
+    sl_buf_cstr(&url, "/metadata?key=");
+    fetch_encode(&url, r->key, false);
+    sl_buf_cstr(&url, "&value=");
+    fetch_encode(&url, r->value, false);
+    return sl_buf_move_to_arena(&url, &r->x->arena).data;
+}
+
+/* Asks another server. A server that fails or is too slow makes the answer incomplete. */
+static void ask_upstream(struct metadata_request *r, const struct source *source, struct sl_str hops)
+{
+    struct sl_buf answer = {0};
+    struct sl_error error;
+    uint64_t now_ns = clock_mono_ns();
+    const char *url = upstream_url(r, source), *label = origin_label(&r->x->arena, source);
+    struct fetch_header *headers = SL_ARENA_ARRAY(&r->x->arena, struct fetch_header, source->header_count + 1);
+    if (!url || !label || !headers || now_ns >= r->end_ns) {
+        r->complete = false;
+        return;
+    }
+    for (size_t i = 0; i < source->header_count; i++)
+        headers[i] = source->headers[i];
+    headers[source->header_count] = (struct fetch_header){SL_STR("X-Forwarded-For"), {hops}};
+    struct fetch_request request = {.url = url,
+                                    .headers = headers,
+                                    .header_count = source->header_count + 1,
+                                    .trusted_host = source->configured,
+                                    .accept_invalid_certs = source->accept_invalid_certs,
+                                    .source = label,
+                                    .max_size = MAX_UPSTREAM,
+                                    .timeout_ns = r->end_ns - now_ns,
+                                    .attempts = 1,
+                                    .whole = true};
+    enum sl_code code = fetch_text(&request, &answer, &error);
+    if (code == SL_OK)
+        r->complete = copy_answer(r, sl_buf_view(&answer)) && r->complete;
+    else if (code != SL_NOT_FOUND) /* servers before 0.192 have no such route */
+        r->complete = false;
+    sl_buf_free(&answer);
+}
+
+static void add_upstream(struct metadata_request *r, const struct config *config)
+{
+    struct sl_str hops = forwarded_for(r);
+    for (size_t i = 0; hops.data && i < config->source_count && !fiber_cancelled(); i++)
+        if (config->sources[i].type == SOURCE_HTTP && config->sources[i].layout == LAYOUT_DEBUGINFOD)
+            ask_upstream(r, &config->sources[i], hops);
+}
+
+/* ---- the answer ---- */
+
+static bool read_request(struct metadata_request *r)
+{
+    r->key = http_query(r->x, "key");
+    r->value = http_query(r->x, "value");
+    if (!sl_str_equal(r->key, SL_STR("file")) && !sl_str_equal(r->key, SL_STR("glob")))
+        http_reply_detail(r->x, 400, "key must be file or glob", NULL);
+    else if (!r->value.size || r->value.size > MAX_VALUE)
+        http_reply_detail(r->x, 400, "value must be the path of an installed file, of at most 4096 bytes", NULL);
+    else
+        return true;
+    return false;
+}
+
+static void metadata_handle(struct http_exchange *x)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    struct sl_buf body = {0};
+    struct sl_json_writer w = sl_json_writer(&body);
+    struct sl_error error;
+    struct metadata_request r = {.x = x, .w = &w, .end_ns = clock_mono_ns() + config->scan.metadata_time_ns};
+    if (read_request(&r)) {
+        sl_json_begin_object(&w);
+        sl_json_member_array(&w, "results");
+        if (add_scanned(&r, &error) == SL_OK)
+            add_upstream(&r, config);
+        else
+            r.complete = false;
+        sl_json_end_array(&w);
+        sl_json_member_boolean(&w, "complete", r.complete);
+        sl_json_end_object(&w);
+        http_reply(x, 200, "application/json", sl_buf_view(&body));
+    }
+    sl_buf_free(&body);
+    config_release(config);
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET",
+     .pattern = "/metadata",
+     .handler = metadata_handle,
+     .takes_work = true,
+     .rights = API_RIGHT("debuginfod")},
+    {.method = NULL},
+};
+
+const struct http_family family_metadata = {.routes = routes, .group = "debuginfod"};
