@@ -1,6 +1,7 @@
 /* Reads a file as a part of the service does that no command shows: for test/cost/run.py.
  *
  *     readers KIND FILE */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,14 @@
 #include "apple/samples.h"
 #include "base/file.h"
 #include "cache/cache.h"
+#include "config/config.h"
 #include "cache_kinds/converters.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
 #include "js/smcache.h"
 #include "js/scope.h"
+#include "scan/converters.h"
 #include "search/search.h"
 #include "minidump/analysis.h"
 #include "minidump/facts.h"
@@ -329,6 +332,26 @@ static enum sl_code read_measure(struct sl_bytes file, struct sl_budget *budget,
     return system(command) == 0 ? SL_OK : sl_fail(error, SL_INTERNAL, "%s stays", directory);
 }
 
+/* The record of a scanned package. */
+static enum sl_code read_scanned(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct scan_file_options options = {
+        .max_member = UINT64_MAX, .max_ratio = 1000, .kinds = SCAN_ALL_KINDS};
+    struct scan_file_result result = {0};
+    struct conversion *conversion = calloc(1, sizeof *conversion);
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = open("/dev/null", O_RDWR)};
+    (void)budget; /* the conversion has its own */
+    if (!conversion || call.out < 0)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    sl_budget_init(&conversion->budget, file.size);
+    converter_add_bytes(&call, INPUT_FILE, file);
+    converter_add_text(&call, INPUT_NAME, SL_STR("a_1.orig.tar.xz"));
+    enum sl_code code = converter_scan_file.convert(conversion, &call, &result, error);
+    close(call.out);
+    free(conversion);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
@@ -350,6 +373,7 @@ static const struct {
     {"measure", read_measure},
     {"listing", read_listing},
     {"source_path", read_source_path},
+    {"scanned", read_scanned},
 };
 
 int main(int argc, char **argv)

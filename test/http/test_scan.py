@@ -111,9 +111,9 @@ def test_what_is_hostile_in_packages_does_no_harm(work, objects):
     put(directory, "climb.tar.xz", PACKERS["xz"](tar({"../../../tmp/up.debug": made[3].debug, "a/../../b": made[3].debug, **good})))
     put(directory, "links.tar", tar({"l.debug": link(outside), "h.debug": link("/etc/passwd", tarfile.LNKTYPE), "d": link("/", tarfile.DIRTYPE)}))
     put(directory, "nested.tar", tar({"inner.tar": tar({made[4].path: made[4].debug})}))
-    subprocess.run("head -c 600000000 /dev/zero | gzip -9 >bomb.tar.gz", shell=True, cwd=directory, check=True)
-    subprocess.run(["sh", "-c", "(cat; head -c 600000000 /dev/zero) | zstd -q -3 --long=27 >zeros.tar.zst"], cwd=directory, check=True,
-                   input=zeros_header("zeros.debug", 600_000_000, made[2].debug))
+    subprocess.run("head -c 300000000 /dev/zero | gzip -9 >bomb.tar.gz", shell=True, cwd=directory, check=True)
+    subprocess.run(["sh", "-c", "(cat; head -c 300000000 /dev/zero) | zstd -q -3 --long=27 >zeros.tar.zst"], cwd=directory, check=True,
+                   input=zeros_header("zeros.debug", 300_000_000, made[2].debug))
     put(directory, "cut.deb", deb({made[5].path: made[5].debug, "z": os.urandom(100000)}, packer="")[:-60000])
     put(directory, "torn.tar.xz", PACKERS["xz"](tar({made[6].path: made[6].debug, "z": os.urandom(500000)}))[:-200000])
     put(directory, "noise.deb", b"!<arch>\ndebian-binary   " + os.urandom(5000))
@@ -289,9 +289,8 @@ def test_requests_are_answered_while_packages_are_read(work, objects):
     directory, builds = os.path.join(work, "mirror"), os.path.join(work, "builds")
     os.makedirs(directory)
     put(builds, "a.debug", made[0].debug)
-    data = os.urandom(1 << 20)
-    packed = PACKERS["bz2"](zeros_header("z.debug", 41 << 20, made[1].debug) + data * 40)
-    for i in range(8): # each takes a second or more to read
+    packed = PACKERS["bz2"](zeros_header("z.debug", 4 << 20, made[1].debug) + os.urandom(4 << 20))
+    for i in range(40): # each takes a good part of a second to read
         put(directory, f"{i}.tar.bz2", packed)
     config = {"debuginfod": {"scan": [{"path": builds, "interval": 0}, {"path": directory, "interval": 0}]}}
     with Service(work, config) as s:
