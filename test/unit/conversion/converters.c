@@ -8,6 +8,7 @@
 #include "cache_kinds/converters.h"
 #include "catalog/catalog.h"
 #include "conversion/conversion.h"
+#include "scan/converters.h"
 #include "conversion/isolation.h"
 #include "search/converters.h"
 #include "symbfile/symbfile.h"
@@ -24,6 +25,8 @@ static const struct reader_limits limits;
 static const struct symcache_options symcache = {.variables = true, .complete = true};
 static const struct sourcemap_options sourcemap = {.partial_scopes = true};
 static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20};
+static const struct scan_file_options scan_options = {.max_member = 1 << 20, .kinds = SCAN_ALL_KINDS};
+static const struct package_member_options member_options = {.size = 3};
 static struct object_check_options object_check;
 static struct mozilla_syms_options mozilla_syms;
 static struct sl_bytes program;
@@ -83,6 +86,35 @@ static struct sample make_index_sample(void)
     return sample;
 }
 
+static struct sample make_scan_sample(void)
+{
+    struct sample sample = make_sample(&converter_scan_file, CONVERTER_OPTIONS(scan_options), program_text(), true);
+    converter_add_text(&sample.call, INPUT_NAME, SL_STR("a"));
+    return sample;
+}
+
+/* A tar archive of one file "a" of three bytes. */
+static struct sample make_member_sample(void)
+{
+    static char whole[1536];
+    unsigned sum = 8 * ' ';
+    memset(whole, 0, sizeof whole);
+    memcpy(whole, "a", 1);
+    memcpy(whole + 100, "0000644", 7); /* mode, owner, group, size, time */
+    memcpy(whole + 124, "00000000003", 11);
+    memcpy(whole + 136, "00000000000", 11);
+    whole[156] = '0';
+    for (size_t i = 0; i < 512; i++)
+        sum += (unsigned char)whole[i];
+    snprintf(whole + 148, 8, "%06o", sum);
+    whole[155] = ' ';
+    memcpy(whole + 512, "abc", 3);
+    struct sample sample = make_sample(&converter_package_member, CONVERTER_OPTIONS(member_options),
+                                       (struct sl_str){whole, sizeof whole}, true);
+    converter_add_text(&sample.call, INPUT_NAME, SL_STR("/a"));
+    return sample;
+}
+
 /* A sample of a converter that looks for a name in a program. */
 static struct sample make_name_sample(const struct converter *converter, struct sl_str name)
 {
@@ -115,6 +147,8 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_proguard, no_options(), mapping, true),
         make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
         make_index_sample(),
+        make_scan_sample(),
+        make_member_sample(),
         make_name_sample(&converter_raw_section, SL_STR(".text")),
         make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
     };
