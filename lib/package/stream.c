@@ -1,6 +1,7 @@
 /* Decompression in pieces: gzip (RFC 1952, all members), xz (all streams), zstd (RFC 8878, all frames), bzip2 (all streams). */
 #include <bzlib.h>
 #include <lzma.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -171,7 +172,9 @@ static bool open_coding(struct stream *s, uint64_t offset)
 struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct sl_package_limits *limits,
                            struct sl_error *error)
 {
-    struct stream *s = calloc(1, sizeof *s);
+    struct stream *s = malloc(sizeof *s);
+    if (s)
+        memset(s, 0, offsetof(struct stream, out)); /* the piece is written before it is read */
     if (!s) {
         sl_fail(error, SL_BUSY, "out of memory");
         return NULL;

@@ -188,13 +188,16 @@ static enum sl_code read_package(struct identifying *s, struct sl_bytes bytes)
     return code;
 }
 
+/* A ZIP file may be a source bundle, which is an object; else it is a package. */
 static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name)
 {
-    bool is_object = sl_format_detect(bytes) != SL_FORMAT_UNKNOWN;
-    enum sl_package_kind kind = is_object ? SL_PACKAGE_NONE : sl_package_detect(bytes);
-    begin_file(s, bytes, name, kind);
-    if (is_object && s->options->kinds & SCAN_FILES)
-        return add_objects(s, bytes) ? SL_OK : sl_budget_fail(&s->conversion->budget, s->error);
+    enum sl_package_kind kind = sl_package_detect(bytes);
+    bool is_object = sl_format_detect(bytes) != SL_FORMAT_UNKNOWN, is_zip = kind == SL_PACKAGE_ZIP;
+    begin_file(s, bytes, name, is_object && !is_zip ? SL_PACKAGE_NONE : kind);
+    if (is_object && s->options->kinds & SCAN_FILES && !add_objects(s, bytes))
+        return sl_budget_fail(&s->conversion->budget, s->error);
+    if (is_object && s->options->kinds & SCAN_FILES && (!is_zip || s->result->objects))
+        return SL_OK;
     if (kind != SL_PACKAGE_NONE && is_kind_wanted(kind, s->options->kinds))
         return read_package(s, bytes);
     return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");

@@ -188,7 +188,7 @@ enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes
 {
     char path[INDEX_PATH];
     struct index_writing writing = {.bytes = bytes, .path = index_path(key, path) ? path : NULL, .fd = -1};
-    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, write_index, &writing, error);
+    enum sl_code code = pool_call(POOL_IO, write_index, &writing, error);
     struct index_opening opening = {.path = writing.path, .key = key, .fd = writing.fd};
     if (code == SL_OK)
         code = pool_call(POOL_IO, open_index, &opening, error);

@@ -83,6 +83,16 @@ static void judge_head(struct head_check *c, const uint8_t *head, size_t size)
                       (size == HEAD_BYTES && head[0] && !memcmp(head + 257, "ustar", 5));
 }
 
+/* True for names that packages have: for those it is not worth opening the file only to look at its head. */
+static bool has_package_name(const char *path)
+{
+    static const char *const endings[] = {".deb", ".ddeb", ".rpm"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (sl_str_ends(sl_str(path), sl_str(endings[i])))
+            return true;
+    return false;
+}
+
 static enum sl_code check_head(void *arg, struct sl_error *error)
 {
     struct head_check *c = arg;
@@ -160,7 +170,8 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
                                         .kinds = p->kinds,
                                         .is_background = true};
     struct cache_item *item = NULL;
-    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, check_head, &check, error);
+    check.is_candidate = check.is_package = has_package_name(check.path);
+    enum sl_code code = check.is_package ? SL_OK : pool_call(POOL_IO, check_head, &check, error);
     *skipped = code == SL_OK && !check.is_candidate;
     if (code == SL_OK && check.is_candidate)
         code = scan_record_get(&request, &arena, &item, error);

@@ -61,6 +61,9 @@ static struct sl_str base_name(struct sl_str path)
     return (struct sl_str){path.data + skip, path.size - skip};
 }
 
+/* Members of larger packages may not fit in memory; smaller ones grow to 256 MiB at most. */
+enum { NEEDS_SCRATCH = 256 << 10 };
+
 static enum sl_code convert_file(const struct scan_file_request *r, int fd, int scratch, int out,
                                  struct sl_error *error)
 {
@@ -74,7 +77,8 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
     converter_add_file(&call, INPUT_FILE, fd);
     converter_add_text(&call, INPUT_NAME, base_name(r->path));
-    converter_add_file(&call, INPUT_SCRATCH, scratch);
+    if (scratch >= 0)
+        converter_add_file(&call, INPUT_SCRATCH, scratch);
     enum sl_code code = conversion_run(&about, &converter_scan_file, &call, &result, error);
     if (code == SL_OK && result.is_damaged)
         log_warn("scan", "a scanned package is damaged; using the files in front of the damage",
@@ -90,17 +94,17 @@ static enum sl_code record_compute(void *context, struct cache_tmp *tmp, struct 
 {
     const struct scan_file_request *r = context;
     struct record_opening opening = {r, -1};
-    struct cache_tmp scratch;
+    struct cache_tmp scratch = {.fd = -1};
     (void)arena;
-    enum pool_job job = r->is_background ? POOL_IO | POOL_BACKGROUND : POOL_IO;
-    enum sl_code code = pool_call(job, open_file, &opening, error);
+    enum sl_code code = pool_call(POOL_IO, open_file, &opening, error);
     if (code != SL_OK)
         return code;
-    code = cache_tmp_create(&scratch, true, error);
-    if (code == SL_OK) {
+    if (r->size > NEEDS_SCRATCH)
+        code = cache_tmp_create(&scratch, true, error);
+    if (code == SL_OK)
         code = convert_file(r, opening.fd, scratch.fd, tmp->fd, error);
+    if (scratch.fd >= 0)
         cache_tmp_discard(&scratch);
-    }
     close(opening.fd);
     return code;
 }

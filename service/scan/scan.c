@@ -144,7 +144,7 @@ static void sweep_indexes(void)
         if (scans[i].exists)
             sweeping.keys[sweeping.count++] = scans[i].key;
     if (sweeping.cache_dir)
-        pool_run(POOL_IO | POOL_BACKGROUND, sweep, &sweeping, NULL);
+        pool_run(POOL_IO, sweep, &sweeping, NULL);
 }
 
 /* ---- passes ---- */

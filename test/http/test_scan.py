@@ -289,7 +289,7 @@ def test_requests_are_answered_while_packages_are_read(work, objects):
     directory, builds = os.path.join(work, "mirror"), os.path.join(work, "builds")
     os.makedirs(directory)
     put(builds, "a.debug", made[0].debug)
-    packed = PACKERS["bz2"](zeros_header("z.debug", 4 << 20, made[1].debug) + os.urandom(4 << 20))
+    packed = PACKERS["bz2"](zeros_header("z.debug", 1 << 20, made[1].debug) + os.urandom(1 << 20))
     for i in range(40): # each takes a good part of a second to read
         put(directory, f"{i}.tar.bz2", packed)
     config = {"debuginfod": {"scan": [{"path": builds, "interval": 0}, {"path": directory, "interval": 0}]}}
