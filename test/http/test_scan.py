@@ -2,7 +2,7 @@
 import glob, json, os, re, shutil, signal, subprocess, tarfile
 
 import harness
-from harness import Service, equal, frames, wait_until
+from harness import Service, Upstream, equal, frames, http_source, wait_until
 from test_processes import all_up, several
 from packages import PACKERS, ar, cpio, deb, link, programs, rpm, tar, zipped
 
@@ -297,3 +297,55 @@ def test_requests_are_answered_while_packages_are_read(work, objects):
         idle(s)
         found(s, made[0])
         equal(state(s, 1)["state"], "reading")
+
+
+def test_metadata_finds_files_by_their_path(work, objects):
+    made = programs(work, 3)
+    directory = os.path.join(work, "mirror")
+    put(directory, "a.deb", deb({made[0].path: made[0].debug}))
+    put(directory, "b.rpm", rpm({"usr/bin/tool": made[1].stripped}))
+    put(directory, "c/plain", made[2].stripped)
+
+    def ask(service, key, value):
+        status, _, body = service.request("GET", f"/metadata?key={key}&value={value}")
+        return json.loads(body) if status == 200 else status
+
+    tool = {"type": "executable", "buildid": made[1].build_id, "file": "/usr/bin/tool", "archive": "b.rpm"}
+    debug = {"type": "debuginfo", "buildid": made[0].build_id, "file": "/" + made[0].path, "archive": "a.deb"}
+    plain = {"type": "executable", "buildid": made[2].build_id, "file": "/c/plain"}
+    other = {"type": "executable", "buildid": "ab" * 20, "file": "/usr/bin/tool", "archive": "z.rpm"}
+    answer = {"/metadata": json.dumps({"results": [{**other, "more": [1]}, {"type": 3}], "complete": True}).encode()}
+    with Service(work, scan(directory)) as s:
+        idle(s)
+        for key, value, expected in (("file", "/usr/bin/tool", [tool]), ("file", "/c/plain", [plain]), ("glob", "/usr/*/tool", [tool]), ("file", "/usr/*/tool", []),
+                                     ("glob", "/*/tool", []), ("glob", "/usr/lib/debug/.build-id/*/*.debug", [debug]), ("file", "/nothing", [])):
+            equal(ask(s, key, value), {"results": expected, "complete": True}, (key, value))
+        equal([ask(s, "buildid", "/x"), ask(s, "file", "")], [400, 400])
+        equal(s.request("GET", "/metadata")[0], 400)
+    with Upstream(answer) as up, Service(work, {**scan(directory), "sources": [http_source(up.url)]}) as s:
+        idle(s)
+        equal(ask(s, "file", "/usr/bin/tool"), {"results": [tool, other], "complete": True})
+        for route in (500, b"{", b'{"results":[]}'):
+            up.routes["/metadata"] = route
+            equal(ask(s, "file", "/usr/bin/tool"), {"results": [tool], "complete": False}, route)
+        up.routes["/metadata"] = 404
+        equal(ask(s, "file", "/usr/bin/tool"), {"results": [tool], "complete": True}, "a server that does not know the route")
+
+
+def test_the_command_makes_the_first_pass(work, objects):
+    made = programs(work, 1)
+    directory, cache = os.path.join(work, "mirror"), os.path.join(work, "cache")
+    put(directory, "a.deb", deb({made[0].path: made[0].debug}))
+    put(directory, "notes", b"text\n" * 50)
+    run = lambda *words: subprocess.run([harness.SYMLOOM, "scan", "--log-level", "error", *words], capture_output=True, text=True)
+    summary = json.loads(run("--cache-dir", cache, "--json", directory).stdout)[0]
+    equal([summary[key] for key in ("files", "read", "packages", "skipped", "failed", "ids", "error")], [2, 1, 1, 1, 0, 1, None])
+    text = run("--cache-dir", cache, directory).stdout
+    equal(text.startswith(f"{directory}: 2 files, 0 read (0 packages), 1 without debug files, 0 failed\n  index: 1 ids of 1 files, "), True, text)
+    with Service(work, scan(directory), cache_dir=cache) as s: # the index of the command serves
+        equal(state(s)["ids"], 1)
+        found(s, made[0])
+    none = run("--cache-dir", cache)
+    equal((none.returncode, "name a directory" in none.stderr), (2, True), none.stderr)
+    gone = run("--cache-dir", cache, os.path.join(work, "gone"))
+    equal((gone.returncode, "cannot read the directory" in gone.stderr), (1, True), gone.stderr)
