@@ -83,7 +83,8 @@ struct sl_crash {
     struct sl_crash_thread *threads;
     struct sl_crash_module *modules;
     struct sl_crash_extra *extras;
-    size_t thread_count, module_count, extra_count;
+    struct sl_crash_extra *members; /* the same, for the top level of an answer */
+    size_t thread_count, module_count, extra_count, member_count;
 };
 
 /* Sets the thread's registers, sorted by name; of several with the same name the last one is used. Returns false if

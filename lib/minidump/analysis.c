@@ -88,7 +88,7 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
     struct sl_minidump_analysis *out = r->out;
     uint64_t pc;
     const struct sl_minidump_memory *memory =
-        r->thread && get_register(&r->registers, r->numbers.pc, &pc) ? dump_memory_at(r->dump, pc) : NULL;
+        r->thread && get_register(&r->registers, r->numbers.pc, &pc) ? sl_minidump_memory_at(r->dump, pc) : NULL;
     if (!memory || arch_of_family(r->family) == SL_ARCH_UNKNOWN)
         return SL_OK;
     size_t at = (size_t)(pc - memory->address), left = memory->bytes.size - at;

@@ -7,10 +7,10 @@
  *     microdump.c  converts Breakpad's microdumps to minidumps    client.c   stacks that Sentry's client walked
  *     wow64.c      32-bit stacks of 64-bit dumps                  facts*.c   rarely used streams, read on demand
  *     info.c       assertion, process, annotations, mappings      analysis.c the crashing instruction and likely causes
- *     regions.c    access rights of the address space */
+ *     regions.c    access rights of the address space                 build.h     for readers of other files */
 #pragma once
 
-#include "minidump/minidump.h"
+#include "minidump/build.h"
 
 enum {
     STREAM_THREAD_LIST = 3,
@@ -109,9 +109,6 @@ void dump_read_modules(struct dump_reader *d);
 void dump_read_memory(struct dump_reader *d);
 bool dump_read_threads(struct dump_reader *d); /* after memory and system; false: the stream is missing */
 void dump_read_info(struct dump_reader *d);
-
-/* Returns the memory region that contains the address, or NULL. */
-const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address);
 
 /* Reads a number of `size` bytes from the dump's memory; false if the dump does not hold all of it. */
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value);

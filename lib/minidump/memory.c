@@ -53,13 +53,17 @@ static void read_list(struct dump_reader *d)
 
 void dump_read_memory(struct dump_reader *d)
 {
-    struct sl_minidump *dump = d->dump;
-    size_t kept = 0;
     if (!read_long_list(d))
         read_list(d);
+    sl_minidump_sort_memory(d->dump);
+}
+
+void sl_minidump_sort_memory(struct sl_minidump *dump)
+{
+    size_t kept = 0;
     if (dump->memory_count)
         qsort(dump->memory, dump->memory_count, sizeof *dump->memory, by_address);
-    /* drop regions that begin within the one before, so that dump_memory_at() finds one by its start */
+    /* drop regions that begin within the one before, so that sl_minidump_memory_at() finds one by its start */
     for (size_t i = 0; i < dump->memory_count; i++) {
         const struct sl_minidump_memory *last = kept ? &dump->memory[kept - 1] : NULL;
         if (!last || dump->memory[i].address - last->address >= last->bytes.size)
@@ -68,7 +72,7 @@ void dump_read_memory(struct dump_reader *d)
     dump->memory_count = kept;
 }
 
-const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address)
+const struct sl_minidump_memory *sl_minidump_memory_at(const struct sl_minidump *dump, uint64_t address)
 {
     size_t beyond = SL_COUNT_UP_TO(dump->memory, dump->memory_count, address, address);
     const struct sl_minidump_memory *last = beyond ? &dump->memory[beyond - 1] : NULL;
@@ -77,7 +81,7 @@ const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, 
 
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value)
 {
-    const struct sl_minidump_memory *memory = dump_memory_at(dump, address);
+    const struct sl_minidump_memory *memory = sl_minidump_memory_at(dump, address);
     struct sl_reader r = dump_make_reader(dump, memory ? memory->bytes : (struct sl_bytes){NULL, 0});
     if (memory)
         sl_reader_seek(&r, address - memory->address);
@@ -105,10 +109,13 @@ void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_
 {
     const struct sl_minidump_memory *memory = &dump->threads[thread].stack, *other;
     struct sl_walk_numbers numbers;
-    dump_context_read(dump, &dump->threads[thread], registers);
+    if (dump->threads[thread].initial)
+        *registers = *dump->threads[thread].initial;
+    else
+        dump_context_read(dump, &dump->threads[thread], registers);
     sl_walk_numbers(dump->threads[thread].family, &numbers);
     uint64_t sp = registers->value[numbers.sp];
-    if (!holds_word(memory, sp) && (other = dump_memory_at(dump, sp)))
+    if (!holds_word(memory, sp) && (other = sl_minidump_memory_at(dump, sp)))
         memory = other;
     *stack = (struct sl_walk_stack){memory->address, memory->bytes, read_anywhere, dump};
 }

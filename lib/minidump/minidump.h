@@ -49,6 +49,7 @@ struct sl_minidump_thread { /* additional data of the thread with the same index
     struct sl_minidump_memory stack;      /* empty if the dump does not have it */
     bool is_writer;                       /* the thread that wrote the dump */
     bool is_walked;                       /* false: gets no frames, because it has no registers or is the writer */
+    const struct sl_registers *initial;   /* registers to start the walk from; NULL: those of `context` */
     const struct sl_registers *registers; /* registers of its frames, if the stack walker kept them */
 };
 

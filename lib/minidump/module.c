@@ -210,11 +210,17 @@ void dump_read_modules(struct dump_reader *d)
     }
     /* the program itself is the first valid module of the list */
     size_t main_index = crash->module_count ? crash->modules[0].list_index : 0;
+    d->out_of_memory |= !sl_minidump_sort_modules(d->dump, main_index, d->arena);
+    read_unloaded(d);
+}
+
+bool sl_minidump_sort_modules(struct sl_minidump *dump, size_t main_index, struct sl_arena *arena)
+{
+    struct sl_crash *crash = &dump->crash;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
-    find_main(d->dump, main_index);
-    d->out_of_memory |= !sl_minidump_map_modules(d->dump, d->arena);
-    read_unloaded(d);
+    find_main(dump, main_index);
+    return sl_minidump_map_modules(dump, arena);
 }
 
 bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena)

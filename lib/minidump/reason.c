@@ -65,6 +65,12 @@ struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_excepti
     return exception->flags ? dump_printf(d, "%s / 0x%08x", name, exception->flags) : sl_str(name);
 }
 
+struct sl_str sl_minidump_signal_text(uint32_t signal, uint32_t si_code, struct sl_arena *arena)
+{
+    struct dump_reader d = {.arena = arena};
+    return dump_linux_reason(&d, &(struct dump_exception){.code = signal, .flags = si_code});
+}
+
 /* ---- all systems ---- */
 
 static uint64_t crash_address(const struct sl_minidump *dump, const struct dump_exception *exception)

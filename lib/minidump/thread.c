@@ -100,7 +100,7 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     if (rva && more->stack.bytes.size)
         return;
     more->stack.bytes = (struct sl_bytes){NULL, 0};
-    if ((other = dump_memory_at(dump, more->stack.address)))
+    if ((other = sl_minidump_memory_at(dump, more->stack.address)))
         more->stack = *other;
 }
 

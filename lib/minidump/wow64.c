@@ -43,7 +43,7 @@ static struct sl_bytes saved_context(const struct sl_minidump *dump, const struc
 {
     uint64_t saved;
     bool has_slot = thread->environment && dump_memory_read(dump, thread->environment + SLOT_1, 8, &saved);
-    const struct sl_minidump_memory *memory = has_slot ? dump_memory_at(dump, saved) : NULL;
+    const struct sl_minidump_memory *memory = has_slot ? sl_minidump_memory_at(dump, saved) : NULL;
     uint64_t at = memory ? saved - memory->address + CONTEXT_AT : 0;
     struct sl_bytes context = memory ? sl_bytes_slice(memory->bytes, at, X86_SIZE, NULL) : (struct sl_bytes){NULL, 0};
     return dump_is_context(dump, X86, context) ? context : (struct sl_bytes){NULL, 0};
@@ -60,7 +60,7 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
     thread->environment = has_environment && environment <= UINT32_MAX ? environment : 0;
     dump_context_read(dump, thread, &registers);
     sl_walk_numbers(SL_CPU_X86, &numbers);
-    const struct sl_minidump_memory *stack = dump_memory_at(dump, registers.value[numbers.sp]);
+    const struct sl_minidump_memory *stack = sl_minidump_memory_at(dump, registers.value[numbers.sp]);
     thread->stack = stack ? *stack : (struct sl_minidump_memory){.address = 0};
 }
 

@@ -1,4 +1,5 @@
-/* Symbolicates crash files without a server: the answers of POST /minidump and POST /applecrashreport, for commands. */
+/* Symbolicates crash files without a server: the answers of POST /minidump, POST /core and POST
+ * /applecrashreport, for commands. */
 #pragma once
 
 #include "base/buf.h"
@@ -8,7 +9,7 @@
 #include "core/fiber.h"
 #include "origin/origin.h"
 
-enum crash_file_kind { CRASH_FILE_MINIDUMP, CRASH_FILE_APPLE };
+enum crash_file_kind { CRASH_FILE_MINIDUMP, CRASH_FILE_APPLE, CRASH_FILE_CORE };
 
 struct crash_file {
     enum crash_file_kind kind;
@@ -20,7 +21,7 @@ struct crash_file {
     bool candidates;        /* answer lists the candidates of each module */
     bool no_source_context; /* answer has no source lines */
     bool variables;         /* answer has local variables */
-    /* Minidumps: called before the symbolication with the dump, whose threads are walked; frames have their registers if
+    /* Minidumps and cores: called before the symbolication with the dump, whose threads are walked; frames have their registers if
      * wants_registers. `dump` is freed after the call. With it, frames of the answer also have `line_addr`, the address
      * where their line begins. Returns false when out of memory. Pure: pool. NULL: not called. */
     bool (*walked)(void *arg, const struct sl_minidump *dump);

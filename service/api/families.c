@@ -14,6 +14,7 @@
     ROW(profiler)                                                                                                      \
     ROW(apple)                                                                                                         \
     ROW(minidump)                                                                                                      \
+    ROW(core)                                                                                                          \
     ROW(any)                                                                                                           \
     ROW(named)                                                                                                         \
     ROW(jobs)                                                                                                          \

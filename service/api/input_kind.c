@@ -5,6 +5,7 @@
 #include "apple/apple.h"
 #include "apple/samples.h"
 #include "base/json.h"
+#include "elfcore/elfcore.h"
 #include "js/stack.h"
 #include "minidump/microdump.h"
 
@@ -12,9 +13,9 @@ static const struct {
     const char *name;
     enum input_kind kind;
 } kind_names[] = {
-    {"minidump", INPUT_MINIDUMP}, {"apple", INPUT_APPLE},     {"trace", INPUT_TRACE},
-    {"jsstack", INPUT_JSSTACK},   {"request", INPUT_REQUEST}, {"event", INPUT_EVENT},
-    {"mozilla", INPUT_MOZILLA},   {"profile", INPUT_PROFILE}, {"addresses", INPUT_ADDRESSES},
+    {"minidump", INPUT_MINIDUMP},   {"apple", INPUT_APPLE}, {"trace", INPUT_TRACE},     {"jsstack", INPUT_JSSTACK},
+    {"request", INPUT_REQUEST},     {"event", INPUT_EVENT}, {"mozilla", INPUT_MOZILLA}, {"profile", INPUT_PROFILE},
+    {"addresses", INPUT_ADDRESSES}, {"core", INPUT_CORE},
 };
 
 const char *input_kind_name(enum input_kind kind)
@@ -113,6 +114,8 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))
         return INPUT_MINIDUMP;
+    if (sl_elfcore_is(bytes))
+        return INPUT_CORE;
     if (input_unread_kind(bytes))
         return INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))

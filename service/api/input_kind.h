@@ -14,6 +14,7 @@ enum input_kind {
     INPUT_MOZILLA, /* request of Mozilla's symbolication API */
     INPUT_PROFILE, /* profile of the Firefox Profiler */
     INPUT_ADDRESSES,
+    INPUT_CORE, /* ELF core file */
 };
 
 /* Returns the name of the kind as a value of --type; NULL if it has no name. */

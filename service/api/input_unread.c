@@ -207,6 +207,7 @@ const char *input_crash_kind(struct sl_bytes bytes, const char *path)
         return NULL;
     switch (input_kind_detect(bytes)) {
     case INPUT_MINIDUMP: return "a minidump";
+    case INPUT_CORE: return "a core file";
     case INPUT_APPLE: return "a crash report";
     case INPUT_REQUEST:
     case INPUT_MOZILLA: return "a request";

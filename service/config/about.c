@@ -73,6 +73,7 @@ const struct key_about key_abouts[] = {
     {"result_bytes", "Memory for results; further results are stored in unlinked files."},
     {"symbolicate_body_max_bytes", "Maximum size of a JSON body; larger ones are rejected with 413."},
     {"crash_file_body_max_bytes", "Maximum size of a minidump or crash report."},
+    {"core_body_max_bytes", "Maximum size of an ELF core file, decompressed."},
     {"max_request_frames", "Maximum number of frames per request; more are rejected with 413."},
     {"max_request_modules", "Maximum number of modules per request; more are rejected with 413."},
     {"max_response_frames", "Maximum number of frames per response, including inlined ones; the rest is dropped."},
@@ -116,6 +117,7 @@ const struct key_about key_abouts[] = {
     {"minidump.details",
      "Add more details to minidump responses, including what the crashing instruction did; show the "
      "32-bit stacks of WoW64 processes."},
+    {"core.command_line", "Show the command line of the process in responses for core files; it may contain secrets."},
     {"apple.details",
      "Add more details to responses for Apple crash reports; `crash_details` has a line for each cause."},
     {"apple.names_from_report", "Keep the function names of text reports for frames without symbols."},

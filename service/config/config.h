@@ -183,7 +183,7 @@ struct config {
 
     uint64_t max_concurrent_requests; /* UINT64_MAX = no limit */
     uint64_t max_job_duration_ns, result_ttl_ns, result_bytes;
-    uint64_t symbolicate_body_max_bytes, crash_file_body_max_bytes;
+    uint64_t symbolicate_body_max_bytes, crash_file_body_max_bytes, core_body_max_bytes;
     uint64_t max_request_frames, max_request_modules, max_response_frames, max_response_bytes, max_fibers,
         pool_max_queued;
 
@@ -201,6 +201,7 @@ struct config {
     uint64_t object_max_section_size, object_max_source_size, max_unwind_chain;
     bool srcsrv_frames;                   /* frames have the path of their file in version control */
     bool minidump_details, apple_details; /* responses have more details of crash files */
+    bool core_command_line;               /* responses for core files have the command line of the process */
     bool keep_failed_dumps;               /* minidumps that could not be processed are stored as kind `diagnostics` */
     bool apple_names_from_report;         /* unsymbolicated frames of text reports keep the report's own names */
     bool apple_split_os_version;          /* OS versions of text reports are split into name, version and build */

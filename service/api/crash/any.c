@@ -26,7 +26,9 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
     static const struct {
         struct sl_str name;
         const struct crash_kind *kind;
-    } kinds[] = {{SL_STR("minidump"), &crash_minidump}, {SL_STR("applecrashreport"), &crash_apple}};
+    } kinds[] = {{SL_STR("minidump"), &crash_minidump},
+                 {SL_STR("applecrashreport"), &crash_apple},
+                 {SL_STR("core"), &crash_core}};
     struct sl_str type;
     size_t where = s->json->at;
     if (!sl_fields_text(s, at, &type))
@@ -36,7 +38,7 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
             *(const struct crash_kind **)out = kinds[i].kind;
             return true;
         }
-    return sl_fields_fail(s, at, where, "unknown variant, expected minidump or applecrashreport");
+    return sl_fields_fail(s, at, where, "unknown variant, expected minidump, applecrashreport or core");
 }
 
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
@@ -84,7 +86,7 @@ static struct fetch_request *any_download(struct job *job, const struct any_file
         .header_count = file->token.data ? 1 : 0,
         .trusted = true,
         .source = "storage",
-        .max_size = job->config->crash_file_body_max_bytes,
+        .max_size = crash_max_bytes(file->kind, job->config),
     };
     return text.data && download->url ? download : NULL;
 }

@@ -1,6 +1,6 @@
 /* Requests with crash files: the job (job.c), the form with the file (form.c) or the URL of the file (any.c), conversion to a
- * native request (fill.c), the answer (write.c). apple.c handles Apple's crash reports, minidump.c minidumps, named.c files
- * that are written back with names. */
+ * native request (fill.c), the answer (write.c). apple.c handles Apple's crash reports, minidump.c minidumps, core.c core files,
+ * named.c files that are written back with names. */
 #pragma once
 
 #include "api/crash/rewrite.h"
@@ -12,6 +12,9 @@
 #include "crash/crash.h"
 #include "minidump/minidump.h"
 
+struct config;
+struct crash_work;
+
 /* ---- job.c ---- */
 
 /* One format of crash files. */
@@ -21,15 +24,22 @@ struct crash_kind {
     const char *part;    /* name of the form's part with the crash file */
     const char *missing; /* error message when that part is missing */
     bool rewrites;       /* the form may have a part `rewrite_first_module` */
+    bool is_core;        /* its size has a limit of its own, and a body may be the file itself instead of a form */
     bool kept;           /* files without a usable answer are stored if the configuration asks for it */
     /* Returns an error message when the file cannot be of this format, before a job is made; NULL = no objection. May be NULL
      * itself. */
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file into the native request; may suspend */
+    /* Kinds with stacks to walk: reads the file's threads, modules and memory. Pure: pool. */
+    enum sl_code (*parse)(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
+                          struct sl_error *error);
     /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
     const char *malformed, *unsupported;
 };
-extern const struct crash_kind crash_apple, crash_minidump;
+extern const struct crash_kind crash_apple, crash_core, crash_minidump;
+
+/* Returns the limit of the file's size in bytes. */
+uint64_t crash_max_bytes(const struct crash_kind *kind, const struct config *config);
 
 enum crash_part { PART_FILE, PART_SOURCES, PART_SCRAPING, PART_OPTIONS, PART_PLATFORM, PART_REWRITE, CRASH_PARTS };
 

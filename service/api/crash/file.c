@@ -6,6 +6,7 @@
 static const struct crash_kind *const kinds[] = {
     [CRASH_FILE_MINIDUMP] = &crash_minidump,
     [CRASH_FILE_APPLE] = &crash_apple,
+    [CRASH_FILE_CORE] = &crash_core,
 };
 
 static bool file_read_rules(struct sl_fields *s)

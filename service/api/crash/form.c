@@ -1,4 +1,4 @@
-/* Forms with crash files. The body goes to a temporary file, and its parts are views of the mapping: a large dump is in memory
+/* Forms with crash files; a core may also be sent as it is. The body goes to a temporary file, and its parts are views of the mapping: a large dump is in memory
  * once, as pages of that file. */
 #include "api/crash/crash.h"
 
@@ -32,10 +32,15 @@ struct form_reading {
     struct sl_error error;
 };
 
+uint64_t crash_max_bytes(const struct crash_kind *kind, const struct config *config)
+{
+    return kind->is_core ? config->core_body_max_bytes : config->crash_file_body_max_bytes;
+}
+
 uint64_t crash_body_limit(const struct http_exchange *x)
 {
     const struct service *service = x->service;
-    return service->config->crash_file_body_max_bytes;
+    return crash_max_bytes((const struct crash_kind *)x->route->job, service->config);
 }
 
 /* ---- parts ---- */
@@ -124,10 +129,15 @@ static bool form_read_json(struct form_reading *r)
 
 /* ---- compressed crash files ---- */
 
-/* True for gzip and zstd, by their magic bytes. */
-static bool is_packed(struct sl_bytes file)
+/* True for gzip and zstd, and if it is a core for xz, by their magic bytes. */
+static bool is_packed(const struct crash_kind *kind, struct sl_bytes file)
 {
-    return file.size > 4 && (memcmp(file.data, "\x1f\x8b", 2) == 0 || memcmp(file.data, "\x28\xb5\x2f\xfd", 4) == 0);
+    static const struct sl_str gzip = SL_STR("\x1F\x8B"), zstd = SL_STR("\x28\xB5\x2F\xFD"),
+                               xz = SL_STR("\xFD"
+                                           "7zXZ\0");
+    struct sl_str text = {(const char *)file.data, file.size};
+    return file.size > 4 &&
+           (sl_str_starts(text, gzip) || sl_str_starts(text, zstd) || (kind->is_core && sl_str_starts(text, xz)));
 }
 
 static void form_no_memory(struct form_reading *r, enum sl_code code)
@@ -143,7 +153,7 @@ static void form_unpack(struct form_reading *r)
     if (fd < 0 || !sl_write_all(fd, *file)) {
         form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
     } else {
-        enum sl_code code = fetch_unwrap(fd, r->config->crash_file_body_max_bytes, &r->error);
+        enum sl_code code = fetch_unwrap(fd, crash_max_bytes(r->work->kind, r->config), &r->error);
         if (code == SL_OK)
             code = sl_map_fd(fd, &r->form->unpacked, &r->error);
         if (code == SL_OK)
@@ -162,7 +172,10 @@ static void form_read(void *arg)
         form_no_memory(r, r->error.code);
         return;
     }
-    if (split_parts(r) && form_read_json(r) && is_packed(r->form->parts[PART_FILE]))
+    if (!r->boundary.data)
+        r->form->parts[PART_FILE] = r->form->body.bytes;
+    bool good = (!r->boundary.data || split_parts(r)) && form_read_json(r);
+    if (good && is_packed(r->work->kind, r->form->parts[PART_FILE]))
         form_unpack(r);
 }
 
@@ -214,7 +227,8 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
 {
     struct crash_work *work = arg;
     struct form_reading r = {.work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir()};
-    multipart_boundary(http_header(x, "content-type"), &r.boundary); /* checked by job_check */
+    if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
+        r.boundary = (struct sl_str){NULL, 0}; /* the body is the file: job_check has refused other requests */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
     memory_resize(&x->memory, work->native.arena->used);

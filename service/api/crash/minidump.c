@@ -1,21 +1,11 @@
 /* POST /minidump: starts a job that reads a minidump, walks its stacks and symbolicates it. */
-#include "api/crash/crash.h"
-#include "api/crash/walk.h"
+#include "api/crash/dump.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
 enum { MIN_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget of the stack walks is computed */
-
-struct dump_work {
-    struct crash_work crash;
-    bool details, compat;
-    bool is_foreign; /* compat mode, and a CPU that Symbolicator does not support */
-    struct sl_minidump dump;
-    struct sl_minidump_client client;
-    struct dump_walk walk;
-};
 
 /* ---- steps on the pool ---- */
 
@@ -71,6 +61,12 @@ static void drop_foreign_cpu(struct dump_work *work)
     }
 }
 
+static enum sl_code parse_minidump(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
+                                   struct sl_error *error)
+{
+    return sl_minidump_read(work->form.parts[PART_FILE], work->native.arena, dump, error);
+}
+
 /* Pool work: reads the dump and what must be known of it before its stacks are walked. */
 static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error)
 {
@@ -78,7 +74,7 @@ static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error
     struct sl_minidump *dump = &work->dump;
     struct sl_arena *arena = work->crash.native.arena;
     struct sl_error ignored;
-    enum sl_code code = sl_minidump_read(work->crash.form.parts[PART_FILE], arena, dump, error);
+    enum sl_code code = work->crash.kind->parse(&work->crash, job->config, dump, error);
     if (code != SL_OK)
         return code;
     if (work->compat)
@@ -216,15 +212,14 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     uint64_t begin = clock_mono_ns();
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))
-        log_warn(
-            "crash",
-            "stopped walking the stacks of a minidump: it takes more work than its size allows, so frames are missing",
-            LOG_U64("bytes", size));
+        log_warn("crash",
+                 "stopped walking the stacks of a dump: it takes more work than its size allows, so frames are missing",
+                 LOG_U64("bytes", size));
     metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
     return code;
 }
 
-static enum sl_code dump_read(struct job *job, void *arg, struct sl_error *error)
+enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
     struct native_request *request = &work->crash.native;
@@ -232,8 +227,10 @@ static enum sl_code dump_read(struct job *job, void *arg, struct sl_error *error
     if (!work->walk.dump) /* not on a repeated run */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
     /* Commands want all details, unless they print the dump themselves. */
-    work->details = job->config->minidump_details || (local && !local->walked);
-    work->compat = !local && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
+    bool is_core = work->crash.kind->is_core; /* Symbolicator does not read cores */
+    work->details = !is_core && (job->config->minidump_details || (local && !local->walked));
+    work->compat =
+        !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
     request->nests_modules = !work->compat;
     enum sl_code code = job_work(job, POOL_WALK, read_dump, error);
@@ -242,15 +239,15 @@ static enum sl_code dump_read(struct job *job, void *arg, struct sl_error *error
     return code == SL_OK ? job_work(job, POOL_WALK, fill_request, error) : code;
 }
 
-static void release_walk(void *arg)
+void dump_work_undo(void *arg)
 {
     struct dump_work *work = arg;
     dump_walk_release(&work->walk);
 }
 
-static void dump_release(void *arg)
+void dump_work_release(void *arg)
 {
-    release_walk(arg);
+    dump_work_undo(arg);
     crash_release(arg);
 }
 
@@ -276,14 +273,14 @@ const struct crash_kind crash_minidump = {
             .is_allowed = native_is_allowed,
             .read_local = crash_read_local,
             .prepare = crash_prepare,
-            .undo = release_walk,
+            .undo = dump_work_undo,
             .run = native_run,
             .reset = native_reset,
             .write = native_write_answer,
             .executor = native_answer_executor,
             .memory = native_answer_memory,
             .finish = crash_finish,
-            .release = dump_release,
+            .release = dump_work_release,
         },
     .name = "minidump",
     .part = "upload_file_minidump",
@@ -291,7 +288,8 @@ const struct crash_kind crash_minidump = {
     .rewrites = true,
     .kept = true,
     .refuse = dump_refuse,
-    .read = dump_read,
+    .read = dump_work_read,
+    .parse = parse_minidump,
 };
 
 static const struct http_route routes[] = {CRASH_POST("/minidump", &crash_minidump), {.method = NULL}};

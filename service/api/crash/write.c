@@ -34,6 +34,10 @@ void crash_write(const struct native_request *request, struct sl_json_writer *w,
     sl_json_member_if_set(w, "crash_details", crash->details);
     sl_json_member_if_set(w, "assertion", crash->assertion);
     native_write(request, w, NULL);
+    for (size_t i = 0; i < crash->member_count; i++) {
+        sl_json_put_key_str(w, crash->members[i].name);
+        sl_json_put_raw(w, crash->members[i].json);
+    }
     if (crash->extra_count) {
         sl_json_member_object(w, "details");
         for (size_t i = 0; i < crash->extra_count; i++) {

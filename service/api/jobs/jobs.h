@@ -30,7 +30,8 @@ struct job_kind {
     void (*head)(struct http_exchange *x, void *request);
     /* Reads the body, which lies in the job's arena. Pure: loop or pool. */
     bool (*read)(struct job *job, void *request, struct sl_str body, struct json_failure *failure);
-    size_t files; /* offset of the request's struct request_files; 0: bodies are JSON only, never forms */
+    bool takes_file; /* `receive` also takes application/octet-stream, which is the file itself */
+    size_t files;    /* offset of the request's struct request_files; 0: bodies are JSON only, never forms */
     /* Answers a body that cannot be read. NULL: the usual {"detail":...}, and plain text when the body is at fault. */
     void (*refuse)(struct http_exchange *x, const struct json_failure *failure);
     /* Receives the body instead of `read`. False: the answer is set, or the client is gone. */

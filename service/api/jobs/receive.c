@@ -9,20 +9,33 @@ enum { SMALL_BODY = 16 * 1024 };
 
 /* ---- the head ---- */
 
-/* True for application/json and application/<anything>+json, with parameters (RFC 9110, section 8.3; RFC 6839, section 3.1). */
-static bool is_json(struct sl_str type)
+/* Returns a media type without its parameters. */
+static struct sl_str without_parameters(struct sl_str type)
 {
     const char *end = type.size ? memchr(type.data, ';', type.size) : NULL;
     if (end)
         type.size = (size_t)(end - type.data);
     while (type.size && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
         type.size--;
+    return type;
+}
+
+/* True for application/json and application/<anything>+json, with parameters (RFC 9110, section 8.3; RFC 6839, section 3.1). */
+static bool is_json(struct sl_str type)
+{
+    type = without_parameters(type);
     struct sl_str prefix = SL_STR("application/"), suffix = SL_STR("+json");
     if (sl_str_equal_nocase(type, SL_STR("application/json")))
         return true;
     return type.size > prefix.size + suffix.size &&
            sl_str_equal_nocase((struct sl_str){type.data, prefix.size}, prefix) &&
            sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
+}
+
+/* True for application/octet-stream, with parameters. */
+static bool is_octets(struct sl_str type)
+{
+    return sl_str_equal_nocase(without_parameters(type), SL_STR("application/octet-stream"));
 }
 
 /* Checks the head of a request before its body is received. On failure the answer is set. */
@@ -38,9 +51,10 @@ void job_check(struct http_exchange *x)
     if (!query_read(x, &query))
         return;
     bool is_form = (kind->receive || kind->files) && multipart_boundary(type, &boundary);
-    if (kind->receive && !is_form)
+    bool is_file = kind->takes_file && is_octets(type);
+    if (kind->receive && !is_form && !is_file)
         reply_text(x, 400, "Invalid `boundary` for `multipart/form-data` request");
-    else if (!is_form && !is_json(type))
+    else if (!is_form && !is_file && !is_json(type))
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
     else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
         job_slot_free(x); /* too large: the server answers 413 later, which wins over "no slot" */

@@ -1,4 +1,4 @@
-/* `symloom symbolicate` for minidumps and Apple's reports. */
+/* `symloom symbolicate` for minidumps, core files and Apple's reports. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include "apple/apple.h"
 #include "cli/locator/locator.h"
 #include "cli/symbolicate/dump_print.h"
+#include "elfcore/elfcore.h"
 #include "minidump/microdump.h"
 
 struct crash_run {
@@ -46,19 +47,33 @@ static bool add_modules(const struct sl_crash_module *modules, size_t count, str
     return true;
 }
 
+/* Reads the crash for its modules. Results lie in the arena. */
+static enum sl_code read_crash(const struct crash_file *file, struct sl_arena *arena, struct sl_crash *crash)
+{
+    struct sl_minidump dump;
+    struct sl_elfcore core;
+    enum sl_code code;
+    switch (file->kind) {
+    case CRASH_FILE_MINIDUMP:
+        if ((code = sl_minidump_read(file->bytes, arena, &dump, NULL)) == SL_OK)
+            *crash = dump.crash;
+        return code;
+    case CRASH_FILE_CORE:
+        if ((code = sl_elfcore_read(file->bytes, arena, &core, NULL)) == SL_OK)
+            *crash = core.dump.crash;
+        return code;
+    default: return sl_apple_read(file->bytes, &(struct sl_apple_options){.all_causes = false}, arena, crash, NULL);
+    }
+}
+
 /* Adds the files of the crash's modules. A malformed input is reported later, by the symbolication. */
 static bool crash_find_local_files(const struct options *o, const struct crash_run *run, struct local_files *local)
 {
-    struct sl_minidump dump;
-    struct sl_crash report;
+    struct sl_crash crash;
     if (!option_given(o, "local-debug-info"))
         return true;
-    enum sl_code code = run->file.kind == CRASH_FILE_MINIDUMP
-                            ? sl_minidump_read(run->file.bytes, local->arena, &dump, NULL)
-                            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){.all_causes = false},
-                                            local->arena, &report, NULL);
-    const struct sl_crash *crash = run->file.kind == CRASH_FILE_MINIDUMP ? &dump.crash : &report;
-    return code == SL_OK ? add_modules(crash->modules, crash->module_count, local) : code != SL_BUSY;
+    enum sl_code code = read_crash(&run->file, local->arena, &crash);
+    return code == SL_OK ? add_modules(crash.modules, crash.module_count, local) : code != SL_BUSY;
 }
 
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
@@ -75,9 +90,15 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
 /* Sends the file to a running service as a form. Returns a status. */
 static int crash_send(const struct options *o, struct crash_run *run)
 {
-    static const char *const names[] = {"upload_file_minidump", "apple_crash_report"};
+    static const struct {
+        const char *path, *part;
+    } doors[] = {
+        [CRASH_FILE_MINIDUMP] = {"/minidump", "upload_file_minidump"},
+        [CRASH_FILE_APPLE] = {"/applecrashreport", "apple_crash_report"},
+        [CRASH_FILE_CORE] = {"/core", "upload_file_core"},
+    };
     struct sl_buf options = {0};
-    struct remote_part parts[3] = {{names[run->file.kind], run->file.bytes}, {"options", {NULL, 0}}};
+    struct remote_part parts[3] = {{doors[run->file.kind].part, run->file.bytes}, {"options", {NULL, 0}}};
     size_t count = 2;
     sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s,\"extract_variables\":%s}",
                   run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true",
@@ -86,9 +107,9 @@ static int crash_send(const struct options *o, struct crash_run *run)
     if (run->file.rewrite)
         parts[count++] = (struct remote_part){"rewrite_first_module",
                                               {(const uint8_t *)run->file.rewrite, strlen(run->file.rewrite)}};
-    const char *path = run->file.kind == CRASH_FILE_MINIDUMP ? "/minidump" : "/applecrashreport";
-    int status =
-        options.failed ? report_no_memory() : remote_symbolicate(o, path, SL_STR(""), parts, count, &run->text);
+    int status = options.failed
+                     ? report_no_memory()
+                     : remote_symbolicate(o, doors[run->file.kind].path, SL_STR(""), parts, count, &run->text);
     if (!status && sl_str_starts(sl_buf_view(&run->text), SL_STR("{\"status\":\"failed\"")))
         run->code = SL_MALFORMED;
     sl_buf_free(&options);
@@ -181,7 +202,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 {
     struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
     struct walked_dump walked = {.thread_count = 0};
-    enum answer_kind sort = kind == CRASH_FILE_MINIDUMP ? SORT_DUMP : SORT_REPORT;
+    enum answer_kind sort = kind == CRASH_FILE_APPLE ? SORT_REPORT : SORT_DUMP;
     const struct answer_format *format = answer_format_choose(o, sort);
     if (!format)
         return 2;
@@ -189,6 +210,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     run.file.candidates = option_given(o, "candidates") || format->needs_candidates;
     run.file.variables = option_given(o, "extract-variables");
     run.walked = &walked;
+    walked.is_core = kind == CRASH_FILE_CORE;
     run.wants_walk = format->needs_walk;
     walked.wants_facts = format->needs_facts;
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");

@@ -19,6 +19,7 @@ struct walked_dump {
     struct sl_minidump dump;              /* parsed again: its threads have no frames */
     struct sl_minidump_facts facts;       /* only with wants_facts */
     struct sl_minidump_analysis analysis; /* only with wants_facts */
+    bool is_core;                         /* an ELF core file instead of a minidump */
     bool wants_facts, was_searched;       /* was_searched: at least one symbol source was searched */
     uint64_t **resume;                    /* resume addresses by thread and original_index; NULL: not walked */
     uint64_t **instruction;               /* the same: current instructions; the call, in callers */

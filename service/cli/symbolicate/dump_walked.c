@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/symbolicate/names.h"
+#include "elfcore/elfcore.h"
 
 /* ---- the result of the walk ---- */
 
@@ -55,7 +56,11 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
 
 enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, struct sl_error *error)
 {
-    enum sl_code code = sl_minidump_read(bytes, &w->arena, &w->dump, error);
+    struct sl_elfcore core;
+    enum sl_code code = w->is_core ? sl_elfcore_read(bytes, &w->arena, &core, error)
+                                   : sl_minidump_read(bytes, &w->arena, &w->dump, error);
+    if (code == SL_OK && w->is_core)
+        w->dump = core.dump;
     if (code == SL_OK && !sl_minidump_enter_wow64(&w->dump, &w->arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && w->wants_facts)

@@ -12,7 +12,7 @@
 #include "cli/symbolicate/sentry.h"
 
 static const struct option_spec specs[] = {
-    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla|profile|addresses",
+    {"type", 0, OPTION_VALUE, false, "minidump|core|apple|trace|jsstack|request|event|mozilla|profile|addresses",
      "Treat the input as this type (default: detect it)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
      "Choose the output format (default: compact on a terminal, else json; text for traces)"},
@@ -23,6 +23,8 @@ static const struct option_spec specs[] = {
     SENTRY_OPTIONS,
     {"config", 'c', OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
     {"candidates", 'd', OPTION_FLAG, false, NULL, "List every location that was searched"},
+    {"trim", 0, OPTION_VALUE, false, "OUT",
+     "Only write a core file with the stacks and ids of this one, without other memory"},
     {"rewrite-first-module", 0, OPTION_VALUE, false, "JSON",
      "Rename the first module: [{\"from\": REGEX, \"to\": TEXT}]"},
     {"crashed-only", 0, OPTION_FLAG, false, NULL, "Print only the crashed thread (default for compact and pretty)"},
@@ -157,7 +159,7 @@ static int no_file(const struct options *o)
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
-        "supported: minidumps, Breakpad microdumps, Apple crash reports (text and .ips), MetricKit "
+        "supported: minidumps, ELF core files, Breakpad microdumps, Apple crash reports (text and .ips), MetricKit "
         "diagnostics, reports of `sample`, spindump and hangs, stackshots, Sentry events, API requests, "
         "Firefox profiles, JavaScript stack traces; JVM stack traces with --mapping";
     const char *kind = input_unread_kind(bytes), *advice = input_advice(bytes);
@@ -179,8 +181,11 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
                     struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
+    if (option_given(o, "trim") && kind != INPUT_CORE)
+        return options_wrong(o, "--trim: the file is not an ELF core file");
     switch (kind) {
     case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
+    case INPUT_CORE: return symbolicate_core(o, project, bytes);
     case INPUT_APPLE: return symbolicate_report(o, project, bytes);
     case INPUT_JSSTACK: return run_scripts(o, &text);
     case INPUT_REQUEST:
@@ -290,7 +295,7 @@ static int symbolicate_run(const struct options *o)
     if (type && !input_kind_parse(type, &kind))
         return options_wrong(
             o,
-            "--type: '%s' is not one of minidump, apple, trace, jsstack, request, event, mozilla, profile, "
+            "--type: '%s' is not one of minidump, core, apple, trace, jsstack, request, event, mozilla, profile, "
             "addresses",
             type);
     int status = symbolicate_check_symbol_paths(o);
@@ -317,7 +322,8 @@ const struct command command_symbolicate = {
     .name = "symbolicate",
     .summary = "symbolicate the stacks of a crash",
     .usage = "symbolicate [OPTION...] FILE [SYMBOLS...]",
-    .about = "Symbolicates a minidump, Breakpad microdump (also in an Android log), Apple crash report (text, "
+    .about = "Symbolicates a minidump, ELF core file, Breakpad microdump (also in an Android log), Apple crash report "
+             "(text, "
              ".ips, MetricKit, stackshot, sample, spindump, hang), Sentry event, request to this service or "
              "to Mozilla's API, Firefox profile, or JavaScript or Java stack trace. Symbols come from "
              "--symbols, the SYMBOLS arguments and the configuration.\n"
@@ -327,6 +333,7 @@ const struct command command_symbolicate = {
              "are. JavaScript stack traces need --symbols with the scripts and source maps.\n"
              "Without FILE, or with -, it reads standard input.",
     .examples = "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
+                "coredumpctl dump | symloom symbolicate - --local-debug-info\n"
                 "symloom symbolicate event.json --symbols ./dist -f compact\n"
                 "symloom symbolicate --mapping mapping.txt app.log\n"
                 "symloom symbolicate --pid 4711 0x55d0c2a01136",
@@ -336,6 +343,7 @@ const struct command command_symbolicate = {
                                   "candidates scope timeout use-request-sources"},
                {"Output",
                 "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose"},
+               {"Core files", "trim"},
                {"Format stackwalk", "brief stack-contents stack-pointers"},
                {"Addresses", "module maps pid return-addresses"},
                {"Events, requests, scripts and logs", "platform release dist no-scrape rewrite-first-module microdump"},

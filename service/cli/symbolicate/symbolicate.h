@@ -2,7 +2,7 @@
  *
  *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex
  *     scripts.c                                 JavaScript stacks
- *     crash.c ─────────────────┐                minidumps and Apple's reports; choosing a microdump of a log
+ *     crash.c, core.c ─────────┐                minidumps, core files and Apple's reports; choosing a microdump of a log
  *     event.c ──▶ request.c ───┤                events and requests, with local scripts and source maps (artifacts.c)
  *                              └──▶ answer.c    the service's answer as JSON, or as text:
  *                                   frames.c, print.c    stacks of all kinds
@@ -98,6 +98,11 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 
 /* Symbolicates a minidump, or the microdump of a log that --microdump selects. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
+
+/* ---- core.c ---- */
+
+/* Symbolicates an ELF core file, or with --trim writes a smaller one. Returns the status. */
+int symbolicate_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- names.c ---- */
 

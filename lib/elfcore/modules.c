@@ -1,0 +1,356 @@
+/* Modules: which files were mapped where, and their ids, read from the images in memory. */
+#include "elfcore/impl.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/map.h"
+#include "base/order.h"
+#include "base/search.h"
+
+enum {
+    NT_GNU_BUILD_ID = 3,
+    NT_FDO_PACKAGE = 0xCAFE1A7E,
+    ET_EXEC = 2,
+    ET_DYN = 3,
+    MAX_HEADERS = 128,         /* program headers of an image */
+    MAX_IMAGE_NOTES = 1 << 16, /* bytes of one of its note segments */
+    MAX_BUILD_ID = 64,
+    LARGEST_PAGE = 1 << 16,
+};
+
+/* ---- images ---- */
+
+struct core_segment core_image_segment(const struct core_reader *c, const struct core_image *image, unsigned index)
+{
+    struct sl_reader r = core_make_reader(c, image->headers);
+    sl_reader_seek(&r, index * core_header_size(c));
+    return core_read_segment(c, &r);
+}
+
+/* Reads the ELF header: where the program headers are and how many. False if it is not one of this process's files. */
+static bool read_image_header(struct core_reader *c, struct core_image *image, uint64_t *headers)
+{
+    size_t size = c->is_wide ? 64 : 52;
+    struct sl_bytes bytes = core_memory(c, image->base, size);
+    if (bytes.size < size || memcmp(bytes.data, c->bytes.data, 6) != 0) /* magic number, class and byte order */
+        return false;
+    struct sl_reader r = core_make_reader(c, bytes);
+    sl_reader_seek(&r, 16);
+    uint16_t type = sl_read_u16(&r), machine = sl_read_u16(&r);
+    sl_reader_skip(&r, 4);
+    core_read_word(c, &r); /* entry */
+    *headers = core_read_word(c, &r);
+    core_read_word(c, &r); /* section headers */
+    sl_reader_skip(&r, 6);
+    uint16_t entry_size = sl_read_u16(&r);
+    image->count = sl_read_u16(&r);
+    return (type == ET_EXEC || type == ET_DYN) && machine == c->machine && entry_size == core_header_size(c) &&
+           image->count && image->count <= MAX_HEADERS;
+}
+
+bool core_read_image(struct core_reader *c, uint64_t address, struct core_image *image)
+{
+    uint64_t headers, lowest = UINT64_MAX;
+    *image = (struct core_image){.base = address};
+    if (!read_image_header(c, image, &headers) || !sl_budget_spend(&c->budget, image->count))
+        return false;
+    size_t size = image->count * core_header_size(c);
+    image->headers = core_memory(c, address + headers, size);
+    if (image->headers.size < size)
+        return false;
+    for (unsigned i = 0; i < image->count; i++) {
+        struct core_segment s = core_image_segment(c, image, i);
+        if (s.type == PT_LOAD && s.offset < lowest) { /* the one that holds the header */
+            lowest = s.offset;
+            image->bias = address - (s.address - s.offset);
+        }
+    }
+    for (unsigned i = 0; i < image->count; i++) {
+        struct core_segment s = core_image_segment(c, image, i);
+        uint64_t end = image->bias + s.address + s.memory_size;
+        if (s.type == PT_LOAD && end > image->end)
+            image->end = end;
+    }
+    bool is_possible = image->end > address && image->end - address < UINT64_C(1) << 47;
+    return lowest != UINT64_MAX && is_possible;
+}
+
+/* ---- ids and packages ---- */
+
+static bool is_zero(struct sl_bytes bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        if (bytes.data[i])
+            return false;
+    return true;
+}
+
+static void set_ids(struct core_reader *c, struct sl_bytes build_id, struct sl_crash_module *module)
+{
+    struct sl_buf text = {.budget = c->arena->budget};
+    bool is_usable = build_id.size && build_id.size <= MAX_BUILD_ID && !is_zero(build_id);
+    if (!is_usable || module->has_debug_id || !sl_budget_charge(&c->budget, 2 * build_id.size))
+        return;
+    sl_buf_hex(&text, build_id.data, build_id.size);
+    module->code_id = sl_buf_move_to_arena(&text, c->arena);
+    module->debug_id = sl_debug_id_from_build_id(build_id, c->core->dump.big_endian);
+    module->has_debug_id = true;
+    module->debug_file = module->code_file;
+    c->out_of_memory |= !module->code_id.data;
+}
+
+/* True if the text is one complete JSON object. */
+static bool is_object(struct sl_str text)
+{
+    struct sl_arena arena;
+    sl_arena_init(&arena, 64 * MAX_NAME);
+    struct sl_json j = sl_json(text, &arena, false);
+    bool is = sl_json_peek(&j) == SL_JSON_OBJECT;
+    sl_json_skip(&j);
+    is = is && sl_json_end(&j) && sl_str_is_utf8(text);
+    sl_arena_free(&arena);
+    return is;
+}
+
+static void add_package(struct core_reader *c, struct sl_bytes contents, const struct sl_crash_module *module)
+{
+    struct sl_str json = {(const char *)contents.data, strnlen((const char *)contents.data, contents.size)};
+    bool is_usable = json.size && json.size <= MAX_NAME && sl_budget_charge(&c->budget, json.size) &&
+                     sl_budget_spend(&c->budget, json.size) && is_object(json);
+    struct sl_elfcore_package *package = is_usable ? sl_arena_array_add(&c->packages) : NULL;
+    c->out_of_memory |= is_usable && !package;
+    if (package)
+        *package = (struct sl_elfcore_package){module->address, module->code_file, json};
+}
+
+/* Reads the notes of an image, as far as they are in the core. */
+static void identify(struct core_reader *c, const struct core_image *image, struct sl_crash_module *module)
+{
+    struct core_note note;
+    for (unsigned i = 0; i < image->count; i++) {
+        struct core_segment s = core_image_segment(c, image, i);
+        if (s.type != PT_NOTE)
+            continue;
+        uint64_t size = s.file_size < MAX_IMAGE_NOTES ? s.file_size : MAX_IMAGE_NOTES;
+        struct sl_reader r = core_make_reader(c, core_memory(c, image->bias + s.address, size));
+        while (sl_reader_left(&r) && sl_budget_spend(&c->budget, 1) && core_next_note(&r, s.alignment, &note)) {
+            if (note.type == NT_GNU_BUILD_ID && sl_str_equal(note.name, SL_STR("GNU")))
+                set_ids(c, note.contents, module);
+            if (note.type == NT_FDO_PACKAGE && sl_str_equal(note.name, SL_STR("FDO")))
+                add_package(c, note.contents, module);
+        }
+    }
+}
+
+void core_add_module(struct core_reader *c, uint64_t address, uint64_t end, struct sl_str name,
+                     const struct core_image *image)
+{
+    if (end <= address || c->modules.count == MAX_MAPPINGS)
+        return;
+    struct sl_crash_module module = {.address = address, .size = end - address, .code_file = name};
+    module.list_index = c->modules.count;
+    if (image)
+        identify(c, image, &module);
+    struct sl_crash_module *kept = sl_arena_array_add(&c->modules);
+    c->out_of_memory |= !kept;
+    if (kept)
+        *kept = module;
+}
+
+/* ---- mapped files: the note NT_FILE ---- */
+
+struct core_file { /* a mapping of a part of a file */
+    uint64_t begin, end, offset;
+    struct sl_str name;
+};
+
+SL_ORDER_BY(file_by_address, struct core_file, begin, end, offset)
+
+/* Reads the list: count, size of a page, an entry for each mapping, and then the names in the same order. */
+static size_t read_files(struct core_reader *c, struct core_file **files)
+{
+    struct sl_reader r = core_make_reader(c, c->files);
+    uint64_t count = core_read_word(c, &r), page = core_read_word(c, &r);
+    size_t left = sl_reader_left(&r) / (c->is_wide ? 25 : 13); /* an entry, and at least the NUL of its name */
+    count = count < left ? count : left;
+    count = count < MAX_MAPPINGS ? count : MAX_MAPPINGS;
+    *files = SL_ARENA_ARRAY(c->arena, struct core_file, count + 1);
+    c->out_of_memory |= !*files;
+    for (size_t i = 0; *files && i < count; i++) {
+        (*files)[i].begin = core_read_word(c, &r);
+        (*files)[i].end = core_read_word(c, &r);
+        (*files)[i].offset = core_read_word(c, &r) * page;
+    }
+    for (size_t i = 0; *files && i < count; i++) {
+        struct sl_bytes rest = {r.at, sl_reader_left(&r)};
+        (*files)[i].name = core_text(c, rest);
+        sl_reader_skip(&r, strnlen((const char *)rest.data, rest.size) + 1);
+    }
+    return *files ? (size_t)count : 0;
+}
+
+/* Removes what the kernel appends to the name of a file that was deleted or replaced while it was mapped. */
+static struct sl_str without_mark(struct sl_str name)
+{
+    static const struct sl_str mark = SL_STR(" (deleted)");
+    if (sl_str_ends(name, mark))
+        name.size -= mark.size;
+    return name;
+}
+
+struct core_mapped {             /* a module while its mappings are collected */
+    uint64_t begin, end, offset; /* offset: of its beginning in the file; not 0 for a library inside an archive */
+    struct sl_str name;
+    struct core_image image;
+    bool has_image;
+};
+
+/* True if a segment of the image is mapped like this. */
+static bool is_of_image(const struct core_reader *c, const struct core_mapped *mapped, const struct core_file *file)
+{
+    uint64_t offset = file->offset - mapped->offset, address = file->begin - mapped->image.bias;
+    for (unsigned i = 0; i < mapped->image.count; i++) {
+        struct core_segment s = core_image_segment(c, &mapped->image, i);
+        uint64_t shift = s.address - s.offset;
+        if (s.type == PT_LOAD && address - offset == shift && offset + LARGEST_PAGE > s.offset &&
+            offset < s.offset + s.file_size + LARGEST_PAGE)
+            return true;
+    }
+    return false;
+}
+
+/* Begins a module with the mapping, or adds it to the last one of the same file. Mappings of the same file that fit neither, such
+ * as those of a program that reads its own file, are left out. */
+static bool collect_file(struct core_reader *c, const struct core_file *file, struct core_mapped *items, size_t *count,
+                         struct sl_map *by_name)
+{
+    struct core_image image;
+    void **last = file->name.size ? sl_map_find_or_add(by_name, file->name, NULL) : NULL;
+    if (!last)
+        return !file->name.size;
+    struct core_mapped *mapped = *last;
+    if (mapped && sl_budget_spend(&c->budget, 1 + mapped->image.count) &&
+        (mapped->has_image ? is_of_image(c, mapped, file) : file->offset != mapped->offset)) {
+        mapped->end = file->end > mapped->end ? file->end : mapped->end;
+        return true;
+    }
+    bool has_image = core_read_image(c, file->begin, &image);
+    if (!has_image && file->offset)
+        return true;
+    *last = mapped = &items[(*count)++];
+    *mapped = (struct core_mapped){file->begin, file->end, file->offset, without_mark(file->name), image, has_image};
+    return true;
+}
+
+/* ---- code ---- */
+
+struct core_loads { /* the PT_LOAD segments, in ascending order of their addresses */
+    struct core_load {
+        uint64_t begin, end;
+        size_t executable; /* number of executable ones before it */
+    } * items;
+    size_t count;
+};
+
+SL_ORDER_BY(load_by_address, struct core_load, begin, end)
+
+static bool list_loads(struct core_reader *c, struct core_loads *loads)
+{
+    size_t executable = 0;
+    loads->items = SL_ARENA_ARRAY(c->arena, struct core_load, c->segment_count + 1);
+    loads->count = 0;
+    for (size_t i = 0; loads->items && i < c->segment_count; i++) {
+        const struct core_segment *s = &c->segments[i];
+        if (s->type == PT_LOAD && s->address + s->memory_size > s->address)
+            loads->items[loads->count++] =
+                (struct core_load){s->address, s->address + s->memory_size, (s->flags & PF_X) != 0};
+    }
+    if (loads->count)
+        qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
+    for (size_t i = 0; loads->items && i <= loads->count; i++) {
+        size_t is_executable = loads->items[i].executable;
+        loads->items[i].executable = executable;
+        executable += is_executable;
+    }
+    return loads->items != NULL;
+}
+
+/* True if a part of the range is executable, or if the core does not say: a file that is only read is no module. */
+static bool may_hold_code(const struct core_loads *loads, uint64_t begin, uint64_t end)
+{
+    size_t first = SL_PARTITION_POINT(i, 0, loads->count, loads->items[i].end <= begin);
+    size_t beyond = SL_PARTITION_POINT(i, 0, loads->count, loads->items[i].begin < end);
+    return first >= beyond || loads->items[beyond].executable > loads->items[first].executable;
+}
+
+static void add_mapped(struct core_reader *c, const struct core_loads *loads, const struct core_mapped *mapped)
+{
+    uint64_t end = mapped->has_image && mapped->image.end > mapped->end ? mapped->image.end : mapped->end;
+    if (may_hold_code(loads, mapped->begin, end))
+        core_add_module(c, mapped->begin, end, mapped->name, mapped->has_image ? &mapped->image : NULL);
+}
+
+/* Adds the modules of the note NT_FILE. */
+static void read_mapped_files(struct core_reader *c)
+{
+    struct core_file *files;
+    struct core_loads loads;
+    struct sl_map by_name = {.budget = c->arena->budget};
+    size_t count = read_files(c, &files), collected = 0;
+    struct core_mapped *items = SL_ARENA_ARRAY(c->arena, struct core_mapped, count + 1);
+    bool good = items && list_loads(c, &loads);
+    if (count)
+        qsort(files, count, sizeof *files, file_by_address);
+    for (size_t i = 0; good && i < count; i++)
+        good = collect_file(c, &files[i], items, &collected, &by_name);
+    for (size_t i = 0; good && i < collected; i++)
+        add_mapped(c, &loads, &items[i]);
+    sl_map_free(&by_name);
+    c->out_of_memory |= !good;
+}
+
+/* ---- all modules ---- */
+
+/* Adds the library that the kernel maps into every process. */
+static void add_vdso(struct core_reader *c)
+{
+    struct core_image image;
+    uint64_t address;
+    if (!core_auxv(c, AT_SYSINFO_EHDR, &address) || !core_read_image(c, address, &image))
+        return;
+    const struct sl_minidump_memory *memory = sl_minidump_memory_at(&c->core->dump, address);
+    uint64_t size = (image.end - address + 4095) & ~UINT64_C(4095);
+    if (memory && memory->address == address && memory->bytes.size >= size)
+        c->core->vdso = sl_bytes_part(memory->bytes, 0, size);
+    core_add_module(c, address, address + size, SL_STR("[vdso]"), &image);
+}
+
+/* Returns the list_index of the program: the module that holds its entry point. */
+static size_t find_program(const struct core_reader *c, const struct sl_crash_module *modules, size_t count)
+{
+    uint64_t entry;
+    if (core_auxv(c, AT_ENTRY, &entry))
+        for (size_t i = 0; i < count; i++)
+            if (entry - modules[i].address < modules[i].size)
+                return modules[i].list_index;
+    return 0;
+}
+
+void core_read_modules(struct core_reader *c)
+{
+    struct sl_crash *crash = &c->core->dump.crash;
+    if (c->files.data)
+        read_mapped_files(c);
+    if (!c->modules.count)
+        core_read_link_map(c);
+    add_vdso(c);
+    crash->module_count = c->modules.count;
+    c->core->package_count = c->packages.count;
+    crash->modules = sl_arena_array_finish(&c->modules);
+    c->core->packages = sl_arena_array_finish(&c->packages);
+    c->out_of_memory |= !crash->modules || !c->core->packages;
+    if (!c->out_of_memory)
+        c->out_of_memory =
+            !sl_minidump_sort_modules(&c->core->dump, find_program(c, crash->modules, crash->module_count), c->arena);
+}

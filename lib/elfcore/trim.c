@@ -1,0 +1,256 @@
+/* Writing a core with only what reading and walking need. Each memory segment is cut into pieces, those that are kept and those
+ * that are absent:
+ *
+ *     before   LOAD 0x7000..0x47000, all of it in the file, stack pointer 0x45120
+ *     after    LOAD 0x7000..0x44000, nothing in the file      LOAD 0x44000..0x47000, 0x3000 bytes */
+#include "elfcore/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/order.h"
+
+enum {
+    PAGE = 4096,
+    MAX_STACK = 16 << 20,
+    BELOW_STACK = 1024, /* kept below the stack pointer: leaf functions of x86-64 use 128 bytes there */
+    NO_COUNT = 0xFFFF,
+};
+
+struct trim_piece {
+    struct core_segment segment; /* with its offset in the new file */
+    struct sl_bytes bytes;       /* empty: absent */
+};
+
+struct trim {
+    struct core_reader *c;
+    int fd;
+    struct core_range *kept; /* sorted, without overlaps, whole pages */
+    size_t kept_count;
+    struct sl_arena_array pieces;
+};
+
+/* ---- what is kept ---- */
+
+static void keep(struct core_reader *c, uint64_t address, uint64_t size)
+{
+    struct core_range *range = size ? sl_arena_array_add(c->touched) : NULL;
+    c->out_of_memory |= size && !range;
+    if (range)
+        *range = (struct core_range){address, size};
+}
+
+/* Keeps the stack of each thread, and the whole image of [vdso], which unwinding through signal handlers may need. */
+static void keep_stacks(struct core_reader *c)
+{
+    const struct sl_minidump *dump = &c->core->dump;
+    struct sl_walk_numbers numbers;
+    sl_walk_numbers(dump->family, &numbers);
+    for (size_t i = 0; i < dump->crash.thread_count; i++) {
+        const struct sl_minidump_memory *stack = &dump->threads[i].stack;
+        if (!stack->bytes.size)
+            continue;
+        uint64_t at = dump->threads[i].initial->value[numbers.sp];
+        uint64_t begin = at - stack->address > BELOW_STACK ? at - BELOW_STACK : stack->address;
+        uint64_t left = stack->address + stack->bytes.size - begin;
+        keep(c, begin, left < MAX_STACK ? left : MAX_STACK);
+    }
+    if (c->core->vdso.size)
+        for (size_t i = 0; i < dump->memory_count; i++)
+            if (dump->memory[i].bytes.data == c->core->vdso.data)
+                keep(c, dump->memory[i].address, c->core->vdso.size);
+}
+
+SL_ORDER_BY(range_by_address, struct core_range, address, size)
+
+/* Rounds the ranges to whole pages and joins those that overlap or touch. */
+static void join_kept(struct trim *t, size_t count)
+{
+    if (count)
+        qsort(t->kept, count, sizeof *t->kept, range_by_address);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t begin = t->kept[i].address & ~(uint64_t)(PAGE - 1);
+        uint64_t end = (t->kept[i].address + t->kept[i].size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        struct core_range *last = t->kept_count ? &t->kept[t->kept_count - 1] : NULL;
+        if (last && begin <= last->address + last->size) {
+            if (end > last->address + last->size)
+                last->size = end - last->address;
+        } else if (end > begin) {
+            t->kept[t->kept_count++] = (struct core_range){begin, end - begin};
+        }
+    }
+}
+
+/* ---- pieces ---- */
+
+static void add_piece(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
+{
+    struct trim_piece *piece = sl_arena_array_add(&t->pieces);
+    t->c->out_of_memory |= !piece;
+    segment.file_size = bytes.size;
+    if (piece)
+        *piece = (struct trim_piece){segment, bytes};
+}
+
+/* Adds the part [begin, end) of a memory segment, with or without its bytes. */
+static void add_part(struct trim *t, const struct core_segment *s, uint64_t begin, uint64_t end, bool is_kept)
+{
+    struct core_segment part = *s;
+    struct sl_bytes bytes = sl_bytes_part(t->c->bytes, s->offset, s->file_size);
+    part.address = begin;
+    part.memory_size = end - begin;
+    bytes = sl_bytes_part(bytes, begin - s->address, is_kept ? end - begin : 0);
+    if (end > begin)
+        add_piece(t, part, bytes);
+}
+
+/* Cuts a memory segment where kept ranges begin and end. */
+static void cut_segment(struct trim *t, const struct core_segment *s)
+{
+    uint64_t at = s->address, end = s->address + s->memory_size;
+    if (end < at)
+        return;
+    size_t i = SL_PARTITION_POINT(k, 0, t->kept_count, t->kept[k].address + t->kept[k].size <= at);
+    for (; i < t->kept_count && t->kept[i].address < end; i++) {
+        uint64_t first = t->kept[i].address > at ? t->kept[i].address : at;
+        uint64_t beyond = t->kept[i].address + t->kept[i].size < end ? t->kept[i].address + t->kept[i].size : end;
+        add_part(t, s, at, first, false);
+        add_part(t, s, first, beyond, true);
+        at = beyond;
+    }
+    add_part(t, s, at, end, false);
+}
+
+static void make_pieces(struct trim *t)
+{
+    const struct core_reader *c = t->c;
+    for (size_t i = 0; i < c->segment_count; i++) {
+        const struct core_segment *s = &c->segments[i];
+        if (s->type == PT_NOTE)
+            add_piece(t, *s, sl_bytes_part(c->bytes, s->offset, s->file_size));
+        else if (s->type == PT_LOAD)
+            cut_segment(t, s);
+    }
+}
+
+/* ---- writing ---- */
+
+static void put_number(struct sl_buf *out, const struct core_reader *c, uint64_t value, unsigned size)
+{
+    for (unsigned i = 0; i < size; i++)
+        sl_buf_u8(out, (uint8_t)(value >> 8 * (c->core->dump.big_endian ? size - 1 - i : i)));
+}
+
+static void put_word(struct sl_buf *out, const struct core_reader *c, uint64_t value)
+{
+    put_number(out, c, value, c->is_wide ? 8 : 4);
+}
+
+/* Writes the ELF header. A number of program headers that does not fit stands in sh_info of a section header at `sections`. */
+static void put_header(struct sl_buf *out, const struct core_reader *c, size_t count, uint64_t sections)
+{
+    size_t size = c->is_wide ? 64 : 52;
+    sl_buf_add(out, c->bytes.data, 16);
+    put_number(out, c, ET_CORE, 2);
+    put_number(out, c, c->machine, 2);
+    put_number(out, c, 1, 4);
+    put_word(out, c, 0);
+    put_word(out, c, size);
+    put_word(out, c, sections);
+    sl_buf_add(out, sl_bytes_part(c->bytes, c->is_wide ? 48 : 36, 4).data, 4); /* flags */
+    put_number(out, c, size, 2);
+    put_number(out, c, core_header_size(c), 2);
+    put_number(out, c, sections ? NO_COUNT : count, 2);
+    put_number(out, c, sections ? (c->is_wide ? 64 : 40) : 0, 2);
+    put_number(out, c, sections ? 1 : 0, 2);
+    put_number(out, c, 0, 2);
+}
+
+static void put_segment(struct sl_buf *out, const struct core_reader *c, const struct core_segment *s)
+{
+    put_number(out, c, s->type, 4);
+    if (c->is_wide)
+        put_number(out, c, s->flags, 4);
+    put_word(out, c, s->offset);
+    put_word(out, c, s->address);
+    put_word(out, c, 0);
+    put_word(out, c, s->file_size);
+    put_word(out, c, s->memory_size);
+    if (!c->is_wide)
+        put_number(out, c, s->flags, 4);
+    put_word(out, c, s->alignment);
+}
+
+/* Writes the section header that counts the program headers. */
+static void put_section(struct sl_buf *out, const struct core_reader *c, size_t count)
+{
+    size_t before = c->is_wide ? 44 : 28, size = c->is_wide ? 64 : 40;
+    sl_buf_fill(out, 0, before);
+    put_number(out, c, count, 4);
+    sl_buf_fill(out, 0, size - before - 4);
+}
+
+/* Gives each piece its place: notes follow the headers, memory begins at a page. */
+static uint64_t place_pieces(struct trim_piece *pieces, size_t count, uint64_t at)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].segment.type == PT_LOAD && pieces[i].bytes.size)
+            at = (at + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+        else
+            at = (at + 7) & ~UINT64_C(7);
+        pieces[i].segment.offset = at;
+        at += pieces[i].bytes.size;
+    }
+    return at;
+}
+
+static enum sl_code write_pieces(struct trim *t, struct sl_error *error)
+{
+    const struct core_reader *c = t->c;
+    size_t count = t->pieces.count;
+    struct trim_piece *pieces = sl_arena_array_finish(&t->pieces);
+    struct sl_buf head = {.budget = c->arena->budget};
+    bool is_counted = count < NO_COUNT;
+    uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c);
+    if (!pieces)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    place_pieces(pieces, count, headers + (is_counted ? 0 : 64));
+    put_header(&head, c, count, is_counted ? 0 : headers);
+    for (size_t i = 0; i < count; i++)
+        put_segment(&head, c, &pieces[i].segment);
+    if (!is_counted)
+        put_section(&head, c, count);
+    bool good = !head.failed && sl_write_all_at(t->fd, sl_buf_bytes(&head), 0);
+    for (size_t i = 0; good && i < count; i++)
+        good = sl_write_all_at(t->fd, pieces[i].bytes, pieces[i].segment.offset);
+    enum sl_code code = good          ? SL_OK
+                        : head.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                                      : sl_fail_errno(error, errno, "cannot write the core file");
+    sl_buf_free(&head);
+    return code;
+}
+
+enum sl_code sl_elfcore_trim(struct sl_bytes bytes, int fd, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct sl_elfcore core;
+    struct sl_arena_array touched = {.arena = &arena, .item = sizeof(struct core_range)};
+    struct core_reader c = {.core = &core, .arena = &arena, .bytes = bytes, .touched = &touched};
+    struct trim t = {.c = &c, .fd = fd, .pieces = {.arena = &arena, .item = sizeof(struct trim_piece)}};
+    enum sl_code code = core_read(&c, error);
+    if (code == SL_OK)
+        keep_stacks(&c);
+    size_t count = touched.count;
+    if (code == SL_OK && (c.out_of_memory || !(t.kept = sl_arena_array_finish(&touched))))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK) {
+        join_kept(&t, count);
+        make_pieces(&t);
+        code = c.out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : write_pieces(&t, error);
+    }
+    sl_arena_array_discard(&touched);
+    sl_arena_array_discard(&t.pieces);
+    sl_arena_free(&arena);
+    return code;
+}
