@@ -2,7 +2,8 @@
  *
  *     elfcore.c    header, program headers, memory, order of reading    registers.c  registers of each processor
  *     notes.c      notes: threads, signal, process                      modules.c    mapped files, images in memory, ids
- *     link_map.c   modules of cores without the note NT_FILE            trim.c       writing a smaller core */
+ *     link_map.c   modules of cores without the note NT_FILE            loads.c      which memory is covered by segments
+ *     trim.c       writing a smaller core */
 #pragma once
 
 #include "elfcore/elfcore.h"
@@ -18,6 +19,7 @@ enum {
     MAX_THREADS = 10000,
     MAX_MAPPINGS = 100000,
     MAX_NOTES = 64 << 20, /* bytes */
+    MAX_HEADERS = 128,    /* program headers of a program or library */
     MAX_NAME = 4096,      /* bytes of a file name or a package note */
 };
 
@@ -33,6 +35,15 @@ struct core_range { /* of memory */
     uint64_t address, size;
 };
 
+struct core_loads { /* the PT_LOAD segments in ascending order of their addresses; one more item ends the list */
+    struct core_load {
+        uint64_t begin, end;
+        size_t executable; /* number of executable ones before it */
+        uint64_t before;   /* sum of the sizes of all before it */
+    } * items;
+    size_t count;
+};
+
 struct core_reader {
     struct sl_elfcore *core;
     struct sl_arena *arena;
@@ -44,7 +55,8 @@ struct core_reader {
     const struct core_cpu *cpu; /* NULL: unknown processor */
     struct core_segment *segments;
     size_t segment_count;
-    struct sl_bytes auxv, files;                 /* contents of the notes NT_AUXV and NT_FILE; data NULL: none */
+    struct sl_bytes auxv, files; /* contents of the notes NT_AUXV and NT_FILE; data NULL: none */
+    struct core_loads loads;
     struct sl_arena_array threads, more_threads; /* struct sl_crash_thread, struct sl_minidump_thread */
     struct sl_arena_array modules, packages;
     uint32_t signal, si_code;
@@ -100,6 +112,19 @@ const struct core_cpu *core_find_cpu(uint16_t machine, bool is_wide); /* NULL: u
 /* Sets the registers of a thread from its pr_reg. Returns false if these are too short, or if out of memory. */
 bool core_set_registers(struct core_reader *c, struct sl_bytes registers, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more);
+
+/* ---- loads.c ---- */
+
+/* Lists the PT_LOAD segments in c->loads. */
+void core_list_loads(struct core_reader *c);
+
+/* True unless segments without execute permission cover all of the range: files that are only read are no modules. gcore leaves
+ * out the segments of code, so what no segment covers may be code. */
+bool core_may_hold_code(const struct core_reader *c, uint64_t begin, uint64_t end);
+
+/* Returns the end of the segments that follow each other without a gap, beginning with the one that holds the address; 0 if none
+ * holds it. */
+uint64_t core_run_end(const struct core_reader *c, uint64_t address);
 
 /* ---- modules.c ---- */
 

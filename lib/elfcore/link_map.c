@@ -4,7 +4,16 @@
  *     auxiliary vector ──▶ program headers ──▶ PT_DYNAMIC ──▶ DT_DEBUG ──▶ r_debug ──▶ link_map ──▶ link_map ... */
 #include "elfcore/impl.h"
 
-enum { DT_NULL = 0, DT_DEBUG = 21, MAX_DYNAMIC = 4096, MAX_LIBRARIES = 10000 };
+#include "base/search.h"
+
+enum {
+    DT_NULL = 0,
+    DT_DEBUG = 21,
+    PAGE = 4096,
+    MAX_DYNAMIC = 4096, /* entries */
+    MAX_LIBRARIES = 10000,
+    MAX_SEARCHED = 1 << 20, /* bytes of a region */
+};
 
 static unsigned word_size(const struct core_reader *c)
 {
@@ -18,19 +27,15 @@ static struct sl_str text_at(struct core_reader *c, uint64_t address)
 
 /* The program, as the auxiliary vector describes it. */
 struct core_program {
-    uint64_t bias, base, end, dynamic; /* addresses at run time; dynamic 0: none */
+    uint64_t bias, base, end, dynamic; /* addresses at run time; dynamic 0: unknown, or none */
 };
 
 /* Reads its program headers from memory. Without PT_PHDR, which says where they are in the file, the program is static and lies
  * where its headers say. */
-static bool read_program(struct core_reader *c, struct core_program *program)
+static bool read_headers(struct core_reader *c, struct core_program *program, uint64_t headers, uint64_t count)
 {
-    uint64_t headers, count;
-    if (!core_auxv(c, AT_PHDR, &headers) || !core_auxv(c, AT_PHNUM, &count) || count > 128)
-        return false;
     struct core_image image = {.headers = core_memory(c, headers, count * core_header_size(c))};
     image.count = (unsigned)(image.headers.size / core_header_size(c));
-    *program = (struct core_program){.base = UINT64_MAX};
     for (unsigned i = 0; i < image.count; i++) {
         struct core_segment s = core_image_segment(c, &image, i);
         if (s.type == PT_PHDR)
@@ -43,10 +48,25 @@ static bool read_program(struct core_reader *c, struct core_program *program)
             program->dynamic = begin;
         if (s.type != PT_LOAD)
             continue;
-        program->base = begin < program->base ? begin & ~UINT64_C(4095) : program->base;
+        program->base = begin < program->base ? begin & ~(uint64_t)(PAGE - 1) : program->base;
         program->end = begin + s.memory_size > program->end ? begin + s.memory_size : program->end;
     }
     return program->base < program->end;
+}
+
+/* Without program headers in the core, the program begins at their page, since linkers write them behind the ELF header, and it
+ * ends at the latest where memory ends. */
+static bool read_program(struct core_reader *c, struct core_program *program)
+{
+    uint64_t headers, count;
+    *program = (struct core_program){.base = UINT64_MAX};
+    if (!core_auxv(c, AT_PHDR, &headers) || !core_auxv(c, AT_PHNUM, &count))
+        return false;
+    if (count <= MAX_HEADERS && read_headers(c, program, headers, count))
+        return true;
+    uint64_t base = headers & ~(uint64_t)(PAGE - 1);
+    *program = (struct core_program){.base = base, .end = core_run_end(c, base)};
+    return program->end;
 }
 
 static void add_program(struct core_reader *c, const struct core_program *program)
@@ -58,61 +78,102 @@ static void add_program(struct core_reader *c, const struct core_program *progra
     core_add_module(c, program->base, program->end, file.size ? file : c->core->name, has_image ? &image : NULL);
 }
 
-/* Finds the first entry of the list. */
-static uint64_t first_library(struct core_reader *c, const struct core_program *program)
+/* ---- the list ---- */
+
+struct core_library { /* struct link_map */
+    uint64_t base, name, dynamic, next;
+};
+
+static bool read_library(struct core_reader *c, uint64_t address, struct core_library *library)
 {
-    struct sl_reader r = core_make_reader(c, core_memory(c, program->dynamic, MAX_DYNAMIC * 2 * word_size(c)));
+    struct sl_reader r = core_make_reader(c, core_memory(c, address, 4 * word_size(c)));
+    library->base = core_read_word(c, &r);
+    library->name = core_read_word(c, &r);
+    library->dynamic = core_read_word(c, &r);
+    library->next = core_read_word(c, &r);
+    return !r.failed;
+}
+
+/* Returns r_map of the struct r_debug at the address; 0 if it is not in the core. */
+static uint64_t list_of_debug(struct core_reader *c, uint64_t address)
+{
+    struct sl_reader r = core_make_reader(c, core_memory(c, address, 2 * word_size(c)));
+    core_read_word(c, &r); /* r_version and padding */
+    return core_read_word(c, &r);
+}
+
+/* Finds DT_DEBUG in the dynamic section at a known address. */
+static uint64_t list_of_dynamic(struct core_reader *c, uint64_t dynamic)
+{
+    struct sl_reader r = core_make_reader(c, core_memory(c, dynamic, MAX_DYNAMIC * 2 * word_size(c)));
     uint64_t tag = DT_NULL, value = 0;
     do {
         tag = core_read_word(c, &r);
         value = core_read_word(c, &r);
     } while (!r.failed && tag != DT_NULL && tag != DT_DEBUG);
-    if (r.failed || tag != DT_DEBUG)
-        return 0;
-    r = core_make_reader(c, core_memory(c, value, 2 * word_size(c)));
-    core_read_word(c, &r); /* r_version and padding */
-    return core_read_word(c, &r);
+    return !r.failed && tag == DT_DEBUG ? list_of_debug(c, value) : 0;
 }
 
-/* Returns the end of the memory segment that holds the address; 0 if there is none. */
-static uint64_t segment_end(const struct core_reader *c, uint64_t address)
+/* Searches a region of the program's memory for DT_DEBUG, when the program headers do not say where the dynamic section is. The
+ * entry is the right one if the first library of its list, the program, has its dynamic section there. */
+static uint64_t search_region(struct core_reader *c, const struct sl_minidump_memory *region, uint64_t *dynamic)
 {
-    for (size_t i = 0; i < c->segment_count; i++) {
-        const struct core_segment *s = &c->segments[i];
-        if (s->type == PT_LOAD && address - s->address < s->memory_size)
-            return s->address + s->memory_size;
+    unsigned word = word_size(c);
+    struct core_library first;
+    struct sl_reader r = core_make_reader(c, sl_bytes_part(region->bytes, 0, MAX_SEARCHED));
+    if (!sl_budget_spend(&c->budget, region->bytes.size / 64 + 1))
+        return 0;
+    while (sl_reader_left(&r) >= 2 * word) {
+        uint64_t at = region->address + sl_reader_offset(&r);
+        if (core_read_word(c, &r) != DT_DEBUG)
+            continue;
+        struct sl_reader value = r;
+        uint64_t list = sl_budget_spend(&c->budget, 8) ? list_of_debug(c, core_read_word(c, &value)) : 0;
+        if (!list || !read_library(c, list, &first) || at - first.dynamic >= MAX_DYNAMIC * 2 * word)
+            continue;
+        *dynamic = first.dynamic;
+        core_memory(c, at, 2 * word); /* a smaller core must have it */
+        return list;
     }
     return 0;
 }
 
-/* Adds a library: from its headers, or, if these are not in the core, from its base to the end of its dynamic section's segment. */
+static uint64_t search_list(struct core_reader *c, struct core_program *program)
+{
+    const struct sl_minidump *dump = &c->core->dump;
+    size_t i = SL_PARTITION_POINT(k, 0, dump->memory_count, dump->memory[k].address < program->base);
+    uint64_t list = 0;
+    for (; !list && i < dump->memory_count && dump->memory[i].address < program->end; i++)
+        list = search_region(c, &dump->memory[i], &program->dynamic);
+    return list;
+}
+
+/* Adds a library: from its headers, or, if these are not in the core, from its base to where memory ends. */
 static void add_library(struct core_reader *c, uint64_t base, uint64_t dynamic, struct sl_str name)
 {
     struct core_image image;
     if (core_read_image(c, base, &image))
         core_add_module(c, base, image.end, name, &image);
-    else if (dynamic > base && dynamic - base < UINT64_C(1) << 32 && sl_budget_spend(&c->budget, c->segment_count))
-        core_add_module(c, base, segment_end(c, dynamic), name, NULL);
+    else if (dynamic > base && dynamic - base < UINT64_C(1) << 32)
+        core_add_module(c, base, core_run_end(c, dynamic), name, NULL);
 }
 
 void core_read_link_map(struct core_reader *c)
 {
     struct core_program program;
+    struct core_library library;
     uint64_t vdso = 0;
     if (!read_program(c, &program))
         return;
     add_program(c, &program);
     core_auxv(c, AT_SYSINFO_EHDR, &vdso);
-    uint64_t at = program.dynamic ? first_library(c, &program) : 0;
-    for (unsigned i = 0; at && i < MAX_LIBRARIES && sl_budget_spend(&c->budget, 1); i++) {
-        struct sl_reader r = core_make_reader(c, core_memory(c, at, 4 * word_size(c)));
-        uint64_t base = core_read_word(c, &r), name = core_read_word(c, &r), dynamic = core_read_word(c, &r);
-        at = core_read_word(c, &r);
-        if (r.failed)
+    uint64_t at = program.dynamic ? list_of_dynamic(c, program.dynamic) : search_list(c, &program);
+    for (unsigned i = 0; at && i < MAX_LIBRARIES && sl_budget_spend(&c->budget, 1); i++, at = library.next) {
+        if (!read_library(c, at, &library))
             return;
-        struct sl_str file = text_at(c, name);
-        /* the list begins with the program, without a name, and may contain the vDSO, which has a file name but no file */
-        if (dynamic != program.dynamic && base != vdso && file.size)
-            add_library(c, base, dynamic, file);
+        struct sl_str file = text_at(c, library.name);
+        /* the list begins with the program, without a name, and may contain [vdso], which has a file name but no file */
+        if (library.dynamic != program.dynamic && library.base != vdso && file.size)
+            add_library(c, library.base, library.dynamic, file);
     }
 }

@@ -13,7 +13,6 @@ enum {
     NT_FDO_PACKAGE = 0xCAFE1A7E,
     ET_EXEC = 2,
     ET_DYN = 3,
-    MAX_HEADERS = 128,         /* program headers of an image */
     MAX_IMAGE_NOTES = 1 << 16, /* bytes of one of its note segments */
     MAX_BUILD_ID = 64,
     LARGEST_PAGE = 1 << 16,
@@ -243,51 +242,10 @@ static bool collect_file(struct core_reader *c, const struct core_file *file, st
     return true;
 }
 
-/* ---- code ---- */
-
-struct core_loads { /* the PT_LOAD segments, in ascending order of their addresses */
-    struct core_load {
-        uint64_t begin, end;
-        size_t executable; /* number of executable ones before it */
-    } * items;
-    size_t count;
-};
-
-SL_ORDER_BY(load_by_address, struct core_load, begin, end)
-
-static bool list_loads(struct core_reader *c, struct core_loads *loads)
-{
-    size_t executable = 0;
-    loads->items = SL_ARENA_ARRAY(c->arena, struct core_load, c->segment_count + 1);
-    loads->count = 0;
-    for (size_t i = 0; loads->items && i < c->segment_count; i++) {
-        const struct core_segment *s = &c->segments[i];
-        if (s->type == PT_LOAD && s->address + s->memory_size > s->address)
-            loads->items[loads->count++] =
-                (struct core_load){s->address, s->address + s->memory_size, (s->flags & PF_X) != 0};
-    }
-    if (loads->count)
-        qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
-    for (size_t i = 0; loads->items && i <= loads->count; i++) {
-        size_t is_executable = loads->items[i].executable;
-        loads->items[i].executable = executable;
-        executable += is_executable;
-    }
-    return loads->items != NULL;
-}
-
-/* True if a part of the range is executable, or if the core does not say: a file that is only read is no module. */
-static bool may_hold_code(const struct core_loads *loads, uint64_t begin, uint64_t end)
-{
-    size_t first = SL_PARTITION_POINT(i, 0, loads->count, loads->items[i].end <= begin);
-    size_t beyond = SL_PARTITION_POINT(i, 0, loads->count, loads->items[i].begin < end);
-    return first >= beyond || loads->items[beyond].executable > loads->items[first].executable;
-}
-
-static void add_mapped(struct core_reader *c, const struct core_loads *loads, const struct core_mapped *mapped)
+static void add_mapped(struct core_reader *c, const struct core_mapped *mapped)
 {
     uint64_t end = mapped->has_image && mapped->image.end > mapped->end ? mapped->image.end : mapped->end;
-    if (may_hold_code(loads, mapped->begin, end))
+    if (core_may_hold_code(c, mapped->begin, end))
         core_add_module(c, mapped->begin, end, mapped->name, mapped->has_image ? &mapped->image : NULL);
 }
 
@@ -295,17 +253,16 @@ static void add_mapped(struct core_reader *c, const struct core_loads *loads, co
 static void read_mapped_files(struct core_reader *c)
 {
     struct core_file *files;
-    struct core_loads loads;
     struct sl_map by_name = {.budget = c->arena->budget};
     size_t count = read_files(c, &files), collected = 0;
     struct core_mapped *items = SL_ARENA_ARRAY(c->arena, struct core_mapped, count + 1);
-    bool good = items && list_loads(c, &loads);
+    bool good = items != NULL;
     if (count)
         qsort(files, count, sizeof *files, file_by_address);
     for (size_t i = 0; good && i < count; i++)
         good = collect_file(c, &files[i], items, &collected, &by_name);
     for (size_t i = 0; good && i < collected; i++)
-        add_mapped(c, &loads, &items[i]);
+        add_mapped(c, &items[i]);
     sl_map_free(&by_name);
     c->out_of_memory |= !good;
 }
@@ -337,9 +294,26 @@ static size_t find_program(const struct core_reader *c, const struct sl_crash_mo
     return 0;
 }
 
+SL_ORDER_BY(module_by_address, struct sl_crash_module, address, list_index)
+
+/* Lets modules whose headers are not in the core, so that their size is a guess, end before the next module. */
+static void clip_guessed(struct sl_crash_module *modules, size_t count)
+{
+    if (count)
+        qsort(modules, count, sizeof *modules, module_by_address);
+    for (size_t i = 0; i + 1 < count; i++) {
+        uint64_t room = modules[i + 1].address - modules[i].address;
+        if (room && !modules[i].has_debug_id && modules[i].size > room)
+            modules[i].size = room;
+    }
+}
+
 void core_read_modules(struct core_reader *c)
 {
     struct sl_crash *crash = &c->core->dump.crash;
+    core_list_loads(c);
+    if (c->out_of_memory)
+        return;
     if (c->files.data)
         read_mapped_files(c);
     if (!c->modules.count)
@@ -350,7 +324,9 @@ void core_read_modules(struct core_reader *c)
     crash->modules = sl_arena_array_finish(&c->modules);
     c->core->packages = sl_arena_array_finish(&c->packages);
     c->out_of_memory |= !crash->modules || !c->core->packages;
-    if (!c->out_of_memory)
-        c->out_of_memory =
-            !sl_minidump_sort_modules(&c->core->dump, find_program(c, crash->modules, crash->module_count), c->arena);
+    if (c->out_of_memory)
+        return;
+    clip_guessed(crash->modules, crash->module_count);
+    c->out_of_memory =
+        !sl_minidump_sort_modules(&c->core->dump, find_program(c, crash->modules, crash->module_count), c->arena);
 }

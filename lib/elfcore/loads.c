@@ -1,0 +1,58 @@
+/* Which parts of the address space the segments of a core cover. */
+#include "elfcore/impl.h"
+
+#include <stdlib.h>
+
+#include "base/order.h"
+#include "base/search.h"
+
+SL_ORDER_BY(load_by_address, struct core_load, begin, end)
+
+void core_list_loads(struct core_reader *c)
+{
+    struct core_loads *loads = &c->loads;
+    size_t executable = 0;
+    uint64_t before = 0;
+    loads->items = SL_ARENA_ARRAY(c->arena, struct core_load, c->segment_count + 1);
+    c->out_of_memory |= !loads->items;
+    for (size_t i = 0; loads->items && i < c->segment_count; i++) {
+        const struct core_segment *s = &c->segments[i];
+        if (s->type == PT_LOAD && s->address + s->memory_size > s->address)
+            loads->items[loads->count++] =
+                (struct core_load){s->address, s->address + s->memory_size, (s->flags & PF_X) != 0, 0};
+    }
+    if (loads->count)
+        qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
+    for (size_t i = 0; loads->items && i <= loads->count; i++) {
+        struct core_load *load = &loads->items[i];
+        size_t is_executable = load->executable;
+        load->executable = executable;
+        load->before = before;
+        executable += is_executable;
+        before += load->end - load->begin;
+    }
+}
+
+bool core_may_hold_code(const struct core_reader *c, uint64_t begin, uint64_t end)
+{
+    const struct core_load *items = c->loads.items;
+    size_t first = SL_PARTITION_POINT(i, 0, c->loads.count, items[i].end <= begin);
+    size_t beyond = SL_PARTITION_POINT(i, 0, c->loads.count, items[i].begin < end);
+    if (first >= beyond || items[beyond].executable > items[first].executable)
+        return true;
+    uint64_t covered = items[beyond].before - items[first].before;
+    covered -= items[first].begin < begin ? begin - items[first].begin : 0;
+    covered -= items[beyond - 1].end > end ? items[beyond - 1].end - end : 0;
+    return covered < end - begin;
+}
+
+uint64_t core_run_end(const struct core_reader *c, uint64_t address)
+{
+    const struct core_load *items = c->loads.items;
+    size_t i = SL_COUNT_UP_TO(items, c->loads.count, begin, address);
+    if (!i || items[i - 1].end <= address)
+        return 0;
+    while (i < c->loads.count && items[i].begin == items[i - 1].end)
+        i++;
+    return items[i - 1].end;
+}
