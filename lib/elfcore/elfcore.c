@@ -255,10 +255,15 @@ static enum sl_code discard(struct core_reader *c, enum sl_code code)
     return code;
 }
 
-enum sl_code core_read(struct core_reader *c, struct sl_error *error)
+enum sl_code core_open(struct core_reader *c, struct sl_error *error)
 {
     begin(c);
-    enum sl_code code = read_header(c, error);
+    return read_header(c, error);
+}
+
+enum sl_code core_read(struct core_reader *c, struct sl_error *error)
+{
+    enum sl_code code = core_open(c, error);
     if (code != SL_OK)
         return discard(c, code);
     if (!c->out_of_memory)

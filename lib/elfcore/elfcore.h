@@ -42,6 +42,10 @@ bool sl_elfcore_is(struct sl_bytes bytes);
 enum sl_code sl_elfcore_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_elfcore *core,
                              struct sl_error *error);
 
+/* For a module without an id: true if the segments of the ELF file could be those that are mapped at `address`. Segments that the
+ * core does not list fit any file. Pure function. */
+bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_object *file);
+
 /* Writes a smaller core with the same threads, modules and stacks to the empty file `fd`: the notes, the pages that
  * sl_elfcore_read() touches, and of each thread at most 16 MiB of stack from its stack pointer on. Errors as
  * sl_elfcore_read(), and SL_INTERNAL when writing fails. Blocks. */

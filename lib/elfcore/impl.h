@@ -70,6 +70,9 @@ struct core_reader {
 /* Reads everything into c->core. The caller has zeroed the reader and set `core`, `arena`, `bytes` and `touched`. */
 enum sl_code core_read(struct core_reader *c, struct sl_error *error);
 
+/* Does only the first part: the header and the program headers. */
+enum sl_code core_open(struct core_reader *c, struct sl_error *error);
+
 struct sl_reader core_make_reader(const struct core_reader *c, struct sl_bytes bytes);
 uint64_t core_read_word(const struct core_reader *c, struct sl_reader *r); /* 4 or 8 bytes, as the core's class says */
 size_t core_header_size(const struct core_reader *c);                      /* of a program header */

@@ -56,3 +56,34 @@ uint64_t core_run_end(const struct core_reader *c, uint64_t address)
         i++;
     return items[i - 1].end;
 }
+
+/* True if a segment begins at the address, rounded down to a page of any of the usual sizes, or if none holds it. */
+static bool begins_here(const struct core_reader *c, uint64_t address, bool *is_known)
+{
+    static const uint64_t pages[] = {1 << 12, 1 << 14, 1 << 16};
+    const struct core_load *items = c->loads.items;
+    size_t i = SL_COUNT_UP_TO(items, c->loads.count, begin, address);
+    if (!i || items[i - 1].end <= address)
+        return true;
+    *is_known = true;
+    for (size_t k = 0; k < sizeof pages / sizeof *pages; k++)
+        if (items[i - 1].begin == (address & ~(pages[k] - 1)))
+            return true;
+    return false;
+}
+
+bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_object *file)
+{
+    struct sl_arena arena = {0};
+    struct sl_elfcore core;
+    struct core_reader c = {.core = &core, .arena = &arena, .bytes = bytes};
+    struct sl_segment segment;
+    bool is_known = false, fits = core_open(&c, NULL) == SL_OK;
+    if (fits)
+        core_list_loads(&c);
+    fits = fits && !c.out_of_memory;
+    for (size_t i = 0; fits && sl_object_segment(file, i, &segment); i++)
+        fits = begins_here(&c, address + segment.address, &is_known);
+    sl_arena_free(&arena);
+    return fits && is_known;
+}

@@ -18,6 +18,7 @@ struct crash_file {
     size_t source_count;
     struct sl_str scope;    /* cache scope; data NULL: the global one */
     const char *rewrite;    /* the form's rewrite_first_module, JSON; NULL: none */
+    const char *modules;    /* cores: the form's modules, JSON; NULL: none */
     bool candidates;        /* answer lists the candidates of each module */
     bool no_source_context; /* answer has no source lines */
     bool variables;         /* answer has local variables */

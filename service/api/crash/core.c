@@ -1,5 +1,6 @@
 /* POST /core: starts a job that reads an ELF core file, walks its stacks and symbolicates it, as POST /minidump does. */
 #include "api/crash/dump.h"
+#include "base/map.h"
 #include "config/config.h"
 #include "elfcore/elfcore.h"
 
@@ -60,6 +61,97 @@ static bool make_members(const struct sl_elfcore *core, const struct config *con
     return crash->members != NULL;
 }
 
+/* ---- ids that the core lacks ---- */
+
+static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct crash_module_id *id = out;
+    struct sl_str text;
+    if (!sl_fields_text(s, at, &text))
+        return false;
+    id->has_debug_id = sl_debug_id_parse(text, &id->debug_id);
+    return true;
+}
+
+static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct crash_module_id *id = out;
+    struct sl_str text;
+    if (!sl_fields_text(s, at, &text))
+        return false;
+    id->code_id = sl_code_id_normalise(s->json->arena, text);
+    return true;
+}
+
+static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    static const struct sl_field fields[] = {
+        {SL_STR("debug_id"), SL_FIELD_CUSTOM, false, 0, read_debug_id},
+        {SL_STR("code_id"), SL_FIELD_CUSTOM, false, 0, read_code_id},
+        SL_FIELD(TEXT, true, crash_module_id, code_file, "code_file"),
+        SL_FIELD(TEXT, false, crash_module_id, debug_file, "debug_file"),
+        SL_FIELDS_END,
+    };
+    return sl_fields_object(s, at, fields, out);
+}
+
+bool core_read_ids(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct crash_module_ids *ids = out;
+    void *items;
+    if (!sl_fields_array(s, at, sizeof *ids->items, read_id, &items, &ids->count))
+        return false;
+    ids->items = items;
+    return true;
+}
+
+/* Makes an index of the ids by path and by file name; the first of several with the same name counts. */
+static bool index_ids(const struct crash_module_ids *ids, struct sl_map *by_name)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        const struct sl_str names[] = {ids->items[i].code_file, sl_crash_file_name(ids->items[i].code_file)};
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            bool is_new;
+            void **id = names[k].size ? sl_map_find_or_add(by_name, names[k], &is_new) : NULL;
+            if (names[k].size && !id)
+                return false;
+            if (id && is_new)
+                *id = &ids->items[i];
+        }
+    }
+    return true;
+}
+
+static void set_id(struct sl_crash_module *module, const struct crash_module_id *id, bool big_endian)
+{
+    uint8_t build_id[64];
+    size_t size;
+    module->code_id = id->code_id;
+    module->debug_file = id->debug_file.size ? id->debug_file : module->code_file;
+    module->debug_id = id->debug_id;
+    module->has_debug_id = id->has_debug_id;
+    if (!id->has_debug_id && sl_hex_decode(id->code_id, build_id, sizeof build_id, &size) && size) {
+        module->debug_id = sl_debug_id_from_build_id((struct sl_bytes){build_id, size}, big_endian);
+        module->has_debug_id = true;
+    }
+}
+
+/* Gives modules without an id that of the request's module with the same name. False when out of memory. */
+static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump, struct sl_arena *arena)
+{
+    struct sl_map by_name = {.budget = arena->budget};
+    bool good = index_ids(ids, &by_name);
+    for (size_t i = 0; good && i < dump->crash.module_count; i++) {
+        struct sl_crash_module *module = &dump->crash.modules[i];
+        const struct crash_module_id *id = sl_map_get(&by_name, module->code_file);
+        id = id ? id : sl_map_get(&by_name, sl_crash_file_name(module->code_file));
+        if (id && !sl_crash_has_id(module))
+            set_id(module, id, dump->big_endian);
+    }
+    sl_map_free(&by_name);
+    return good && sl_minidump_map_modules(dump, arena);
+}
+
 static enum sl_code parse_core(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
                                struct sl_error *error)
 {
@@ -69,7 +161,9 @@ static enum sl_code parse_core(const struct crash_work *work, const struct confi
     if (code != SL_OK)
         return code;
     *dump = core.dump;
-    return make_members(&core, config, &dump->crash, arena) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    bool good =
+        make_members(&core, config, &dump->crash, arena) && (!work->ids.count || add_ids(&work->ids, dump, arena));
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 const struct crash_kind crash_core = {

@@ -41,7 +41,26 @@ extern const struct crash_kind crash_apple, crash_core, crash_minidump;
 /* Returns the limit of the file's size in bytes. */
 uint64_t crash_max_bytes(const struct crash_kind *kind, const struct config *config);
 
-enum crash_part { PART_FILE, PART_SOURCES, PART_SCRAPING, PART_OPTIONS, PART_PLATFORM, PART_REWRITE, CRASH_PARTS };
+enum crash_part {
+    PART_FILE,
+    PART_SOURCES,
+    PART_SCRAPING,
+    PART_OPTIONS,
+    PART_PLATFORM,
+    PART_REWRITE,
+    PART_MODULES,
+    CRASH_PARTS
+};
+
+/* The ids of modules by name, for cores that do not hold them. */
+struct crash_module_ids {
+    struct crash_module_id {
+        struct sl_str code_file, debug_file, code_id;
+        struct sl_debug_id debug_id;
+        bool has_debug_id;
+    } * items;
+    size_t count;
+};
 
 /* A multipart/form-data body, mapped from one unlinked file. */
 struct crash_form {
@@ -56,6 +75,7 @@ struct crash_work { /* request of a job */
     struct native_request native;
     const struct crash_kind *kind;
     struct rewrite_rules rules;
+    struct crash_module_ids ids; /* cores only */
     struct crash_form form;
     struct fetch_request *download; /* NULL: the form holds the file */
     int download_fd;                /* open while the download runs */
@@ -74,6 +94,11 @@ void crash_release(void *work);
 
 /* Downloads the file, refuses it if the service has died of it before, and reads it. A job_step. */
 enum sl_code crash_prepare(struct job *job, void *work, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- core.c ---- */
+
+/* Reads an array of modules, as in a body of POST /symbolicate, into a struct crash_module_ids. A sl_field_read. */
+bool core_read_ids(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* ---- form.c ---- */
 

@@ -14,6 +14,11 @@ static bool file_read_rules(struct sl_fields *s)
     return rewrite_read(s, NULL, s->context);
 }
 
+static bool file_read_ids(struct sl_fields *s)
+{
+    return core_read_ids(s, NULL, s->context);
+}
+
 bool crash_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct crash_work *work = arg;
@@ -29,7 +34,9 @@ bool crash_read_local(struct job *job, void *arg, const void *asked, struct json
     request->options.dif_candidates = file->candidates ? SL_BOOL_TRUE : SL_BOOL_FALSE;
     work->local = file;
     work->form.parts[PART_FILE] = file->bytes;
-    return !file->rewrite || json_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, failure);
+    return (!file->rewrite ||
+            json_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, failure)) &&
+           (!file->modules || json_document(sl_str(file->modules), &job->arena, file_read_ids, &work->ids, failure));
 }
 
 enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct config *config, struct sl_buf *answer,

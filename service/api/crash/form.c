@@ -17,6 +17,7 @@ static const struct sl_str part_names[CRASH_PARTS] = {
     [PART_OPTIONS] = SL_STR("options"),
     [PART_PLATFORM] = SL_STR("platform"),
     [PART_REWRITE] = SL_STR("rewrite_first_module"),
+    [PART_MODULES] = SL_STR("modules"),
 };
 
 struct form_reading {
@@ -110,7 +111,8 @@ static bool form_read_json(struct form_reading *r)
         !form_read_part(r, PART_SCRAPING, scraping_read, &request->scraping) ||
         !form_read_part(r, PART_OPTIONS, native_read_options, &request->options) ||
         !form_read_part(r, PART_PLATFORM, form_read_platform, &request->platform) ||
-        (r->work->kind->rewrites && !form_read_part(r, PART_REWRITE, rewrite_read, &r->work->rules)))
+        (r->work->kind->rewrites && !form_read_part(r, PART_REWRITE, rewrite_read, &r->work->rules)) ||
+        (r->work->kind->is_core && !form_read_part(r, PART_MODULES, core_read_ids, &r->work->ids)))
         return false;
     if (r->form->parts[PART_SOURCES].data) {
         request->sources = sources.items;

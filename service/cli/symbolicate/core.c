@@ -2,8 +2,12 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/locator/locator.h"
 #include "elfcore/elfcore.h"
 
 /* Maps a smaller core with the same stacks. */
@@ -37,37 +41,132 @@ static int trim_core(const char *path, struct sl_bytes bytes)
     return code == SL_OK ? 0 : report_error(1, path, error.message);
 }
 
+/* ---- modules whose ids are not in the core ---- */
+
+struct id_search {
+    struct sl_bytes bytes; /* the core */
+    const struct sl_elfcore *core;
+    struct sl_json_writer w; /* gets the modules that were identified */
+    size_t found;
+};
+
+/* Writes the module with the ids of the file, if that can be the file that was mapped. */
+static bool take_file(struct id_search *search, const struct sl_crash_module *module, const char *path)
+{
+    static const struct input_options options = {.arch = NULL};
+    struct input input;
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    bool fits = input_open(path, &options, &input, NULL) == SL_OK && input.object;
+    const struct sl_object_info *info = fits ? sl_object_info(input.object) : NULL;
+    fits = fits && info->format == SL_FORMAT_ELF && info->code_id.size &&
+           sl_arch_family(info->arch) == search->core->dump.family &&
+           sl_elfcore_fits(search->bytes, module->address, input.object);
+    if (fits) {
+        sl_json_begin_object(&search->w);
+        sl_json_member_str(&search->w, "type", SL_STR("elf"));
+        sl_json_member_str(&search->w, "code_file", module->code_file);
+        sl_json_member_str(&search->w, "code_id", info->code_id);
+        sl_json_end_object(&search->w);
+        search->found++;
+    }
+    input_close(&input);
+    return fits;
+}
+
+/* True if the path stays below the directory that it is appended to. */
+static bool is_below(struct sl_str path)
+{
+    return !memmem(path.data, path.size, "..", 2);
+}
+
+/* Tries the given symbols as the module's file: a file with its name, or a directory that has it by its path or its name. */
+static bool try_place(struct id_search *search, const struct sl_crash_module *module, const char *place)
+{
+    struct sl_str name = sl_crash_file_name(module->code_file);
+    char path[4200];
+    if (!path_is_directory(place))
+        return sl_str_equal(path_file_name(sl_str(place)), name) && take_file(search, module, place);
+    const struct sl_str tails[] = {module->code_file, name};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        int size = snprintf(path, sizeof path, "%s/" SL_STR_FMT, place, SL_STR_ARG(tails[i]));
+        if (is_below(tails[i]) && size < (int)sizeof path && take_file(search, module, path))
+            return true;
+    }
+    return false;
+}
+
+static bool try_places(struct id_search *search, const struct sl_crash_module *module, const char *const *places,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (try_place(search, module, source_path_without_layout(places[i])))
+            return true;
+    return false;
+}
+
+/* Finds the files of modules whose ids are not in the core, among those that the user has named as symbols: then the user vouches
+ * for them, as with `gdb PROGRAM CORE`. Appends their ids as JSON. */
+static void find_ids(const struct options *o, const struct sl_elfcore *core, struct sl_bytes bytes, struct sl_buf *json)
+{
+    struct id_search search = {.bytes = bytes, .core = core, .w = sl_json_writer(json)};
+    size_t count, more;
+    const char *const *symbols = option_values(o, "symbols", &count);
+    const char *const *places = symbolicate_symbol_paths(o, &more);
+    sl_json_begin_array(&search.w);
+    for (size_t i = 0; i < core->dump.crash.module_count; i++) {
+        const struct sl_crash_module *module = &core->dump.crash.modules[i];
+        if (!sl_crash_has_id(module) && module->code_file.size && !try_places(&search, module, symbols, count))
+            try_places(&search, module, places, more);
+    }
+    sl_json_end_array(&search.w);
+    sl_buf_u8(json, 0);
+    if (!search.found)
+        sl_buf_free(json);
+}
+
+/* ---- symbolication ---- */
+
 /* Sends the service only what it needs: a core may be as large as the memory of the process. */
-static int send_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes)
+static int send_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
+                     const char *modules)
 {
     struct sl_mapping trimmed;
     struct sl_error error;
     enum sl_code code = map_trimmed(bytes, &trimmed, &error);
     if (code != SL_OK)
         return report_core_error(code, &error);
-    int status = symbolicate_crash(o, project, CRASH_FILE_CORE, trimmed.bytes);
+    int status = symbolicate_core_with_ids(o, project, trimmed.bytes, modules);
     sl_unmap(&trimmed);
     return status;
 }
 
 /* Warns about a truncated core, whose stacks may be missing. */
-static void warn_missing_memory(const struct options *o, struct sl_bytes bytes)
+static void warn_missing_memory(const struct options *o, const struct sl_elfcore *core)
 {
-    struct sl_arena arena = {0};
-    struct sl_elfcore core;
-    if (!option_given(o, "quiet") && sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK && core.missing)
+    if (!option_given(o, "quiet") && core->missing)
         print_note("warning: the core file is truncated: %llu bytes of memory are missing, and stacks in them end "
                    "early; raise the size limit of core files (ulimit -c, ProcessSizeMax of systemd-coredump)\n",
-                   (unsigned long long)core.missing);
-    sl_arena_free(&arena);
+                   (unsigned long long)core->missing);
 }
 
 int symbolicate_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes)
 {
     const char *path = option_value(o, "trim", NULL);
+    struct sl_arena arena = {0};
+    struct sl_elfcore core;
+    struct sl_buf modules = {0};
     if (path)
         return trim_core(path, bytes);
-    warn_missing_memory(o, bytes);
-    return option_given(o, "server") ? send_core(o, project, bytes)
-                                     : symbolicate_crash(o, project, CRASH_FILE_CORE, bytes);
+    if (sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK) { /* a malformed core is reported later */
+        warn_missing_memory(o, &core);
+        find_ids(o, &core, bytes, &modules);
+    }
+    const char *ids = modules.size ? (const char *)modules.data : NULL;
+    int status = option_given(o, "server") ? send_core(o, project, bytes, ids)
+                                           : symbolicate_core_with_ids(o, project, bytes, ids);
+    sl_buf_free(&modules);
+    sl_arena_free(&arena);
+    return status;
 }

@@ -98,7 +98,7 @@ static int crash_send(const struct options *o, struct crash_run *run)
         [CRASH_FILE_CORE] = {"/core", "upload_file_core"},
     };
     struct sl_buf options = {0};
-    struct remote_part parts[3] = {{doors[run->file.kind].part, run->file.bytes}, {"options", {NULL, 0}}};
+    struct remote_part parts[4] = {{doors[run->file.kind].part, run->file.bytes}, {"options", {NULL, 0}}};
     size_t count = 2;
     sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s,\"extract_variables\":%s}",
                   run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true",
@@ -197,10 +197,10 @@ static int crash_print(const struct options *o, struct crash_run *run, const str
     return answer_print_notes(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
-int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
-                      struct sl_bytes bytes)
+static int crash_run(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
+                     struct sl_bytes bytes, const char *modules)
 {
-    struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
+    struct crash_run run = {.file = {.kind = kind, .bytes = bytes, .modules = modules}};
     struct walked_dump walked = {.thread_count = 0};
     enum answer_kind sort = kind == CRASH_FILE_APPLE ? SORT_REPORT : SORT_DUMP;
     const struct answer_format *format = answer_format_choose(o, sort);
@@ -231,6 +231,18 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     missing_free(&run.missing);
     sl_buf_free(&run.text);
     return status;
+}
+
+int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
+                      struct sl_bytes bytes)
+{
+    return crash_run(o, project, kind, bytes, NULL);
+}
+
+int symbolicate_core_with_ids(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
+                              const char *modules)
+{
+    return crash_run(o, project, CRASH_FILE_CORE, bytes, modules);
 }
 
 /* ---- choosing a microdump of a log ---- */

@@ -96,6 +96,10 @@ extern const struct missing_words missing_maps;
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
 
+/* The same for a core; `modules` are the ids that it lacks (struct crash_file), or NULL. */
+int symbolicate_core_with_ids(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
+                              const char *modules);
+
 /* Symbolicates a minidump, or the microdump of a log that --microdump selects. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
