@@ -53,14 +53,15 @@ static int ehabi_next(struct instructions *in)
     return in->words.failed ? NONE : byte;
 }
 
-/* Pops `count` registers from `reg` on, `size` bytes each. */
+/* Pops `count` registers from `reg` on, `size` bytes each. Vector registers have no names and so no rules; they only move the stack
+ * pointer. */
 static bool pop(struct ehabi_machine *m, unsigned reg, unsigned count, unsigned size)
 {
     if (m->base == NO_BASE)
         return false;
     for (unsigned i = 0; i < count; i++, m->offset += size) {
         const struct sl_unwind_rule rule = rule_memory(reg + i, m->base, m->offset);
-        if (!rules_set(m->rules, &rule))
+        if (sl_unwind_register_name(SL_CPU_ARM, reg + i) && !rules_set(m->rules, &rule))
             return false;
     }
     return true;
