@@ -109,6 +109,44 @@ bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
     return true;
 }
 
+enum { HOLE = 4096 };
+
+/* Returns the size of the zero blocks at the beginning of `bytes`, which begin at `at` in the file; 0 if there are none. */
+static size_t count_zeros(struct sl_bytes bytes, uint64_t at)
+{
+    static const uint8_t zeros[HOLE];
+    size_t size = 0;
+    while (at % HOLE == 0 && bytes.size - size >= HOLE && memcmp(bytes.data + size, zeros, HOLE) == 0)
+        size += HOLE;
+    return size;
+}
+
+/* Returns the size of what comes before the next zero block. */
+static size_t count_data(struct sl_bytes bytes, uint64_t at)
+{
+    size_t size = HOLE - at % HOLE;
+    while (size < bytes.size && !count_zeros(sl_bytes_part(bytes, size, HOLE), at + size))
+        size += HOLE;
+    return size < bytes.size ? size : bytes.size;
+}
+
+bool sl_write_sparse(int fd, struct sl_bytes bytes)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    if (at < 0)
+        return sl_write_all(fd, bytes);
+    while (bytes.size) {
+        size_t size = count_zeros(bytes, (uint64_t)at);
+        if (!size && !sl_write_all(fd, sl_bytes_part(bytes, 0, size = count_data(bytes, (uint64_t)at))))
+            return false;
+        at += (off_t)size;
+        bytes = sl_bytes_from(bytes, size);
+        if (lseek(fd, at, SEEK_SET) < 0 || (!bytes.size && ftruncate(fd, at) != 0))
+            return false;
+    }
+    return true;
+}
+
 void sl_close(int fd)
 {
     if (fd >= 0)

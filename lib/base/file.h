@@ -24,6 +24,10 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
 bool sl_write_all(int fd, struct sl_bytes bytes);
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset);
 
+/* Writes like sl_write_all() at the file position, but leaves a hole for each block of 4 KiB, aligned in the file, that holds only
+ * zeros: core files are mostly that. The file must end at the position. False: see errno. */
+bool sl_write_sparse(int fd, struct sl_bytes bytes);
+
 /* Closes a descriptor; does nothing for -1. */
 void sl_close(int fd);
 

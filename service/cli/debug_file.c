@@ -55,7 +55,7 @@ enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error)
     struct sl_mapping unpacked = {0};
     int fd = temporary_file();
     enum sl_code code = fd >= 0 && sl_write_all(fd, mapping->bytes)
-                            ? fetch_unwrap(fd, MAX_UNPACKED, error)
+                            ? fetch_unwrap_core(fd, MAX_UNPACKED, error)
                             : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
     if (code == SL_OK)
         code = sl_map_fd(fd, &unpacked, error);

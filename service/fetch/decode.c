@@ -26,6 +26,13 @@ static bool in_time(struct decode_sink *sink)
     return false;
 }
 
+/* True for the beginning of an ELF core file: e_type, in either byte order, is 4. */
+static bool begins_core(const uint8_t *data, size_t size)
+{
+    static const uint8_t magic[] = {0x7F, 'E', 'L', 'F'};
+    return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
+}
+
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     if (!in_time(sink))
@@ -35,13 +42,15 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
         fetch_too_large(sink->error);
         return false;
     }
+    if (!sink->written && sink->limits.for_core && begins_core(data, size))
+        sink->max_ratio = UINT64_MAX;
     if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->input) {
         sink->over_limit = true;
         sl_fail(sink->error, SL_MALFORMED, "the file grows more than %llu times when decompressed",
                 (unsigned long long)sink->max_ratio);
         return false;
     }
-    if (!sl_write_all(sink->fd, (struct sl_bytes){data, size})) {
+    if (!sl_write_sparse(sink->fd, (struct sl_bytes){data, size})) {
         sl_fail_errno(sink->error, errno, "cannot write the decompressed file");
         return false;
     }
@@ -207,18 +216,31 @@ static enum sl_code copy_mapped(struct decode_sink *sink, int to, uint64_t at)
     return code;
 }
 
-/* Replaces the contents of the download's file by the decompressed ones. */
+/* Returns how many bytes from `*at` on to copy in one call, after it has moved `*at` over a hole. */
+static uint64_t next_piece(const struct decode_sink *sink, off_t *at)
+{
+    off_t data = lseek(sink->fd, *at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) /* only a hole is left */
+        data = (off_t)sink->written;
+    *at = data < 0 ? *at : data;
+    off_t hole = data < 0 || (uint64_t)data >= sink->written ? -1 : lseek(sink->fd, *at, SEEK_HOLE);
+    uint64_t end = hole > *at ? (uint64_t)hole : sink->written, left = end - (uint64_t)*at;
+    return left < COPY_PIECE ? left : COPY_PIECE;
+}
+
+/* Replaces the contents of the download's file by the decompressed ones; holes stay holes. */
 static enum sl_code copy_back(struct decode_sink *sink, int to)
 {
     off_t at = 0;
     ssize_t n = 1;
-    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
+    if (ftruncate(to, 0) != 0 || ftruncate(to, (off_t)sink->written) != 0 || lseek(to, 0, SEEK_SET) != 0)
         return sl_fail_errno(sink->error, errno, "cannot write the decompressed file");
     while ((uint64_t)at < sink->written && n > 0) {
-        uint64_t left = sink->written - (uint64_t)at;
+        uint64_t size = next_piece(sink, &at);
+        off_t to_at = at;
         if (!in_time(sink))
             return sink_code(sink);
-        n = copy_file_range(sink->fd, &at, to, NULL, left < COPY_PIECE ? left : COPY_PIECE, 0);
+        n = size ? copy_file_range(sink->fd, &at, to, &to_at, size, 0) : 0;
     }
     return (uint64_t)at == sink->written ? SL_OK : copy_mapped(sink, to, (uint64_t)at);
 }

@@ -124,6 +124,9 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
  * SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
+/* The same for inputs that may be ELF core files: these may grow more than max_inflate_ratio times, as most of them is zeros. */
+enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error);
+
 /* Replaces a tar archive by its member of this name. SL_NOT_FOUND: there is none. Otherwise like fetch_unwrap. */
 enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error);
 

@@ -227,6 +227,7 @@ void slots_close(void);
 struct decode_limits {
     uint64_t max_size;             /* bytes of output; 0 = max_download_size */
     uint64_t until_ns, timeout_ns; /* deadline in time of clock_mono_ns; the limit, for the error */
+    bool for_core; /* an output that begins like an ELF core file may grow more than max_inflate_ratio times */
 };
 struct decode_sink { /* destination of decoded bytes, with the limits of decompression */
     int fd;

@@ -182,6 +182,13 @@ enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
     return unwrap_file(fd, &limits, error);
 }
 
+enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error)
+{
+    struct decode_limits limits = get_limits(max_size);
+    limits.for_core = true;
+    return unwrap_file(fd, &limits, error);
+}
+
 /* ---- one member of a tar archive ---- */
 
 /* Reads the archive up to the member: tar has no table of contents. */

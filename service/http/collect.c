@@ -25,7 +25,7 @@ static void spool_open(void *arg)
 static void spool_write(void *arg)
 {
     struct http_body_spool *spool = arg;
-    spool->code = sl_write_all(spool->fd, spool->bytes) ? SL_OK : SL_INTERNAL;
+    spool->code = sl_write_sparse(spool->fd, spool->bytes) ? SL_OK : SL_INTERNAL;
 }
 
 static void spool_map(void *arg)

@@ -23,6 +23,7 @@
 #include "js/scope.h"
 #include "scan/converters.h"
 #include "search/search.h"
+#include "elfcore/elfcore.h"
 #include "minidump/analysis.h"
 #include "minidump/facts.h"
 #include "ppdb/table.h"
@@ -192,6 +193,21 @@ static enum sl_code read_facts(struct sl_bytes file, struct sl_budget *budget, s
     return code;
 }
 
+/* An ELF core file, and the smaller one that is made of it. */
+static enum sl_code read_core(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct sl_elfcore core;
+    int fd = sl_unlinked_file("/tmp");
+    enum sl_code code =
+        fd < 0 ? sl_fail(error, SL_INTERNAL, "no temporary file") : sl_elfcore_read(file, &arena, &core, error);
+    if (code == SL_OK)
+        code = sl_elfcore_trim(file, fd, error);
+    sl_arena_free(&arena);
+    sl_close(fd);
+    return code;
+}
+
 /* A report of Apple's systems. */
 static enum sl_code read_report(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
@@ -356,23 +372,12 @@ static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},
-    {"il2cpp", read_il2cpp},
-    {"symbfile", read_symbfile},
-    {"bundle", read_bundle},
-    {"scopes", read_scopes},
-    {"smcache", read_smcache},
-    {"variables", read_variables},
-    {"jit", read_jit},
-    {"comments", read_comments},
-    {"facts", read_facts},
-    {"report", read_report},
-    {"page", read_page},
-    {"named", read_named},
-    {"own", read_own},
-    {"measure", read_measure},
-    {"listing", read_listing},
-    {"source_path", read_source_path},
+    {"ppdb", read_ppdb},           {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
+    {"bundle", read_bundle},       {"scopes", read_scopes}, {"smcache", read_smcache},
+    {"variables", read_variables}, {"jit", read_jit},       {"comments", read_comments},
+    {"facts", read_facts},         {"report", read_report}, {"page", read_page},
+    {"named", read_named},         {"own", read_own},       {"measure", read_measure},
+    {"listing", read_listing},     {"core", read_core},     {"source_path", read_source_path},
     {"scanned", read_scanned},
 };
 

@@ -155,7 +155,7 @@ static void form_unpack(struct form_reading *r)
     if (fd < 0 || !sl_write_all(fd, *file)) {
         form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
     } else {
-        enum sl_code code = fetch_unwrap(fd, crash_max_bytes(r->work->kind, r->config), &r->error);
+        enum sl_code code = fetch_unwrap_core(fd, crash_max_bytes(r->work->kind, r->config), &r->error);
         if (code == SL_OK)
             code = sl_map_fd(fd, &r->form->unpacked, &r->error);
         if (code == SL_OK)

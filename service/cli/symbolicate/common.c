@@ -34,7 +34,7 @@ static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl
         return sl_fail_errno(error, errno, "cannot create a temporary file");
     while (n > 0 || (n < 0 && errno == EINTR)) {
         n = read(stream, block, sizeof block);
-        if (n > 0 && !sl_write_all(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n}))
+        if (n > 0 && !sl_write_sparse(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n}))
             break;
     }
     enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read the input") : sl_map_fd(fd, mapping, error);

@@ -1,0 +1,93 @@
+"""ELF core files for tests, written part by part (elf(5); struct elf_prstatus of linux/elfcore.h)."""
+import struct
+
+X86, MIPS, ARM, AMD64, ARM64, RISCV = 3, 8, 40, 62, 183, 243
+NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749
+AT_PHDR, AT_PHNUM, AT_ENTRY, AT_EXECFN, AT_VDSO = 3, 5, 9, 31, 33
+R, W, X = 4, 2, 1
+
+# The registers in the order of pr_reg; "-": others.
+REGISTERS = {
+    (AMD64, 64): "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi - rip - - rsp - - - - - - -".split(),
+    (X86, 32): "ebx ecx edx esi edi ebp eax - - - - - eip - eflags esp -".split(),
+    (ARM64, 64): [f"x{i}" for i in range(29)] + "fp lr sp pc -".split(),
+    (ARM, 32): [f"r{i}" for i in range(11)] + "fp r12 sp lr pc - -".split(),
+    (RISCV, 64): "pc ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6".split(),
+}
+
+
+class Core:
+    """`notes`: (owner, type, contents); `segments`: (address, size in memory, flags, bytes in the file)."""
+
+    def __init__(self, machine=AMD64, bits=64, order="<"):
+        self.machine, self.bits, self.order = machine, bits, order
+        self.notes, self.segments = [], []
+
+    def pack(self, form, *values):
+        return struct.pack(self.order + form.replace("W", "Q" if self.bits == 64 else "I"), *values)
+
+    def note(self, owner, kind, contents):
+        def padded(data):
+            return data + b"\0" * (-len(data) % 4)
+        name = owner.encode() + b"\0"
+        return self.pack("III", len(name), len(contents), kind) + padded(name) + padded(contents)
+
+    def thread(self, id, registers, signal=0):
+        values = b"".join(self.pack("W", registers.get(name, 0)) for name in REGISTERS[self.machine, self.bits])
+        before = 112 if self.bits == 64 else 72
+        status = bytearray(before)
+        struct.pack_into(self.order + "H", status, 12, signal)
+        struct.pack_into(self.order + "I", status, 32 if self.bits == 64 else 24, id)
+        self.notes.append(("CORE", NT_PRSTATUS, bytes(status) + values + b"\0" * 8))
+        return self
+
+    def siginfo(self, signal, code, address):
+        head = self.pack("III", signal, 0, code & 0xFFFFFFFF) + (b"\0" * 4 if self.bits == 64 else b"") + self.pack("W", address)
+        self.notes.append(("CORE", NT_SIGINFO, head + b"\0" * (128 - len(head))))
+        return self
+
+    def auxv(self, pairs):
+        self.notes.append(("CORE", NT_AUXV, b"".join(self.pack("WW", *pair) for pair in pairs)))
+        return self
+
+    def files(self, rows, page=4096):
+        """`rows`: (begin, end, offset in pages, name)."""
+        entries = b"".join(self.pack("WWW", begin, end, offset) for begin, end, offset, _ in rows)
+        names = b"".join(name.encode() + b"\0" for *_, name in rows)
+        self.notes.append(("CORE", NT_FILE, self.pack("WW", len(rows), page) + entries + names))
+        return self
+
+    def memory(self, address, size, flags, data=b""):
+        self.segments.append((address, size, flags, data))
+        return self
+
+    def header(self, kind, count):
+        ident = b"\x7fELF" + bytes([self.bits // 32, 1 if self.order == "<" else 2, 1]) + b"\0" * 9
+        head, entry = (64, 56) if self.bits == 64 else (52, 32)
+        return ident + self.pack("HHIWWWIHHHHHH", kind, self.machine, 1, 0, head, 0, 0, head, entry, count, 0, 0, 0)
+
+    def segment(self, kind, flags, offset, address, size, memory):
+        if self.bits == 64:
+            return self.pack("IIQQQQQQ", kind, flags, offset, address, 0, size, memory, 4)
+        return self.pack("IIIIIIII", kind, offset, address, 0, size, memory, flags, 4)
+
+    def image(self, segments, build_id=b"", more=b""):
+        """The first page of a program or library: `segments` (flags, offset, address, size, size in memory) and its notes."""
+        notes = (self.note("GNU", 3, build_id) if build_id else b"") + more
+        head, entry = (64, 56) if self.bits == 64 else (52, 32)
+        at = head + (len(segments) + 1) * entry
+        rows = b"".join(self.segment(1, flags, offset, address, size, memory) for flags, offset, address, size, memory in segments)
+        return self.header(3, len(segments) + 1) + rows + self.segment(4, R, at, at, len(notes), len(notes)) + notes
+
+    def done(self):
+        notes = b"".join(self.note(*note) for note in self.notes)
+        head, entry = (64, 56) if self.bits == 64 else (52, 32)
+        at = head + (len(self.segments) + 1) * entry
+        rows = self.segment(4, 0, at, 0, len(notes), 0)
+        at += len(notes)
+        parts = [notes]
+        for address, size, flags, contents in self.segments:
+            rows += self.segment(1, flags, at, address, len(contents), size)
+            parts.append(contents)
+            at += len(contents)
+        return self.header(4, len(self.segments) + 1) + rows + b"".join(parts)

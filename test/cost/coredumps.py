@@ -1,0 +1,71 @@
+"""ELF core files whose entries share headers, notes and memory: what they cost must be in proportion to their size."""
+import os
+import struct
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from cores import AT_PHDR, AT_PHNUM, Core, R, W, X
+
+
+def threads(size):
+    """Threads that all have the same stack."""
+    core = Core()
+    for i in range(size // 380):
+        core.thread(i + 1, {"rip": 0x1000, "rsp": 0x5000})
+    return core.memory(0x5000, 64, R | W, b"s" * 64).done()
+
+
+def mapped_files(size):
+    """Mappings of files with names of one letter, each at its beginning."""
+    rows = [(0x10000 + (i << 12), 0x11000 + (i << 12), 0, chr(33 + i % 90)) for i in range(size // 26)]
+    return Core().thread(1, {}).files(rows).done()
+
+
+def overlapping_files(size):
+    """Mappings that all begin at the page of one library with many program headers and notes."""
+    core = Core()
+    notes = core.note("GNU", 5, b"") * 200
+    page = core.image([(R | X, 0, 0, 1 << 20, 1 << 20)] * 100, b"i" * 20, notes)
+    rows = [(0x10000, 0x11000 + i, i % 2, str(i // 2)) for i in range(size // 30)]
+    return core.thread(1, {}).files(rows).memory(0x10000, 1 << 20, R | X, page).done()
+
+
+def shared_packages(size):
+    """Libraries whose notes are the same long package notes."""
+    core = Core()
+    notes = core.note("FDO", 0xCAFE1A7E, b'{"a":"' + b"x" * 4000 + b'"}') * (size // 3 // 4100)
+    page = core.image([(R | X, 0, 0, 1 << 20, 1 << 20)], b"", notes)
+    rows = [(0x10000, 0x11000 + i, 0, str(i)) for i in range(size // 3 // 30)]
+    return core.thread(1, {}).files(rows).memory(0x10000, 1 << 20, R | X, page).done()
+
+
+def segments(size):
+    """Memory segments inside of one another, in descending order."""
+    core, count = Core().thread(1, {"rsp": 0x100000}), size // 57
+    for i in range(count):
+        core.memory(0x100000 + count - i, 64, R | W, b"m")
+    return core.done()
+
+
+def libraries(size):
+    """A list of the dynamic linker whose entries are the same library, found in a dynamic section without headers."""
+    count = size // 40
+    words = [21, 0x20000] + [0, 0]
+    memory = struct.pack("<4Q", *words)
+    lists = struct.pack("<QQ", 1, 0x20010)
+    for i in range(count):
+        lists += struct.pack("<4Q", 0x40000, 0x30000, 0x10000 if not i else 0x40800, 0x20010 + 32 * (i + 1))
+    core = Core().thread(1, {}).auxv([(AT_PHDR, 0x10040), (AT_PHNUM, 3)])
+    core.memory(0x10000, 4096, R | W, memory).memory(0x20000, len(lists), R | W, lists)
+    core.memory(0x30000, 16, R, b"/lib/x.so\0")
+    return core.memory(0x40000, 4096, R | X, core.image([(R | X, 0, 0, 4096, 4096)], b"i" * 20)).done()
+
+
+def false_lists(size):
+    """Memory full of what looks like entries of a dynamic section."""
+    core = Core().thread(1, {}).auxv([(AT_PHDR, 0x10040), (AT_PHNUM, 3)])
+    return core.memory(0x10000, size, R | W, struct.pack("<QQ", 21, 0x10000) * (size // 16)).done()
+
+
+GENERATORS = {f"core_{make.__name__}": (make, ["readers", "core", "{file}"])
+              for make in (threads, mapped_files, overlapping_files, shared_packages, segments, libraries, false_lists)}
