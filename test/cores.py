@@ -1,5 +1,5 @@
 """ELF core files for tests, written part by part (elf(5); struct elf_prstatus of linux/elfcore.h)."""
-import struct
+import os, re, resource, struct, subprocess, tempfile
 
 X86, MIPS, ARM, AMD64, ARM64, RISCV = 3, 8, 40, 62, 183, 243
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749
@@ -91,3 +91,98 @@ class Core:
             parts.append(contents)
             at += len(contents)
         return self.header(4, len(self.segments) + 1) + rows + b"".join(parts)
+
+
+# ---- of programs ----
+
+NULL = r"""
+#include <stddef.h>
+static int inner(volatile int *p) { return *p + 1; }
+__attribute__((noinline)) static int middle(volatile int *p) { return inner(p) + 2; }
+int main(int argc, char **argv) { volatile int *p = argc > 5 ? &argc : NULL; return middle(p) + 3; }
+"""
+THREADS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_barrier_t all;
+static volatile int waiting;
+__attribute__((noinline)) static void wait_here(int depth)
+{
+    if (depth)
+        wait_here(depth - 1);
+    else {
+        pthread_barrier_wait(&all);
+        __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+        for (;;)
+            pause();
+    }
+    __asm__ volatile("");
+}
+static void *work(void *arg) { wait_here((int)(long)arg); return NULL; }
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    pthread_barrier_init(&all, NULL, 8);
+    for (long i = 0; i < 7; i++)
+        pthread_create(&thread, NULL, work, (void *)i);
+    pthread_barrier_wait(&all);
+    while (waiting < 7)
+        sched_yield();
+    abort();
+}
+"""
+
+
+def build(work, source, name, *flags, compiler="gcc"):
+    with open(os.path.join(work, name + ".c"), "w") as f:
+        f.write(source)
+    subprocess.run([compiler, "-g", "-O1", "-w", "-Wl,--build-id=sha1", *flags, "-o", name, name + ".c"], cwd=work, check=True)
+    return os.path.join(work, name)
+
+
+def by_gdb(program, work):
+    """The core that gdb's gcore writes when the program has crashed."""
+    path = os.path.join(work, os.path.basename(program) + ".gcore")
+    subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "run", "-ex", f"gcore {path}", program],
+                   cwd=work, check=True, capture_output=True, timeout=120)
+    return path
+
+
+def by_kernel(program, work):
+    """The core that the kernel writes when the program crashes; where it gives cores to another program, that of gdb."""
+    with open("/proc/sys/kernel/core_pattern") as f:
+        pattern = f.read().strip()
+    if pattern.startswith(("|", "/")):
+        return by_gdb(program, work)
+    place = tempfile.mkdtemp(dir=work)
+    done = subprocess.run(["sh", "-c", 'ulimit -c unlimited && exec "$0"', program], cwd=place, timeout=60, stderr=subprocess.DEVNULL)
+    found = os.listdir(place)
+    if done.returncode >= 0 or len(found) != 1:
+        raise AssertionError(f"{program} ended with {done.returncode}, and left {found}")
+    return os.path.join(place, found[0])
+
+
+def by_qemu(program, work, runner, root=None):
+    """The core that qemu-user writes of a program for another processor."""
+    place = tempfile.mkdtemp(dir=work)
+    subprocess.run([runner, *(["-L", root] if root else []), program], cwd=place, timeout=60, capture_output=True,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)))
+    found = [name for name in os.listdir(place) if name.startswith("qemu_")]
+    if len(found) != 1:
+        raise AssertionError(f"{runner} left {os.listdir(place)}")
+    return os.path.join(place, found[0])
+
+
+def of_eu_stack(core, program):
+    """The function names that elfutils finds: by thread, the innermost first."""
+    printed = subprocess.run(["eu-stack", "--core", core, "-e", program, "-i"], capture_output=True, text=True, timeout=60,
+                             env={**os.environ, "DEBUGINFOD_URLS": ""}).stdout
+    stacks, stack = {}, None
+    for line in printed.splitlines():
+        thread, frame = re.match(r"TID (\d+):", line), re.match(r"#\d+\s+0x[0-9a-f]+(?: - 1)?\s*(\S*)", line)
+        if thread:
+            stack = stacks.setdefault(int(thread.group(1)), [])
+        elif frame:
+            stack.append(frame.group(1).split("@")[0])
+    return stacks

@@ -57,18 +57,21 @@ uint64_t core_run_end(const struct core_reader *c, uint64_t address)
     return items[i - 1].end;
 }
 
-/* True if a segment begins at the address, rounded down to a page of any of the usual sizes, or if none holds it. */
-static bool begins_here(const struct core_reader *c, uint64_t address, bool *is_known)
+/* True if a segment of the core begins at `begin`, rounded down to a page of any of the usual sizes, and if it is code also ends at
+ * `end`, rounded up; data may be followed by other memory. Also true if no segment of the core holds the address. */
+static bool is_mapped_so(const struct core_reader *c, uint64_t begin, uint64_t end, bool is_code, bool *is_known)
 {
     static const uint64_t pages[] = {1 << 12, 1 << 14, 1 << 16};
     const struct core_load *items = c->loads.items;
-    size_t i = SL_COUNT_UP_TO(items, c->loads.count, begin, address);
-    if (!i || items[i - 1].end <= address)
+    size_t i = SL_COUNT_UP_TO(items, c->loads.count, begin, begin);
+    if (!i || items[i - 1].end <= begin)
         return true;
     *is_known = true;
-    for (size_t k = 0; k < sizeof pages / sizeof *pages; k++)
-        if (items[i - 1].begin == (address & ~(pages[k] - 1)))
+    for (size_t k = 0; k < sizeof pages / sizeof *pages; k++) {
+        uint64_t mask = pages[k] - 1;
+        if (items[i - 1].begin == (begin & ~mask) && (!is_code || items[i - 1].end == ((end + mask) & ~mask)))
             return true;
+    }
     return false;
 }
 
@@ -82,8 +85,10 @@ bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_ob
     if (fits)
         core_list_loads(&c);
     fits = fits && !c.out_of_memory;
-    for (size_t i = 0; fits && sl_object_segment(file, i, &segment); i++)
-        fits = begins_here(&c, address + segment.address, &is_known);
+    for (size_t i = 0; fits && sl_object_segment(file, i, &segment); i++) {
+        uint64_t begin = address + segment.address;
+        fits = is_mapped_so(&c, begin, begin + segment.memory_size, segment.executable, &is_known);
+    }
     sl_arena_free(&arena);
     return fits && is_known;
 }

@@ -1,0 +1,125 @@
+"""`symloom symbolicate` of ELF core files: those of the kernel, of gdb and of qemu-user, whole, truncated, trimmed and packed."""
+import json, os, shutil, subprocess
+import cores, harness
+from harness import contains, equal, ok, symloom
+
+LOCAL = ["--offline", "--local-debug-info", "--no-source-context"]
+
+
+def home(work):
+    return {"HOME": work, "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": "", "SYMLOOM_CONFIG": "", "SYMLOOM_CACHE_DIR": "", "DEBUGINFOD_URLS": ""}
+
+
+def symbolicated(work, *args):
+    return json.loads(ok("symbolicate", "--json", *args, env=home(work), cwd=work))
+
+
+def names(answer, thread=0):
+    return [f.get("function") for f in answer["stacktraces"][thread]["frames"]]
+
+
+def test_null_dereference_of_a_stripped_program(work, files):
+    program = cores.build(work, cores.NULL, "t")
+    os.makedirs(os.path.join(work, "symbols"))
+    subprocess.run(["objcopy", "--only-keep-debug", program, "symbols/t.debug"], cwd=work, check=True)
+    unstripped = shutil.copy(program, os.path.join(work, "t.full"))
+    subprocess.run(["strip", program], check=True)
+    core = cores.by_kernel(program, work)
+    answer = symbolicated(work, core, "--symbols", os.path.join(work, "symbols"), *LOCAL)
+    equal((answer["crashed"], answer["crash_reason"]), (True, "SIGSEGV / SEGV_MAPERR / 0x0"))
+    equal(answer["system_info"], {"os_name": "Linux", "os_version": "", "os_build": "", "cpu_arch": "x86_64", "device_model": ""})
+    frames = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"][:3]]
+    equal(frames, [("inner", "context"), ("middle", "context"), ("main", "cfi")])
+    equal([f["lineno"] for f in answer["stacktraces"][0]["frames"][:3]], [3, 4, 5])
+    thread = answer["stacktraces"][0]
+    equal(thread["is_requesting"], True)
+    equal((answer["process"]["name"], sorted(answer["process"])), ("t", ["name", "pid"]))
+    equal(names(answer), cores.of_eu_stack(core, unstripped)[thread["thread_id"]])
+
+
+def compare(work, core, program):
+    """Every stack is that of eu-stack."""
+    answer = symbolicated(work, core, *LOCAL)
+    equal(len(answer["stacktraces"]), 8)
+    equal({t["thread_id"]: names(answer, i) for i, t in enumerate(answer["stacktraces"])}, cores.of_eu_stack(core, program))
+    return answer
+
+
+def test_eight_threads_are_those_of_eu_stack(work, files):
+    program = cores.build(work, cores.THREADS, "threads", "-pthread")
+    core = cores.by_kernel(program, work)
+    answer = compare(work, core, program)
+    equal(answer["crash_reason"], "SIGABRT / SI_TKILL")
+
+    # a smaller core, one from a pipe, and packed ones
+    ok("symbolicate", "--trim", "trimmed", core, cwd=work, env=home(work))
+    trimmed = os.path.join(work, "trimmed")
+    equal(os.path.getsize(trimmed) < 1_000_000 < os.path.getsize(core), True)
+    equal(symbolicated(work, trimmed, *LOCAL), answer)
+    with open(core, "rb") as f:
+        piped = subprocess.run([harness.SYMLOOM, "symbolicate", "--json", *LOCAL, "-"], stdin=f,
+                               capture_output=True, cwd=work, env={**os.environ, **home(work)}, check=True)
+    equal(json.loads(piped.stdout), answer)
+    for command, suffix in ((["zstd", "-q", "-k"], ".zst"), (["xz", "-k", "-0"], ".xz"), (["gzip", "-k", "-1"], ".gz")):
+        subprocess.run([*command, core], check=True)
+        equal(symbolicated(work, core + suffix, *LOCAL), answer)
+
+
+def test_core_of_gdb_is_that_of_eu_stack(work, files):
+    program = cores.build(work, cores.THREADS, "threads", "-pthread")
+    compare(work, cores.by_gdb(program, work), program)
+
+
+def test_truncated_core_gives_what_is_left(work, files):
+    program = cores.build(work, cores.THREADS, "threads", "-pthread")
+    core = cores.by_kernel(program, work)
+    with open(core, "rb") as f:
+        half = f.read(os.path.getsize(core) // 2)
+    with open(os.path.join(work, "half"), "wb") as f:
+        f.write(half)
+    done = symloom("symbolicate", "--json", "half", *LOCAL, cwd=work, env=home(work))
+    equal(done.status, 0, done.err)
+    contains(done.err, "the core file is truncated", "bytes of memory are missing")
+    answer = json.loads(done.out)
+    equal((len(answer["stacktraces"]), answer["crash_reason"]), (8, "SIGABRT / SI_TKILL"))
+    equal(all(t["frames"] for t in answer["stacktraces"]), True)
+
+
+def test_cores_of_other_processors(work, files):
+    """qemu-user writes neither a list of files nor code, so ids are those of the program that is given."""
+    for compiler, flags, runner, root in (("aarch64-linux-gnu-gcc", [], "qemu-aarch64", "/usr/aarch64-linux-gnu"),
+                                          ("arm-linux-gnueabihf-gcc", [], "qemu-arm", "/usr/arm-linux-gnueabihf"),
+                                          ("gcc", ["-m32"], "qemu-i386", None)):
+        for static in ([], ["-static"]):
+            program = cores.build(work, cores.NULL, runner + "".join(static), *flags, *static, compiler=compiler)
+            core = cores.by_qemu(program, work, runner, root)
+            answer = symbolicated(work, "--offline", "--symbols", program, *(["--symbols", root] if root else []), core)
+            equal(answer["crash_reason"], "SIGSEGV", core)
+            frames = [(f.get("function"), f["trust"], f.get("lineno")) for f in answer["stacktraces"][0]["frames"][:3]]
+            equal(frames, [("inner", "context", 3), ("middle", "context", 4), ("main", "cfi", 5)], core)
+
+
+def test_another_program_is_not_taken_for_the_crashed_one(work, files):
+    """A file with the name of the program whose segments are elsewhere: no names are better than wrong ones."""
+    program = cores.build(work, cores.NULL, "t", "-static", compiler="aarch64-linux-gnu-gcc")
+    core = cores.by_qemu(program, work, "qemu-aarch64")
+    other = os.path.join(work, "other")
+    os.makedirs(other)
+    cores.build(other, cores.NULL.replace("int main", "const char room[1 << 20] = {1}; int main"), "t", "-static",
+                compiler="aarch64-linux-gnu-gcc")
+    answer = symbolicated(work, "--offline", "--symbols", os.path.join(other, "t"), core)
+    equal(set(names(answer)), {None})
+
+
+def test_unusable_cores_report_the_reason(work, files):
+    with open(os.path.join(work, "core"), "wb") as f:
+        f.write(cores.Core().done())
+    done = symloom("symbolicate", "core", cwd=work, env=home(work))
+    equal(done.status != 0, True)
+    contains(done.err, "the core file has no threads")
+    with open(os.path.join(work, "text"), "w") as f:
+        f.write("no core")
+    done = symloom("symbolicate", "--trim", "out", "text", cwd=work, env=home(work))
+    equal(done.status, 2)
+    contains(done.err, "--trim: the file is not an ELF core file")
+    equal(os.path.exists(os.path.join(work, "out")), False)
