@@ -255,7 +255,7 @@ def test_unusable_crash_files_report_the_reason(work, files):
     nowhere = symloom("symbolicate", "/nowhere", env=home(work))
     equal((nowhere.status, nowhere.err), (1, 'error: Could not open event file at "/nowhere"\n  caused by: No such file or directory\n'))
     for wrong in (("-f", "xml"), ("-f", "full", "--thread", "99"), ("--thread", "1"), ("-f", "full", "--thread", "1", "--all-threads"), ("-f", "machine", "--stack-contents"), ("--stack-pointers",),
-                  ("--timeout", "soon"), ("--type", "core"), ("--rewrite-first-module", "["), ("--mapping", junk, "--type", "apple")):
+                  ("--timeout", "soon"), ("--type", "unknown"), ("--rewrite-first-module", "["), ("--mapping", junk, "--type", "apple")):
         equal(symloom("symbolicate", *wrong, dump, env=home(work)).status, 2, wrong)
     equal(symloom("symbolicate", "--fail-on-missing", dump, env=home(work)).status, 3)
     equal(symloom("symbolicate", env=home(work)).status, 2)

@@ -342,8 +342,7 @@ const struct command command_symbolicate = {
                {"Symbol sources", "source nt-symbol-path debuginfod local-debug-info config cache-dir "
                                   "candidates scope timeout use-request-sources"},
                {"Output",
-                "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose"},
-               {"Core files", "trim"},
+                "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose trim"},
                {"Format stackwalk", "brief stack-contents stack-pointers"},
                {"Addresses", "module maps pid return-addresses"},
                {"Events, requests, scripts and logs", "platform release dist no-scrape rewrite-first-module microdump"},

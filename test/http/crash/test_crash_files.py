@@ -525,7 +525,7 @@ def test_crash_file_is_downloaded_from_storage_url(work, objects):
         equal((status, answer["status"]), (200, "failed"))
         assert answer["message"].startswith("permission denied"), answer
         equal(anywhere(s, file("minidump", "report")), (200, {"status": "failed", "message": "Header mismatch"}))
-        for bad in ({}, file("core", "dump"), {"symbolicate": {"type": "minidump"}}):
+        for bad in ({}, file("unknown", "dump"), {"symbolicate": {"type": "minidump"}}):
             equal(anywhere(s, bad)[0], 422)
         equal(anywhere(s, "{")[0], 400)
         equal(s.leftovers(), [])
