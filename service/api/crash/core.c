@@ -152,7 +152,18 @@ static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump
     return good && sl_minidump_map_modules(dump, arena);
 }
 
-static enum sl_code parse_core(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
+/* Makes the kernel's library a file of the request: it is in no file of a source, and threads that wait in system calls are in it
+ * on 32-bit x86. False when out of memory. */
+static bool add_vdso(struct crash_work *work, const struct sl_elfcore *core)
+{
+    const struct request_file file = {SL_STR("vdso.so"), {(const char *)core->vdso.data, core->vdso.size}};
+    if (!core->vdso.size || work->has_vdso)
+        return true;
+    work->has_vdso = true;
+    return native_add_files(&work->native, &file, 1);
+}
+
+static enum sl_code parse_core(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
                                struct sl_error *error)
 {
     struct sl_arena *arena = work->native.arena;
@@ -161,8 +172,8 @@ static enum sl_code parse_core(const struct crash_work *work, const struct confi
     if (code != SL_OK)
         return code;
     *dump = core.dump;
-    bool good =
-        make_members(&core, config, &dump->crash, arena) && (!work->ids.count || add_ids(&work->ids, dump, arena));
+    bool good = add_vdso(work, &core) && make_members(&core, config, &dump->crash, arena) &&
+                (!work->ids.count || add_ids(&work->ids, dump, arena));
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 

@@ -31,7 +31,7 @@ struct crash_kind {
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file into the native request; may suspend */
     /* Kinds with stacks to walk: reads the file's threads, modules and memory. Pure: pool. */
-    enum sl_code (*parse)(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
+    enum sl_code (*parse)(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
                           struct sl_error *error);
     /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
     const char *malformed, *unsupported;
@@ -76,6 +76,7 @@ struct crash_work { /* request of a job */
     const struct crash_kind *kind;
     struct rewrite_rules rules;
     struct crash_module_ids ids; /* cores only */
+    bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
     struct fetch_request *download; /* NULL: the form holds the file */
     int download_fd;                /* open while the download runs */

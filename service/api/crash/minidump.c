@@ -61,7 +61,7 @@ static void drop_foreign_cpu(struct dump_work *work)
     }
 }
 
-static enum sl_code parse_minidump(const struct crash_work *work, const struct config *config, struct sl_minidump *dump,
+static enum sl_code parse_minidump(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
                                    struct sl_error *error)
 {
     return sl_minidump_read(work->form.parts[PART_FILE], work->native.arena, dump, error);

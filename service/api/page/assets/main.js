@@ -125,7 +125,7 @@ async function takePacked(file, packing) {
   recognition = readGiven(file, { packing }).catch(() => ({ kind: "minidump" })); // too large for a text
   const read = await recognition;
   if (mine !== asked) return;
-  if (read.kind === "minidump" || read.kind === "apple") return tellKind(read.kind);
+  if (["minidump", "core", "apple"].includes(read.kind)) return tellKind(read.kind);
   if (packing !== "gzip") return tellKind(null, `${file.name}: only gzip is supported for compressed text; decompress it first.`);
   await takeText(file, decode(new Uint8Array(await new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer())));
 }
@@ -147,8 +147,9 @@ async function takeBinary(file) {
   const mine = ++asked;
   keepFile(file, null);
   recognition = readGiven(file.slice(0, HEAD)).catch(() => ({}));
-  const { unread } = await recognition;
-  if (mine === asked) tellKind(null, unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
+  const { kind, unread } = await recognition;
+  if (mine !== asked) return;
+  tellKind(kind === "core" ? kind : null, kind === "core" ? undefined : unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
 }
 
 async function takeFile(file) {
@@ -232,7 +233,7 @@ async function symbolicate() {
     return;
   }
   const good = await withProgress($("progress"), $("cancel"), async (tell, signal) => {
-    const whole = input.text ?? (kind === "minidump" || kind === "apple" ? null : await input.file.text());
+    const whole = input.text ?? (["minidump", "core", "apple"].includes(kind) ? null : await input.file.text());
     const before = await recognition, as = readAs(kind, before);
     const read = as && whole && !/^\s*[{[]/.test(whole) ? await readGiven(whole, { as, signal }) : before;
     const request = makeRequest(kind, { ...input, text: whole, read }, {

@@ -4,6 +4,7 @@ import { lineText, plainUrl, stacksOf } from "./text.js";
 
 export const KINDS = {
   minidump: "Minidump",
+  core: "ELF core file",
   apple: "Apple crash report",
   native: "Native stack",
   js: "JavaScript stack",
@@ -157,7 +158,7 @@ function kindOfJson(json) {
   return stacks ? "native" : null;
 }
 
-const WORDS = { minidump: "minidump", apple: "apple", jsstack: "js", trace: "jvm", mozilla: "mozilla", profile: "profile" };
+const WORDS = { minidump: "minidump", core: "core", apple: "apple", jsstack: "js", trace: "jvm", mozilla: "mozilla", profile: "profile" };
 
 /** The kind of a text of which the service said `read`. */
 export function kindOfText(text, read) {
@@ -307,11 +308,12 @@ const unwrap = (made) => (made.body ? made : { body: made });
 export function makeRequest(kind, input, where) {
   // What is ticked is asked besides what the service is configured with.
   const sources = where.sources, options = { dif_candidates: true, ...(sources && { configured_sources: true }) };
-  if (kind === "minidump" || kind === "apple") {
+  const door = { minidump: ["/minidump", "upload_file_minidump"], core: ["/core", "upload_file_core"], apple: ["/applecrashreport", "apple_crash_report"] }[kind];
+  if (door) {
     const fields = { options: JSON.stringify({ ...options, ...(kind === "minidump" && { all_frames: true }) }) };
     if (sources) fields.sources = JSON.stringify(sources);
-    const file = input.file ?? new File([input.text], "crash.txt"), dump = kind === "minidump";
-    return { path: dump ? "/minidump" : "/applecrashreport", part: dump ? "upload_file_minidump" : "apple_crash_report", file, fields, artifacts: where.artifacts };
+    const file = input.file ?? new File([input.text], "crash.txt");
+    return { path: door[0], part: door[1], file, fields, artifacts: where.artifacts };
   }
   if (kind === "mozilla") {
     const json = parse(input.text);
