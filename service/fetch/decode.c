@@ -40,6 +40,8 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
     if (size > sink->limits.max_size - sink->written) {
         sink->over_limit = true;
         fetch_too_large(sink->error);
+        if (sink->limits.for_core)
+            sink->error->code = SL_UNSUPPORTED;
         return false;
     }
     if (!sink->written && sink->limits.for_core && begins_core(data, size))

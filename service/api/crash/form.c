@@ -147,7 +147,14 @@ static void form_no_memory(struct form_reading *r, enum sl_code code)
     r->status = code == SL_BUSY ? 503 : 500;
 }
 
-/* Decompresses the crash file. If that fails it stays as it is, and is rejected later. */
+/* Refuses a compressed core that is damaged or too large. */
+static void form_bad_core(struct form_reading *r, enum sl_code code)
+{
+    r->status = code == SL_MALFORMED ? 400 : 413;
+    sl_buf_printf(&r->problem, "cannot decompress the core file: %s", r->error.message);
+}
+
+/* Decompresses the crash file. If that fails, a core is refused; other files stay as they are, and are rejected later. */
 static void form_unpack(struct form_reading *r)
 {
     struct sl_bytes *file = &r->form->parts[PART_FILE];
@@ -162,6 +169,8 @@ static void form_unpack(struct form_reading *r)
             *file = r->form->unpacked.bytes;
         else if (code == SL_BUSY || code == SL_INTERNAL)
             form_no_memory(r, code);
+        else if (r->work->kind->is_core)
+            form_bad_core(r, code);
     }
     sl_close(fd);
 }

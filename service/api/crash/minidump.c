@@ -198,6 +198,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     const struct crash_file *local = work->crash.local;
     struct dump_walk *walk = &work->walk;
     size_t size = work->crash.form.parts[PART_FILE].size;
+    bool is_core = work->crash.kind->is_core;
     if (work->is_foreign)
         log_info("crash", "not walking the stacks of a RISC-V minidump, because Symbolicator does not either; set "
                           "`minidump.compat: none` to walk them");
@@ -213,9 +214,13 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))
         log_warn("crash",
-                 "stopped walking the stacks of a dump: it takes more work than its size allows, so frames are missing",
+                 is_core ? "stopped walking the stacks of a core file: it takes more work than its size allows, so "
+                           "frames are missing"
+                         : "stopped walking the stacks of a minidump: it takes more work than its size allows, so "
+                           "frames are missing",
                  LOG_U64("bytes", size));
-    metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
+    if (!is_core)
+        metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
     return code;
 }
 
@@ -224,10 +229,10 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     struct dump_work *work = arg;
     struct native_request *request = &work->crash.native;
     const struct crash_file *local = work->crash.local;
-    if (!work->walk.dump) /* not on a repeated run */
+    bool is_core = work->crash.kind->is_core; /* Symbolicator does not read cores */
+    if (!is_core && !work->walk.dump)         /* not on a repeated run */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
     /* Commands want all details, unless they print the dump themselves. */
-    bool is_core = work->crash.kind->is_core; /* Symbolicator does not read cores */
     work->details = !is_core && (job->config->minidump_details || (local && !local->walked));
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;

@@ -142,10 +142,16 @@ static int send_core(const struct options *o, const struct sentry_project *proje
     return status;
 }
 
-/* Warns about a truncated core, whose stacks may be missing. */
-static void warn_missing_memory(const struct options *o, const struct sl_elfcore *core)
+/* Warns about a truncated core, whose stacks may be missing, and about a processor that is not supported. */
+static void warn_missing_stacks(const struct options *o, const struct sl_elfcore *core)
 {
-    if (!option_given(o, "quiet") && core->missing)
+    if (option_given(o, "quiet"))
+        return;
+    if (core->dump.unread_processor)
+        print_note("warning: no stacks: registers of this processor (%s, ELF machine %u) are not supported; supported "
+                   "are x86, x86-64, ARM, AArch64, MIPS (o32) and RISC-V\n",
+                   core->dump.unread_processor, core->dump.cpu);
+    if (core->missing)
         print_note("warning: the core file is truncated: %llu bytes of memory are missing, and stacks in them end "
                    "early; raise the size limit of core files (ulimit -c, ProcessSizeMax of systemd-coredump)\n",
                    (unsigned long long)core->missing);
@@ -160,7 +166,7 @@ int symbolicate_core(const struct options *o, const struct sentry_project *proje
     if (path)
         return trim_core(path, bytes);
     if (sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK) { /* a malformed core is reported later */
-        warn_missing_memory(o, &core);
+        warn_missing_stacks(o, &core);
         find_ids(o, &core, bytes, &modules);
     }
     const char *ids = modules.size ? (const char *)modules.data : NULL;

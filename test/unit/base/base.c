@@ -16,6 +16,31 @@
 #include "base/parallel.h"
 #include "base/spill.h"
 
+/* A file is the same whether its zeros are holes or not, wherever writes begin. */
+TEST(zero_blocks_become_holes)
+{
+    enum { SIZE = 1 << 20 };
+    static uint8_t data[SIZE];
+    static const size_t pieces[] = {SIZE, 4096, 1000, 64 * 1024 + 1};
+    for (size_t at = 0; at < SIZE; at += 300 * 1024)
+        data[at + 5000] = 'x';
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        struct sl_mapping mapping;
+        struct stat st;
+        int fd = sl_unlinked_file("/tmp");
+        for (size_t at = 0; at < SIZE; at += pieces[i])
+            assert_true(sl_write_sparse(fd, sl_bytes_part((struct sl_bytes){data, SIZE}, at, pieces[i])));
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(sl_map_fd(fd, &mapping, NULL), SL_OK);
+        assert_int_equal(mapping.bytes.size, SIZE);
+        assert_memory_equal(mapping.bytes.data, data, SIZE);
+        if (pieces[i] >= 4096)
+            assert_true((size_t)st.st_blocks * 512 < SIZE / 4);
+        sl_unmap(&mapping);
+        close(fd);
+    }
+}
+
 TEST(arena_aligns_zeroes_and_keeps_its_limit)
 {
     struct sl_arena arena;
