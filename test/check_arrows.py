@@ -9,7 +9,7 @@ os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # Of lib, which knows nothing of sockets, loops or threads.
 NOT_IN_LIB = re.compile(r"uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c")
 # Families of the API that others are built on.
-SHARED_FAMILIES = ("jobs", "native")
+SHARED_FAMILIES = ("jobs", "native", "js", "jvm") # POST /symbolicate-text runs these three
 # What the arrows of meson allow, and the house does not: search asks the store for files, and does not know what fills it.
 FORBIDDEN = [("service/cache_kinds", "store/store.h")]
 

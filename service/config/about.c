@@ -72,6 +72,7 @@ const struct key_about key_abouts[] = {
     {"result_ttl", "How long results can be fetched after a job has finished."},
     {"result_bytes", "Memory for results; further results are stored in unlinked files."},
     {"symbolicate_body_max_bytes", "Maximum size of a JSON body; larger ones are rejected with 413."},
+    {"text.max_body", "Maximum size of a text sent to `/symbolicate-text`; larger ones are rejected with 413."},
     {"crash_file_body_max_bytes", "Maximum size of a minidump or crash report."},
     {"core_body_max_bytes", "Maximum size of an ELF core file, decompressed."},
     {"max_request_frames", "Maximum number of frames per request; more are rejected with 413."},

@@ -184,6 +184,7 @@ struct config {
     uint64_t max_concurrent_requests; /* UINT64_MAX = no limit */
     uint64_t max_job_duration_ns, result_ttl_ns, result_bytes;
     uint64_t symbolicate_body_max_bytes, crash_file_body_max_bytes, core_body_max_bytes;
+    uint64_t text_max_body;
     uint64_t max_request_frames, max_request_modules, max_response_frames, max_response_bytes, max_fibers,
         pool_max_queued;
 

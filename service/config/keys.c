@@ -198,6 +198,7 @@ const struct config_key config_keys[] = {
     {"result_ttl", KEY_DURATION, AT(result_ttl_ns), .value = 90 * SECOND},
     {"result_bytes", KEY_SIZE, AT(result_bytes), .value = 256 * MIB},
     {"symbolicate_body_max_bytes", KEY_SIZE, AT(symbolicate_body_max_bytes), .value = 55 * MIB},
+    {"text.max_body", KEY_SIZE, AT(text_max_body), .value = 4 * MIB},
     {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB},
     {"core_body_max_bytes", KEY_SIZE, AT(core_body_max_bytes), .value = 4 * GIB},
     {"max_request_frames", KEY_COUNT, AT(max_request_frames), .value = 1000000},

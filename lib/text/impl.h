@@ -1,0 +1,33 @@
+/* Private to this folder. */
+#pragma once
+
+#include "text/scan.h"
+#include "text/text.h"
+
+/* Returns the index of the module with this name and id (hex digits, may be empty), which is added if it is new. An empty table
+ * entry is never returned: SL_TEXT_NO_MODULE when there are too many, or out of memory. */
+uint32_t sl_text_module(struct sl_text *text, struct sl_str name, struct sl_str id);
+
+/* Adds addresses of a module, which replace what was known of them. `value`: as in struct sl_text_range. */
+void sl_text_add_range(struct sl_text *text, const struct sl_text_range *range);
+
+/* tables.c: reads a line that lists a module or a mapping. True if it is such a line. */
+bool sl_text_read_table(struct sl_text *text, struct sl_str line);
+
+/* native.c: reads the frame of native code in a line (without its end). */
+bool sl_text_read_native(struct sl_text *text, struct sl_str line, struct sl_text_frame *frame);
+/* True if the line is a frame of a format that has its names already. */
+bool sl_text_read_named(struct sl_str line, enum sl_text_format *format);
+
+/* markup.c: takes the next piece of a line with markup. */
+bool sl_text_next_markup(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
+/* Ends the pending line about a module; returns it (in the reader's arena), empty if there is none. */
+struct sl_str sl_text_end_module_line(struct sl_text *text);
+
+/* Sets the parts of a frame: `stem` up to `cut`, `tail` behind it. */
+static inline void sl_text_cut(struct sl_text_frame *frame, struct sl_str line, const char *cut, const char *cut_end)
+{
+    frame->stem = sl_scan_between(line.data, cut);
+    frame->cut = sl_scan_between(cut, cut_end);
+    frame->tail = sl_scan_between(cut_end, line.data + line.size);
+}

@@ -1,0 +1,549 @@
+/* Frames of native code in a line of text. Each reader looks for what only its format has, and then matches without
+ * backtracking. */
+#include "text/impl.h"
+
+enum { MAX_TRIES = 8 }; /* places in a line where a frame is tried, so that the work stays linear */
+
+static bool is_edge(char c)
+{
+    return c == ' ' || c == '\t' || c == '|' || c == '>' || c == ':';
+}
+
+/* Sets head and prefix: the frame begins at `at`. */
+static void set_head(struct sl_text *t, struct sl_str line, const char *at, struct sl_text_frame *f)
+{
+    const char *begin = at;
+    while (begin > line.data && (begin[-1] == ' ' || begin[-1] == '\t'))
+        begin--;
+    t->prefix = (size_t)(begin - line.data);
+    f->head = sl_scan_between(line.data, at);
+}
+
+/* Returns the text after the last `!`: "/data/app/base.apk!libfoo.so" is the library. */
+static struct sl_str inner_name(struct sl_str path)
+{
+    const char *bang = path.size ? memrchr(path.data, '!', path.size) : NULL;
+    return bang ? sl_scan_between(bang + 1, path.data + path.size) : path;
+}
+
+/* Reads " (BuildId: HEX)" anywhere in the rest; `*id` is empty if there is none. */
+static void find_build_id(struct sl_str rest, struct sl_str *id)
+{
+    static const struct sl_str word = SL_STR("BuildId: ");
+    const char *at = rest.size ? memmem(rest.data, rest.size, word.data, word.size) : NULL;
+    *id = (struct sl_str){NULL, 0};
+    if (!at)
+        return;
+    const char *begin = at + word.size, *end = begin;
+    while (end < rest.data + rest.size && sl_hex_digit(*end) >= 0)
+        end++;
+    if (end - begin >= 2 && end - begin <= 128)
+        *id = sl_scan_between(begin, end);
+}
+
+/* Finds "(PATH+0xOFFSET)": `*open` is at the bracket, `*close` behind the closing one. */
+static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset, const char **open, const char **close)
+{
+    const char *end = text.data + text.size, *at = text.data;
+    *open = text.size ? memchr(text.data, '(', text.size) : NULL;
+    if (!*open)
+        return false;
+    at = *open;
+    for (unsigned i = 0; i < MAX_TRIES && (at = memmem(at, (size_t)(end - at), "+0x", 3)); i++, at++) {
+        struct sl_scan s = {at + 1, end};
+        if (!sl_scan_0x(&s, offset) || !sl_scan_char(&s, ')'))
+            continue;
+        /* paths may contain brackets, but not " (" */
+        const char *blank = memmem(*open, (size_t)(at - *open), " (", 2);
+        const char *begin = blank ? blank + 1 : *open;
+        *open = begin;
+        *close = s.at;
+        *path = sl_scan_between(begin + 1, at);
+        return path->size > 0;
+    }
+    return false;
+}
+
+/* ---- sanitizers: "#0 0x5626e022f314  (/tmp/a+0x1314) (BuildId: ab)", "#0 0x.. in f (/tmp/a+0x1)", TSan's "<null> <null>" ---- */
+
+static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *place, struct sl_text_frame *f)
+{
+    struct sl_str path, id;
+    const char *open, *close, *end = line.data + line.size;
+    uint64_t offset;
+    if (!find_place(sl_scan_between(place, end), &path, &offset, &open, &close))
+        return false;
+    find_build_id(sl_scan_between(close, end), &id);
+    f->format = SL_TEXT_SANITIZER;
+    f->base = SL_TEXT_OF_FILE;
+    f->address = offset;
+    f->module = sl_text_module(t, path, id);
+    const char *cut = place, *cut_end = open;
+    while (cut_end > cut && cut_end[-1] == ' ')
+        cut_end--;
+    sl_text_cut(f, line, cut, cut_end);
+    return true;
+}
+
+/* ---- gdb: "#1  0x000056507a7a2140 in ?? () from /lib/x.so" ---- */
+
+static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
+{
+    struct sl_str rest = sl_scan_rest(&name);
+    const char *brackets = rest.size ? memmem(rest.data, rest.size, " (", 2) : NULL;
+    if (!brackets || brackets == rest.data)
+        return false;
+    f->format = SL_TEXT_GDB;
+    f->symbol = sl_scan_between(rest.data, brackets);
+    if (sl_str_equal(f->symbol, SL_STR("??")))
+        f->symbol.size = 0;
+    f->is_named = memmem(brackets, sl_scan_left(&name) - f->symbol.size, ") at ", 5) != NULL;
+    sl_text_cut(f, line, rest.data, rest.data + rest.size);
+    return true;
+}
+
+/* ---- systemd: "#0  0x00007f.. epoll_wait (libc.so.6 + 0x119877)" ---- */
+
+static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size, *open;
+    if (end == name || end[-1] != ')' || !(open = memrchr(name, '(', (size_t)(end - name))))
+        return false;
+    const char *plus = memmem(open, (size_t)(end - open), " + 0x", 5);
+    struct sl_scan s = {plus ? plus + 3 : end, end};
+    if (!plus || plus == open + 1 || !sl_scan_0x(&s, &f->address) || s.at != end - 1)
+        return false;
+    f->format = SL_TEXT_SYSTEMD;
+    f->base = SL_TEXT_OF_IMAGE;
+    f->module = sl_text_module(t, sl_scan_between(open + 1, plus), (struct sl_str){NULL, 0});
+    const char *name_end = open;
+    while (name_end > name && name_end[-1] == ' ')
+        name_end--;
+    f->symbol = sl_scan_between(name, name_end);
+    if (sl_str_equal(f->symbol, SL_STR("n/a")))
+        f->symbol.size = 0;
+    sl_text_cut(f, line, name, name_end);
+    return true;
+}
+
+/* ---- eu-stack: "#2  0x.. - 1 main - /tmp/t" ---- */
+
+static bool read_eu_stack(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
+{
+    const char *stem = s.at;
+    struct sl_scan mark = s;
+    sl_scan_blanks(&mark);
+    if (sl_scan_word(&mark, SL_STR("- 1")) && (mark.at == mark.end || *mark.at == ' '))
+        stem = mark.at;
+    struct sl_str rest = sl_scan_between(stem, s.end);
+    const char *module = rest.size ? memmem(rest.data, rest.size, " - ", 3) : NULL;
+    const char *name_end = module ? module : s.end;
+    f->symbol = sl_str_trimmed(sl_scan_between(stem, name_end));
+    if (memchr(f->symbol.data, '(', f->symbol.size) || memchr(f->symbol.data, ':', f->symbol.size))
+        return false;
+    f->format = SL_TEXT_EU_STACK;
+    if (module && module + 3 < s.end)
+        f->module = sl_text_module(t, sl_scan_between(module + 3, s.end), (struct sl_str){NULL, 0});
+    sl_text_cut(f, line, stem, name_end);
+    return true;
+}
+
+/* ---- Android: "#00 pc 0000000000012345  /system/lib64/libc.so (abort+164) (BuildId: ab)" ---- */
+
+static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
+{
+    struct sl_str id;
+    if (!sl_scan_blanks(&s) || !sl_scan_hex(&s, &f->address) || !sl_scan_blanks(&s) || s.at == s.end)
+        return false;
+    struct sl_str rest = sl_scan_rest(&s);
+    const char *end = memmem(rest.data, rest.size, " (", 2);
+    struct sl_str path = sl_str_trimmed(sl_scan_between(rest.data, end ? end : s.end));
+    if (!path.size || path.data[0] == '<') /* "<anonymous:7f00>", "<unknown>" */
+        return false;
+    find_build_id(rest, &id);
+    f->format = SL_TEXT_ANDROID;
+    f->base = SL_TEXT_OF_FILE;
+    f->shown = sl_scan_between(rest.data, rest.data);
+    f->module = sl_text_module(t, inner_name(path), id);
+    sl_text_cut(f, line, s.end, s.end);
+    return true;
+}
+
+/* ---- lines with "#N" ---- */
+
+/* Reads what follows "#N ". */
+static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
+{
+    if (sl_scan_word(&s, SL_STR("pc ")))
+        return s.at--, read_android(t, line, s, f);
+    struct sl_scan tsan = s;
+    if (sl_scan_word(&tsan, SL_STR("<null> <null>")))
+        return read_sanitizer(t, line, s.at, f);
+    const char *address = s.at;
+    if (!sl_scan_0x(&s, &f->absolute))
+        return false;
+    f->shown = sl_scan_between(address, s.at);
+    const char *behind = s.at;
+    f->address = f->absolute;
+    size_t blanks = sl_scan_blanks(&s);
+    if (s.at == s.end)
+        return read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f);
+    if (!blanks)
+        return false;
+    bool is_in = sl_scan_word(&s, SL_STR("in "));
+    if (read_sanitizer(t, line, behind, f) || (is_in && read_gdb(line, s, f)))
+        return true;
+    return !is_in && (read_systemd(t, line, s.at, f) || read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f));
+}
+
+static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size, *at = line.data;
+    for (unsigned i = 0; i < MAX_TRIES && (at = memchr(at, '#', (size_t)(end - at))); i++, at++) {
+        struct sl_scan s = {at + 1, end};
+        if ((at > line.data && !is_edge(at[-1])) || !sl_scan_digits(&s, &f->number) || !sl_scan_blanks(&s))
+            continue;
+        f->is_return = f->number.size > 2 || f->number.data[f->number.size - 1] != '0' || f->number.data[0] != '0';
+        if (!read_after_number(t, line, s, f))
+            continue;
+        set_head(t, line, at, f);
+        f->is_first = !f->is_return;
+        f->is_return = f->is_return && f->base != SL_TEXT_OF_FILE;
+        return true;
+    }
+    return false;
+}
+
+/* ---- glibc: "./bt(+0x1182)[0x559da1430182]", "libc.so.6(f+0x85) [0x..]", "./bt() [0x401136]" ---- */
+
+static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size;
+    const char *bracket = line.size ? memrchr(line.data, '[', line.size) : NULL;
+    struct sl_scan s = {bracket ? bracket + 1 : end, end};
+    if (!bracket || !sl_scan_0x(&s, &f->absolute) || !sl_scan_char(&s, ']') || s.at != end)
+        return false;
+    const char *close = bracket;
+    close -= close > line.data && close[-1] == ' ';
+    const char *open =
+        close > line.data && close[-1] == ')' ? memrchr(line.data, '(', (size_t)(close - 1 - line.data)) : NULL;
+    if (!open || open == line.data)
+        return false;
+    const char *path = open;
+    while (path > line.data && path[-1] != ' ' && path[-1] != '\t')
+        path--;
+    const char *plus = memchr(open, '+', (size_t)(close - open));
+    struct sl_scan offset = {plus ? plus + 1 : close, close};
+    bool has_offset = plus && sl_scan_0x(&offset, &f->address) && offset.at == close - 1;
+    if (path == open || (!has_offset && close != open + 2))
+        return false;
+    f->format = SL_TEXT_GLIBC;
+    f->symbol = sl_scan_between(open + 1, has_offset ? plus : open + 1);
+    f->base = !has_offset ? SL_TEXT_OF_FILE : f->symbol.size ? SL_TEXT_OF_SYMBOL : SL_TEXT_OF_FILE;
+    if (!has_offset) /* a program with a fixed address */
+        f->address = f->absolute;
+    f->is_return = true;
+    f->module = sl_text_module(t, sl_scan_between(path, open), (struct sl_str){NULL, 0});
+    set_head(t, line, path, f);
+    sl_text_cut(f, line, end, end);
+    return true;
+}
+
+/* ---- hs_err: "C  [libc.so.6+0x27249]  f+0x85" ---- */
+
+static bool read_hs_err(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size, *at = line.data;
+    for (; (at = memchr(at, '[', (size_t)(end - at))); at++) {
+        if (at - line.data < 3 || at[-1] != ' ' || at[-2] != ' ' || (at[-3] != 'C' && at[-3] != 'V') ||
+            (at - line.data > 3 && at[-4] != ' '))
+            continue;
+        const char *close = memchr(at, ']', (size_t)(end - at));
+        const char *plus = close ? memrchr(at, '+', (size_t)(close - at)) : NULL;
+        struct sl_scan s = {plus ? plus + 1 : end, end};
+        if (!plus || plus == at + 1 || !sl_scan_0x(&s, &f->address) || s.at != close)
+            return false;
+        f->format = SL_TEXT_HS_ERR;
+        f->base = SL_TEXT_OF_IMAGE;
+        f->module = sl_text_module(t, sl_scan_between(at + 1, plus), (struct sl_str){NULL, 0});
+        f->is_return = t->last == SL_TEXT_HS_ERR;
+        f->symbol = sl_str_trimmed(sl_scan_between(close + 1, end));
+        set_head(t, line, at - 3, f);
+        sl_text_cut(f, line, close + 1, end);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Windows: "ntdll!RtlUserThreadStart+0x21", "at App!<BaseAddress>+0x13b2f0" ---- */
+
+static bool is_module_char(char c)
+{
+    return sl_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' || c == '-' || c == '$';
+}
+
+static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size, *bang = memchr(line.data, '!', line.size);
+    const char *begin = bang;
+    while (bang && begin > line.data && is_module_char(begin[-1]))
+        begin--;
+    if (!bang || begin == bang || bang + 1 == end || (begin > line.data && !is_edge(begin[-1])))
+        return false;
+    const char *plus = memmem(bang, (size_t)(end - bang), "+0x", 3);
+    struct sl_scan s = {plus ? plus + 1 : end, end};
+    if (!plus || plus == bang + 1 || !sl_scan_0x(&s, &f->address) ||
+        (s.at < end && *s.at != ' ' && *s.at != '\t' && *s.at != ')'))
+        return false;
+    f->format = SL_TEXT_WINDOWS;
+    f->symbol = sl_scan_between(bang + 1, plus);
+    f->base = SL_TEXT_OF_SYMBOL;
+    if (sl_str_equal(f->symbol, SL_STR("<BaseAddress>"))) {
+        f->base = SL_TEXT_OF_IMAGE;
+        f->symbol.size = 0;
+    }
+    f->is_return = t->last == SL_TEXT_WINDOWS;
+    f->is_named = memmem(s.at, (size_t)(end - s.at), " @ ", 3) != NULL;
+    f->module = sl_text_module(t, sl_scan_between(begin, bang), (struct sl_str){NULL, 0});
+    set_head(t, line, begin, f);
+    sl_text_cut(f, line, f->symbol.size ? s.at : bang + 1, s.at);
+    return true;
+}
+
+/* ---- Rust: "   4:     0x556a.. - <unknown>" ---- */
+
+static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    const char *end = line.data + line.size, *at = memmem(line.data, line.size, "0x", 2), *digits;
+    struct sl_scan s = {at ? at : end, end};
+    if (!at || !sl_scan_0x(&s, &f->absolute))
+        return false;
+    f->shown = sl_scan_between(at, s.at);
+    while (at > line.data && at[-1] == ' ')
+        at--;
+    if (at == line.data || at[-1] != ':' || !sl_scan_word(&s, SL_STR(" - ")) || s.at == end)
+        return false;
+    digits = --at;
+    while (digits > line.data && sl_is_digit(digits[-1]))
+        digits--;
+    if (digits == at || (digits > line.data && digits[-1] != ' '))
+        return false;
+    f->number = sl_scan_between(digits, at);
+    f->format = SL_TEXT_RUST;
+    f->address = f->absolute;
+    f->is_return = *digits != '0';
+    f->symbol = sl_scan_rest(&s);
+    if (sl_str_equal(f->symbol, SL_STR("<unknown>")))
+        f->symbol.size = 0;
+    f->is_named = f->symbol.size > 0;
+    set_head(t, line, digits, f);
+    sl_text_cut(f, line, s.at, end);
+    return true;
+}
+
+/* ---- Apple: "0   Demo   0x0000000100003f70 0x100000000 + 16240", "0   Demo   0x0000000100003f70 main + 40" ---- */
+
+/* Reads what follows the address: "0xBASE + DECIMAL" or "SYMBOL + DECIMAL". */
+static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t *base)
+{
+    uint64_t offset;
+    struct sl_str digits, rest = sl_scan_rest(&s);
+    if (sl_scan_0x(&s, base))
+        return sl_scan_word(&s, SL_STR(" + ")) && sl_scan_digits(&s, &digits);
+    const char *plus = rest.size ? memmem(rest.data, rest.size, " + ", 3) : NULL;
+    if (!plus)
+        return false;
+    s.at = plus + 3;
+    *base = 0;
+    f->symbol = sl_scan_between(rest.data, plus);
+    return sl_scan_digits(&s, &digits) && sl_parse_u64(digits, &offset);
+}
+
+static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
+{
+    struct sl_scan s = {line.data + prefix, line.data + line.size};
+    uint64_t base;
+    sl_scan_blanks(&s);
+    const char *begin = s.at;
+    if (!sl_scan_digits(&s, &f->number) || f->number.size > 5 || !sl_scan_blanks(&s))
+        return false;
+    const char *name = s.at, *at = memmem(s.at, sl_scan_left(&s), " 0x", 3);
+    if (!at || at == name)
+        return false;
+    s.at = at + 1;
+    if (!sl_scan_0x(&s, &f->absolute) || !sl_scan_char(&s, ' '))
+        return false;
+    const char *rest = s.at;
+    if (!read_apple_place(s, f, &base) || base > f->absolute)
+        return false;
+    f->format = SL_TEXT_APPLE;
+    f->shown = sl_scan_between(at + 1, rest - 1);
+    f->address = f->absolute;
+    f->is_first = f->number.size == 1 && f->number.data[0] == '0';
+    f->is_return = !f->is_first;
+    f->is_named = s.end[-1] == ')' && memchr(rest, ':', (size_t)(s.end - rest));
+    f->module = sl_text_module(t, sl_str_trimmed(sl_scan_between(name, at)), (struct sl_str){NULL, 0});
+    if (base) {
+        f->base = SL_TEXT_OF_IMAGE;
+        f->address -= base;
+    }
+    set_head(t, line, begin, f);
+    sl_text_cut(f, line, rest, line.data + line.size);
+    return true;
+}
+
+/* ---- addresses: "0x401106", "#1: 0x401106 (main+0x3)", "libc.so.6 + 0x27249" ---- */
+
+/* Reads "NAME+0xOFFSET" or "(NAME + 0xOFFSET)", to the end. */
+static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_frame *f)
+{
+    bool bracket = sl_scan_char(&s, '(');
+    const char *begin = s.at;
+    while (s.at < s.end && !sl_is_blank(*s.at) && *s.at != '+')
+        s.at++;
+    struct sl_str name = sl_scan_between(begin, s.at);
+    sl_scan_blanks(&s);
+    bool good = name.size && !sl_is_digit(name.data[0]) && sl_scan_char(&s, '+');
+    sl_scan_blanks(&s);
+    if (!good || !sl_scan_0x(&s, &f->address) || (bracket && !sl_scan_char(&s, ')')))
+        return false;
+    sl_scan_blanks(&s);
+    if (s.at != s.end)
+        return false;
+    f->base = SL_TEXT_OF_IMAGE;
+    f->module = sl_text_module(t, name, (struct sl_str){NULL, 0});
+    return true;
+}
+
+/* Neither bytes of memory ("0x1000: fa fa") nor words about an address ("0x1000 is located ..."). */
+static bool is_bare(struct sl_scan s)
+{
+    if (sl_scan_char(&s, ':')) {
+        sl_scan_blanks(&s);
+        while (sl_scan_char(&s, '[') || sl_scan_char(&s, '('))
+            ;
+        return sl_scan_left(&s) < 2 || sl_hex_digit(s.at[0]) < 0 || sl_hex_digit(s.at[1]) < 0;
+    }
+    if (s.at < s.end && !sl_is_blank(*s.at))
+        return false;
+    sl_scan_blanks(&s);
+    return !(sl_scan_word(&s, SL_STR("is")) && (s.at == s.end || sl_is_blank(*s.at)));
+}
+
+static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
+{
+    struct sl_scan s = {line.data + prefix, line.data + line.size};
+    struct sl_str digits;
+    sl_scan_blanks(&s);
+    const char *begin = s.at;
+    struct sl_scan number = s;
+    bool has_number = sl_scan_char(&number, '#') | sl_scan_digits(&number, &digits);
+    if (has_number && (sl_scan_char(&number, ':') | sl_scan_char(&number, '.') | 1) && sl_scan_blanks(&number))
+        s = number;
+    const char *shown = s.at;
+    bool has_address = sl_scan_0x(&s, &f->absolute);
+    f->format = SL_TEXT_ADDRESSES;
+    f->shown = sl_scan_between(shown, s.at);
+    f->address = f->absolute;
+    f->is_return = t->last == SL_TEXT_ADDRESSES;
+    struct sl_scan rest = s;
+    bool blanks = sl_scan_blanks(&rest) || !has_address;
+    if (!(blanks && read_offset(t, rest, f)) && !(has_address && is_bare(s)))
+        return false;
+    f->is_first = !f->is_return;
+    set_head(t, line, begin, f);
+    sl_text_cut(f, line, line.data + line.size, line.data + line.size);
+    return true;
+}
+
+/* ---- all ---- */
+
+/* Characters that frames of some format need. */
+enum { HAS_HASH = 1, HAS_BRACKET = 2, HAS_BANG = 4, HAS_X = 8 };
+
+static unsigned marks_of(struct sl_str line)
+{
+    static const uint8_t marks[256] = {
+        ['#'] = HAS_HASH, ['['] = HAS_BRACKET, ['!'] = HAS_BANG, ['x'] = HAS_X, ['X'] = HAS_X};
+    unsigned all = 0;
+    for (size_t i = 0; i < line.size; i++)
+        all |= marks[(uint8_t)line.data[i]];
+    return all;
+}
+
+/* Forgets what a reader has set that then found that the line is of another format. */
+static struct sl_text_frame blank_frame(void)
+{
+    return (struct sl_text_frame){.module = SL_TEXT_NO_MODULE};
+}
+
+bool sl_text_read_native(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+{
+    unsigned marks = marks_of(line);
+    size_t prefix = t->prefix < line.size ? t->prefix : 0;
+    *f = blank_frame();
+    if ((marks & HAS_HASH) && read_numbered(t, line, f))
+        return true;
+    if (!(marks & HAS_X))
+        return false;
+    *f = blank_frame();
+    if ((marks & HAS_BRACKET) && (read_glibc(t, line, f) || (*f = blank_frame(), read_hs_err(t, line, f))))
+        return true;
+    *f = blank_frame();
+    if ((marks & HAS_BANG) && read_windows(t, line, f))
+        return true;
+    *f = blank_frame();
+    if (read_rust(t, line, f))
+        return true;
+    for (unsigned i = 0; i < (prefix ? 2 : 1); i++) {
+        *f = blank_frame();
+        if (read_apple(t, line, i ? 0 : prefix, f))
+            return true;
+        *f = blank_frame();
+        if (read_address(t, line, i ? 0 : prefix, f))
+            return true;
+    }
+    return false;
+}
+
+/* ---- formats that have their names ---- */
+
+static bool is_python(struct sl_str line)
+{
+    struct sl_str trimmed = sl_str_trimmed(line);
+    const char *at = trimmed.size ? memmem(trimmed.data, trimmed.size, "File \"", 6) : NULL;
+    return at && memmem(at, (size_t)(trimmed.data + trimmed.size - at), "\", line ", 8);
+}
+
+/* Go: "\t/src/x.go:3 +0x1d" below "main.f(...)". */
+static bool is_go(struct sl_str line)
+{
+    const char *at = memmem(line.data, line.size, ".go:", 4);
+    if (!at)
+        return false;
+    struct sl_scan s = {at + 4, line.data + line.size};
+    struct sl_str digits;
+    uint64_t offset;
+    return sl_scan_digits(&s, &digits) &&
+           (s.at == s.end || (sl_scan_word(&s, SL_STR(" +")) && sl_scan_0x(&s, &offset)));
+}
+
+/* .NET: "   at N.C.M(String s) in C:\x.cs:line 3". */
+static bool is_dotnet(struct sl_str line)
+{
+    struct sl_str trimmed = sl_str_trimmed(line);
+    const char *at = memmem(trimmed.data, trimmed.size, ") in ", 5);
+    return at && memmem(at, (size_t)(trimmed.data + trimmed.size - at), ":line ", 6) &&
+           memmem(trimmed.data, (size_t)(at - trimmed.data), "at ", 3);
+}
+
+bool sl_text_read_named(struct sl_str line, enum sl_text_format *format)
+{
+    if (line.size < 8)
+        return false;
+    *format = is_dotnet(line)   ? SL_TEXT_DOTNET
+              : is_go(line)     ? SL_TEXT_GO
+              : is_python(line) ? SL_TEXT_PYTHON
+                                : SL_TEXT_PLAIN;
+    return *format != SL_TEXT_PLAIN;
+}

@@ -1,0 +1,186 @@
+/* Splits lines into pieces; all formats. */
+#include "text/impl.h"
+
+static const char *const names[SL_TEXT_FORMATS] = {
+    [SL_TEXT_MARKUP] = "markup",   [SL_TEXT_SANITIZER] = "asan",    [SL_TEXT_GLIBC] = "glibc",
+    [SL_TEXT_ANDROID] = "android", [SL_TEXT_HS_ERR] = "hs_err",     [SL_TEXT_SYSTEMD] = "systemd",
+    [SL_TEXT_GDB] = "gdb",         [SL_TEXT_EU_STACK] = "eu-stack", [SL_TEXT_RUST] = "rust",
+    [SL_TEXT_WINDOWS] = "windows", [SL_TEXT_APPLE] = "apple",       [SL_TEXT_ADDRESSES] = "addresses",
+    [SL_TEXT_JS] = "js",           [SL_TEXT_JVM] = "jvm",           [SL_TEXT_GO] = "go",
+    [SL_TEXT_DOTNET] = "dotnet",   [SL_TEXT_PYTHON] = "python",
+};
+
+const char *sl_text_format_name(enum sl_text_format format)
+{
+    return names[format];
+}
+
+bool sl_text_format_parse(struct sl_str name, enum sl_text_format *format)
+{
+    for (int i = 1; i < SL_TEXT_FORMATS; i++)
+        if (sl_str_equal(name, sl_str(names[i]))) {
+            *format = (enum sl_text_format)i;
+            return true;
+        }
+    return false;
+}
+
+void sl_text_begin(struct sl_text *t)
+{
+    *t = (struct sl_text){.max_frames = UINT64_MAX};
+}
+
+void sl_text_end(struct sl_text *t)
+{
+    sl_map_free(&t->by_name);
+    sl_map_free(&t->by_number);
+    sl_buf_free(&t->pending);
+    sl_arena_free(&t->arena);
+}
+
+void sl_text_flush(struct sl_text *t, struct sl_buf *out)
+{
+    sl_buf_str(out, sl_text_end_module_line(t));
+}
+
+/* ---- scripts ---- */
+
+/* True for source files of compiled languages: Rust prints lines such as "at ./library/std/src/rt.rs:165:17". */
+static bool is_compiled(struct sl_str url)
+{
+    static const struct sl_str ends[] = {SL_STR(".rs"), SL_STR(".c"), SL_STR(".h"), SL_STR(".cc"), SL_STR(".cpp")};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sl_str_ends(url, ends[i]))
+            return true;
+    return false;
+}
+
+/* Takes the next part of a line in which a script's frame may be. False: there is none in the part, which `piece` holds. */
+static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
+{
+    if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||
+        (piece->js.url.size && is_compiled(piece->js.url)))
+        return false;
+    piece->kind = SL_TEXT_SCRIPT;
+    piece->format = SL_TEXT_JS;
+    return true;
+}
+
+/* True if a line may hold a frame of a script: it has ":DIGIT" and "at " or "@". Most lines of logs have not. */
+static bool may_be_script(struct sl_str line)
+{
+    bool has_number = false;
+    for (const char *at = line.data, *end = at + line.size; !has_number && (at = memchr(at, ':', (size_t)(end - at)));)
+        has_number = ++at < end && sl_is_digit(*at);
+    return has_number && (memchr(line.data, '@', line.size) || memmem(line.data, line.size, "at ", 3) ||
+                          memmem(line.data, line.size, "://", 3));
+}
+
+static bool may_be_jvm(struct sl_str line)
+{
+    return line.size > 6 && memchr(line.data, ')', line.size) && memmem(line.data, line.size, "at ", 3);
+}
+
+/* ---- lines ---- */
+
+/* Splits the line's end off. */
+static struct sl_str without_end(struct sl_str line, struct sl_str *end)
+{
+    size_t size = line.size;
+    size -= size && line.data[size - 1] == '\n';
+    size -= size && size < line.size && line.data[size - 1] == '\r';
+    *end = (struct sl_str){line.data + size, line.size - size};
+    return (struct sl_str){line.data, size};
+}
+
+static bool take_all(struct sl_str *rest, struct sl_text_piece *piece)
+{
+    piece->text = *rest;
+    rest->data += rest->size;
+    rest->size = 0;
+    return true;
+}
+
+/* Recognises the first piece of a line; sets its format. */
+static bool read_line(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
+{
+    struct sl_str end, line = without_end(*rest, &end);
+    if (sl_text_read_native(t, line, &piece->native)) {
+        piece->native.end = end;
+        piece->kind = SL_TEXT_NATIVE;
+        piece->format = piece->native.format;
+        return take_all(rest, piece);
+    }
+    if (may_be_script(line)) {
+        struct sl_str part = *rest;
+        if (read_script(&part, piece) || part.size) {
+            *rest = part;
+            return true;
+        }
+        piece->kind = SL_TEXT_COPY;
+    }
+    if (sl_text_read_named(line, &piece->format)) {
+        piece->kind = SL_TEXT_COPY;
+    } else if (may_be_jvm(line) && sl_jvm_trace_frame(line, &piece->jvm)) {
+        piece->kind = SL_TEXT_JAVA;
+        piece->format = SL_TEXT_JVM;
+    } else {
+        piece->format = SL_TEXT_PLAIN;
+        sl_text_read_table(t, line);
+    }
+    return take_all(rest, piece);
+}
+
+/* Counts a frame, and notes what the next line follows. */
+static void count(struct sl_text *t, struct sl_text_piece *piece)
+{
+    bool is_named = piece->kind == SL_TEXT_COPY && piece->format != SL_TEXT_PLAIN;
+    if (piece->kind == SL_TEXT_NATIVE && piece->native.is_named)
+        is_named = true;
+    t->last = piece->format;
+    t->counts[piece->format]++;
+    if (piece->kind != SL_TEXT_COPY && piece->kind != SL_TEXT_MADE && !is_named && ++t->frame_count > t->max_frames)
+        piece->kind = SL_TEXT_COPY;
+    if (is_named)
+        piece->kind = SL_TEXT_COPY;
+}
+
+bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
+{
+    if (!rest->size)
+        return false;
+    *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
+    if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
+        return take_all(rest, piece);
+    if (memmem(rest->data, rest->size, "{{{", 3)) {
+        sl_text_next_markup(t, rest, piece);
+        if (piece->kind == SL_TEXT_MADE)
+            return true;
+    } else if (t->in_module_line) { /* this line comes behind it */
+        piece->kind = SL_TEXT_MADE;
+        piece->text = sl_text_end_module_line(t);
+        return true;
+    } else {
+        read_line(t, rest, piece);
+    }
+    count(t, piece);
+    return true;
+}
+
+/* ---- what the whole text says of a frame ---- */
+
+void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
+{
+    uint32_t module;
+    uint64_t value;
+    bool of_file;
+    if (f->base == SL_TEXT_OF_SYMBOL && f->absolute) {
+        f->base = SL_TEXT_ABSOLUTE;
+        f->address = f->absolute;
+    }
+    if (f->base != SL_TEXT_ABSOLUTE || !sl_text_find(t, f->address, &module, &value, &of_file))
+        return;
+    f->module = module;
+    f->address = value;
+    f->base = of_file ? SL_TEXT_OF_FILE : SL_TEXT_OF_IMAGE;
+}

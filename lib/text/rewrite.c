@@ -1,0 +1,338 @@
+/* Writes native frames with their names, as the tools of each format do. */
+#include "text/impl.h"
+
+#include <stdio.h>
+
+static void put_parts(const struct sl_text_frame *f, struct sl_buf *out)
+{
+    sl_buf_str(out, f->stem);
+    sl_buf_str(out, f->cut);
+    sl_buf_str(out, f->tail);
+    sl_buf_str(out, f->end);
+}
+
+static void put_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *out)
+{
+    if (!is_last && !f->end.size)
+        sl_buf_u8(out, '\n');
+    sl_buf_str(out, f->end);
+}
+
+static void put_place(const char *before, const struct sl_text_call *call, const char *after, struct sl_buf *out)
+{
+    if (!call->path.size)
+        return;
+    sl_buf_cstr(out, before);
+    sl_buf_str(out, call->path);
+    if (call->line) {
+        sl_buf_u8(out, ':');
+        sl_buf_printf(out, "%llu", (unsigned long long)call->line);
+    }
+    sl_buf_cstr(out, after);
+}
+
+static void put_offset(const char *plus, const struct sl_text_call *call, struct sl_buf *out)
+{
+    if (call->has_offset)
+        sl_buf_printf(out, "%s0x%llx", plus, (unsigned long long)call->offset);
+}
+
+/* ---- formats ---- */
+
+/* The rest of a line of TSan, which prints no address: "#0 f /a.c:2 (a+0x1314)". */
+static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
+{
+    if (f->shown.size) {
+        sl_buf_str(out, f->shown);
+        sl_buf_cstr(out, " in ");
+    }
+    sl_buf_str(out, call->function);
+    put_place(" ", call, "", out);
+    if (!call->path.size || !f->shown.size) {
+        sl_buf_u8(out, ' ');
+        sl_buf_str(out, sl_str_trimmed(f->tail));
+    }
+}
+
+static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                          uint64_t *shift, struct sl_buf *out)
+{
+    uint64_t was = 0;
+    sl_parse_u64(f->number, &was);
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_str(out, f->head);
+        sl_buf_printf(out, "#%llu ", (unsigned long long)(was + *shift + i));
+        put_sanitizer_call(f, &calls[i], out);
+        put_end(f, i + 1 == count, out);
+    }
+    *shift += count - 1;
+}
+
+/* A frame without names behind one with inlined calls: its number rises too. */
+static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct sl_buf *out)
+{
+    uint64_t was;
+    if (!shift || !sl_parse_u64(f->number, &was)) {
+        put_parts(f, out);
+        return;
+    }
+    sl_buf_str(out, f->head);
+    sl_buf_printf(out, "#%llu", (unsigned long long)(was + shift));
+    sl_buf_str(out, sl_scan_between(f->number.data + f->number.size, f->stem.data + f->stem.size));
+    sl_buf_str(out, f->cut);
+    sl_buf_str(out, f->tail);
+    sl_buf_str(out, f->end);
+}
+
+/* The whole line, then what it means; each caller of an inlined call on a line of its own, as addr2line -p -i prints it. */
+static void put_appended(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                         const char *before, const char *after, struct sl_buf *out)
+{
+    sl_buf_str(out, f->stem);
+    for (size_t i = 0; i < count; i++) {
+        if (i) {
+            sl_buf_str(out, f->head);
+            sl_buf_cstr(out, "  (inlined by)");
+        }
+        sl_buf_u8(out, ' ');
+        sl_buf_str(out, calls[i].function);
+        put_place(before, &calls[i], after, out);
+        put_end(f, i + 1 == count, out);
+    }
+}
+
+/* "C  [libc.so.6+0x27249]  f+0x85  (f.c:3)" */
+static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                       struct sl_buf *out)
+{
+    sl_buf_str(out, f->stem);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            sl_buf_str(out, f->head);
+        sl_buf_cstr(out, i ? "  (inlined by) " : "  ");
+        sl_buf_str(out, calls[i].function);
+        if (i + 1 == count)
+            put_offset("+", &calls[i], out);
+        put_place("  (", &calls[i], ")", out);
+        put_end(f, i + 1 == count, out);
+    }
+}
+
+/* The name where the line has "n/a" or another one; callers of inlined calls behind it. */
+static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                        struct sl_buf *out)
+{
+    sl_buf_str(out, f->stem);
+    for (size_t i = 0; i < count; i++) {
+        if (i) {
+            sl_buf_str(out, f->head);
+            sl_buf_cstr(out, "  (inlined by) ");
+        }
+        sl_buf_str(out, calls[i].function);
+        if (!i)
+            sl_buf_str(out, f->tail);
+        put_place(" (", &calls[i], ")", out);
+        put_end(f, i + 1 == count, out);
+    }
+}
+
+/* "#1  0x000056507a7a2140 in main () at t.c:3", "... in main () from /lib/x.so" */
+static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
+                    struct sl_buf *out)
+{
+    const char *from = f->cut.size ? memmem(f->cut.data, f->cut.size, " from ", 6) : NULL;
+    uint64_t was = 0;
+    sl_parse_u64(f->number, &was);
+    for (size_t i = 0; i < count; i++) {
+        if (count == 1 && !*shift) {
+            sl_buf_str(out, f->stem);
+        } else { /* gdb numbers inlined frames, and prints the address of the outermost alone */
+            sl_buf_str(out, f->head);
+            sl_buf_printf(out, "#%-3llu", (unsigned long long)(was + *shift + i));
+            if (i + 1 == count) {
+                sl_buf_str(out, f->shown);
+                sl_buf_cstr(out, " in ");
+            }
+        }
+        sl_buf_str(out, calls[i].function);
+        sl_buf_cstr(out, " ()");
+        put_place(" at ", &calls[i], "", out);
+        if (!calls[i].path.size && from)
+            sl_buf_str(out, sl_scan_between(from, f->cut.data + f->cut.size));
+        put_end(f, i + 1 == count, out);
+    }
+    *shift += count - 1;
+}
+
+/* "#2  0x.. main - /tmp/t", and the place on the next line. */
+static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                         struct sl_buf *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        sl_buf_str(out, f->stem);
+        sl_buf_u8(out, ' ');
+        sl_buf_str(out, calls[i].function);
+        sl_buf_str(out, f->tail);
+        put_end(f, last && !calls[i].path.size, out);
+        if (!calls[i].path.size)
+            continue;
+        sl_buf_str(out, f->head);
+        put_place("    ", &calls[i], "", out);
+        put_end(f, last, out);
+    }
+}
+
+/* "   4:     0x556a.. - main", and "at FILE:LINE" below the name. */
+static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
+{
+    size_t indent = (size_t)(f->number.data + f->number.size - f->head.data);
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        if (i) {
+            sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
+            sl_buf_fill(out, ' ', f->stem.size > f->head.size + 2 ? f->stem.size - f->head.size - 2 : 0);
+            sl_buf_cstr(out, "- ");
+        } else {
+            sl_buf_str(out, f->stem);
+        }
+        sl_buf_str(out, calls[i].function);
+        put_end(f, last && !calls[i].path.size, out);
+        if (!calls[i].path.size)
+            continue;
+        sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
+        sl_buf_fill(out, ' ', indent > 0 ? 27 : 0);
+        put_place("at ", &calls[i], "", out);
+        put_end(f, last, out);
+    }
+}
+
+/* "app!f+0x12 [d:\x.c @ 5]" */
+static void put_windows(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                        struct sl_buf *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            sl_buf_str(out, f->head);
+        else
+            sl_buf_str(out, f->stem);
+        if (i)
+            sl_buf_cstr(out, "  (inlined by) ");
+        if (i || f->cut.size) {
+            sl_buf_str(out, calls[i].function);
+            if (i + 1 == count)
+                put_offset("+", &calls[i], out);
+        }
+        if (calls[i].path.size) {
+            sl_buf_cstr(out, " [");
+            sl_buf_str(out, calls[i].path);
+            sl_buf_printf(out, " @ %llu]", (unsigned long long)calls[i].line);
+        }
+        if (!i)
+            sl_buf_str(out, f->tail);
+        put_end(f, i + 1 == count, out);
+    }
+}
+
+/* "0   Demo   0x0000000100003f70 main + 40 (main.c:12)" */
+static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_str(out, f->stem);
+        sl_buf_str(out, calls[i].function);
+        if (calls[i].has_offset)
+            sl_buf_printf(out, " + %llu", (unsigned long long)calls[i].offset);
+        put_place(" (", &calls[i], ")", out);
+        if (i + 1 < count)
+            sl_buf_cstr(out, " [inlined]");
+        put_end(f, i + 1 == count, out);
+    }
+}
+
+/* ---- markup ---- */
+
+/* "    #1.1  0x00000000000111d0 g a.c:2:0 (a+0x11d0)" for each inlined call, then that of the function. */
+static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                             struct sl_buf *out)
+{
+    char number[32];
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        snprintf(number, sizeof number, "#%.*s", sl_str_precision(f->number) < 20 ? sl_str_precision(f->number) : 20,
+                 f->number.data);
+        sl_buf_printf(out, "%6s", number);
+        if (last)
+            sl_buf_cstr(out, "    ");
+        else
+            sl_buf_printf(out, ".%-3zu", i + 1);
+        sl_buf_printf(out, "0x%016llx ", (unsigned long long)f->absolute);
+        sl_buf_str(out, calls[i].function);
+        sl_buf_u8(out, ' ');
+        sl_buf_str(out, calls[i].path.size ? calls[i].path : SL_STR("<invalid>"));
+        sl_buf_printf(out, ":%llu:0 (", (unsigned long long)calls[i].line);
+        sl_buf_str(out, f->module_name);
+        sl_buf_printf(out, "+0x%llx)", (unsigned long long)f->address);
+        if (!last)
+            sl_buf_u8(out, '\n');
+    }
+}
+
+/* "f[/a.c:4]"; of data only the name. */
+static void put_markup_place(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
+{
+    sl_buf_str(out, call->function);
+    if (!sl_str_equal(f->shown, SL_STR("pc")))
+        return;
+    sl_buf_u8(out, '[');
+    sl_buf_str(out, call->path.size ? call->path : SL_STR("<invalid>"));
+    sl_buf_printf(out, ":%llu]", (unsigned long long)call->line);
+}
+
+static void put_markup(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
+                       struct sl_buf *out)
+{
+    if (!count) { /* "{{{pc:0x1}}}" becomes "[[[pc:0x1]]]" */
+        sl_buf_cstr(out, "[[[");
+        sl_buf_add(out, f->cut.data + 3, f->cut.size - 6);
+        sl_buf_cstr(out, "]]]");
+    } else if (f->number.data) {
+        put_markup_stack(f, calls, count, out);
+    } else {
+        put_markup_place(f, &calls[0], out);
+    }
+}
+
+/* ---- all ---- */
+
+static void put_named(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
+                      struct sl_buf *out)
+{
+    switch (f->format) {
+    case SL_TEXT_SANITIZER: put_sanitizer(f, calls, count, shift, out); break;
+    case SL_TEXT_GLIBC: put_appended(f, calls, count, " at ", "", out); break;
+    case SL_TEXT_HS_ERR: put_hs_err(f, calls, count, out); break;
+    case SL_TEXT_SYSTEMD: put_systemd(f, calls, count, out); break;
+    case SL_TEXT_GDB: put_gdb(f, calls, count, shift, out); break;
+    case SL_TEXT_EU_STACK: put_eu_stack(f, calls, count, out); break;
+    case SL_TEXT_RUST: put_rust(f, calls, count, out); break;
+    case SL_TEXT_WINDOWS: put_windows(f, calls, count, out); break;
+    case SL_TEXT_APPLE: put_apple(f, calls, count, out); break;
+    default: put_appended(f, calls, count, " (", ")", out); break;
+    }
+}
+
+void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
+                   struct sl_buf *out)
+{
+    bool counts = f->format == SL_TEXT_SANITIZER || f->format == SL_TEXT_GDB;
+    if (f->is_first)
+        *shift = 0;
+    if (f->format == SL_TEXT_MARKUP)
+        put_markup(f, calls, count, out);
+    else if (count)
+        put_named(f, calls, count, shift, out);
+    else if (counts)
+        put_renumbered(f, *shift, out);
+    else
+        put_parts(f, out);
+}

@@ -1,0 +1,263 @@
+/* Lines that list modules and mappings of a process, so that frames with absolute addresses, or without ids, find their module. */
+#include "text/impl.h"
+
+#include "base/grow.h"
+
+enum { MAX_RANGES = 4096, MAX_MODULES = 10000, MAX_NAME = 4096 };
+
+/* ---- the tables ---- */
+
+/* Copies to the reader's arena; empty when out of memory. */
+static struct sl_str keep(struct sl_text *t, struct sl_str text)
+{
+    const char *kept = sl_arena_strndup(&t->arena, text.data, text.size);
+    t->out_of_memory |= !kept;
+    return (struct sl_str){kept, kept ? text.size : 0};
+}
+
+static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str id)
+{
+    if (t->module_count >= MAX_MODULES)
+        return SL_TEXT_NO_MODULE;
+    if (!sl_grow_in_arena(&t->arena, &t->modules, &t->module_capacity, t->module_count + 1, sizeof *t->modules)) {
+        t->out_of_memory = true;
+        return SL_TEXT_NO_MODULE;
+    }
+    t->modules[t->module_count] = (struct sl_text_module){.name = keep(t, name), .id = keep(t, id)};
+    return (uint32_t)t->module_count++;
+}
+
+uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
+{
+    char key[MAX_NAME + 130];
+    if (!name.size || name.size > MAX_NAME || id.size > 128)
+        return SL_TEXT_NO_MODULE;
+    memcpy(key, name.data, name.size);
+    key[name.size] = '\n';
+    if (id.size)
+        memcpy(key + name.size + 1, id.data, id.size);
+    struct sl_str whole = {key, name.size + 1 + id.size};
+    size_t index = (uintptr_t)sl_map_get(&t->by_name, whole);
+    if (index)
+        return (uint32_t)index - 1;
+    uint32_t made = add_module(t, name, id);
+    struct sl_str kept = made == SL_TEXT_NO_MODULE ? (struct sl_str){NULL, 0} : keep(t, whole);
+    if (kept.data && !sl_map_put(&t->by_name, kept, (void *)(uintptr_t)(made + 1)))
+        t->out_of_memory = true;
+    return made;
+}
+
+/* Returns the number of ranges that end at or before the address. */
+static size_t ranges_before(const struct sl_text *t, uint64_t address)
+{
+    size_t low = 0, high = t->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t->ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sl_text_add_range(struct sl_text *t, const struct sl_text_range *range)
+{
+    if (range->end <= range->start)
+        return;
+    size_t first = ranges_before(t, range->start), last = first;
+    while (last < t->range_count && t->ranges[last].start < range->end)
+        last++;
+    size_t count = t->range_count - (last - first) + 1;
+    if (count > MAX_RANGES)
+        return;
+    if (!sl_grow_in_arena(&t->arena, &t->ranges, &t->range_capacity, count, sizeof *t->ranges)) {
+        t->out_of_memory = true;
+        return;
+    }
+    memmove(t->ranges + first + 1, t->ranges + last, (t->range_count - last) * sizeof *t->ranges);
+    t->ranges[first] = *range;
+    t->range_count = count;
+}
+
+bool sl_text_map_module(struct sl_text *t, uint64_t address, uint64_t size)
+{
+    if (!sl_grow_in_arena(&t->arena, &t->modules, &t->module_capacity, t->module_count + 1, sizeof *t->modules))
+        return false;
+    uint32_t index = (uint32_t)t->module_count++;
+    uint64_t end = size && address + size > address ? address + size : UINT64_MAX;
+    t->modules[index] = (struct sl_text_module){.base = address, .size = size};
+    if (address)
+        sl_text_add_range(t, &(struct sl_text_range){address, end, 0, index, false});
+    return !t->out_of_memory;
+}
+
+bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, uint64_t *value, bool *of_file)
+{
+    size_t at = ranges_before(t, address);
+    if (at == t->range_count || address < t->ranges[at].start)
+        return false;
+    const struct sl_text_range *range = &t->ranges[at];
+    *module = range->module;
+    *value = address - range->start + range->value;
+    *of_file = range->of_file;
+    return true;
+}
+
+/* ---- /proc/PID/maps, also in hs_err: "5580fdeb6000-5580fdeb7000 r-xp 00001000 fe:00 1097   /tmp/t" ---- */
+
+static bool read_mapping(struct sl_text *t, struct sl_scan s)
+{
+    uint64_t start, end, offset;
+    if (!sl_scan_hex(&s, &start) || !sl_scan_char(&s, '-') || !sl_scan_hex(&s, &end) || !sl_scan_char(&s, ' ') ||
+        sl_scan_left(&s) < 5 || (s.at[0] != 'r' && s.at[0] != '-') || (s.at[1] != 'w' && s.at[1] != '-'))
+        return false;
+    s.at += 4;
+    if (!sl_scan_blanks(&s) || !sl_scan_hex(&s, &offset) || !sl_scan_blanks(&s))
+        return false;
+    const char *path = memchr(s.at, '/', sl_scan_left(&s));
+    uint32_t module =
+        path ? sl_text_module(t, sl_scan_between(path, s.end), (struct sl_str){NULL, 0}) : SL_TEXT_NO_MODULE;
+    if (module == SL_TEXT_NO_MODULE)
+        return true;
+    struct sl_text_module *m = &t->modules[module];
+    if (!offset || !m->base)
+        m->base = start - offset;
+    if (end > m->base && m->size < end - m->base)
+        m->size = end - m->base;
+    sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
+    return true;
+}
+
+/* ---- Apple's images: "0x10211c000 - 0x1024b3fff App arm64  <debeff4e...> /path", and hs_err of Windows ---- */
+
+/* Copies hex digits without hyphens. False if it is no id. */
+static bool plain_id(struct sl_str text, char id[64], struct sl_str *out)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '-')
+            continue;
+        if (sl_hex_digit(text.data[i]) < 0 || size == 64)
+            return false;
+        id[size++] = text.data[i];
+    }
+    *out = (struct sl_str){id, size};
+    return size >= 32;
+}
+
+static bool read_image(struct sl_text *t, struct sl_scan s)
+{
+    uint64_t start, end;
+    char id[64];
+    struct sl_str hex = {NULL, 0};
+    sl_scan_blanks(&s);
+    if (!sl_scan_0x(&s, &start) || !sl_scan_word(&s, SL_STR(" - ")) || (sl_scan_blanks(&s), !sl_scan_0x(&s, &end)) ||
+        !sl_scan_blanks(&s))
+        return false;
+    struct sl_str rest = sl_scan_rest(&s);
+    const char *open = memchr(rest.data, '<', rest.size);
+    const char *close = open ? memchr(open, '>', (size_t)(s.end - open)) : NULL;
+    const char *path = close ? close + 1 : rest.data;
+    if (close && !plain_id(sl_scan_between(open + 1, close), id, &hex))
+        hex = (struct sl_str){NULL, 0};
+    struct sl_str name = sl_str_trimmed(sl_scan_between(path, s.end));
+    uint32_t module = sl_text_module(t, name, hex);
+    if (module == SL_TEXT_NO_MODULE)
+        return true;
+    t->modules[module].base = start;
+    t->modules[module].size = end - start + 1;
+    sl_text_add_range(t, &(struct sl_text_range){start, end < UINT64_MAX ? end + 1 : end, 0, module, false});
+    return true;
+}
+
+/* ---- systemd: "Module /usr/bin/x with build-id 93ac61" ---- */
+
+static bool read_systemd_module(struct sl_text *t, struct sl_str line)
+{
+    static const struct sl_str words = SL_STR("Module "), with = SL_STR(" with build-id ");
+    const char *at = memmem(line.data, line.size, words.data, words.size), *end = line.data + line.size;
+    const char *name = at ? at + words.size : end;
+    const char *behind = at ? memmem(name, (size_t)(end - name), with.data, with.size) : NULL;
+    if (!behind)
+        return false;
+    const char *id = behind + with.size, *id_end = id;
+    while (id_end < end && sl_hex_digit(*id_end) >= 0)
+        id_end++;
+    if (id_end - id < 2 || id_end - id > 128)
+        return false;
+    sl_text_module(t, sl_scan_between(name, behind), sl_scan_between(id, id_end));
+    return true;
+}
+
+/* ---- lists of modules: a name, an id and a base in any order; a size or an end may follow the base ---- */
+
+struct module_words {
+    struct sl_str name, id;
+    uint64_t numbers[2];
+    unsigned number_count;
+    char buffer[64];
+};
+
+/* Puts a word where it belongs. */
+static void take_word(struct module_words *words, struct sl_str word)
+{
+    struct sl_scan s = sl_scan(word);
+    uint64_t number;
+    struct sl_str id;
+    char buffer[64];
+    if (sl_scan_0x(&s, &number) && s.at == s.end) {
+        if (words->number_count < 2)
+            words->numbers[words->number_count++] = number;
+    } else if (!words->id.size && plain_id(word, buffer, &id)) {
+        memcpy(words->buffer, buffer, id.size);
+        words->id = (struct sl_str){words->buffer, id.size};
+    } else if (!words->name.size) {
+        for (size_t i = 0; i < word.size && !words->name.size; i++)
+            if ((word.data[i] | 0x20) >= 'a' && (word.data[i] | 0x20) <= 'z')
+                words->name = word;
+    }
+}
+
+static bool read_module_list(struct sl_text *t, struct sl_str line)
+{
+    enum { MAX_WORDS = 8 };
+    struct module_words words = {.number_count = 0};
+    const char *at = line.data, *end = line.data + line.size;
+    unsigned count = 0;
+    for (; at < end && count <= MAX_WORDS; count++) {
+        const char *begin;
+        while (at < end && (sl_is_blank(*at) || *at == ',' || *at == '|'))
+            at++;
+        for (begin = at; at < end && !sl_is_blank(*at) && *at != ',' && *at != '|';)
+            at++;
+        if (at > begin)
+            take_word(&words, sl_scan_between(begin, at));
+    }
+    if (at < end || !words.name.size || !words.id.size || !words.number_count)
+        return false;
+    uint32_t module = sl_text_module(t, words.name, words.id);
+    if (module == SL_TEXT_NO_MODULE)
+        return true;
+    struct sl_text_module *m = &t->modules[module];
+    uint64_t other = words.numbers[1], start = words.numbers[0];
+    m->base = start;
+    m->size = words.number_count < 2 ? 0 : other > start ? other - start : other;
+    uint64_t stop = m->size && start + m->size > start ? start + m->size : UINT64_MAX;
+    sl_text_add_range(t, &(struct sl_text_range){start, stop, 0, module, false});
+    return true;
+}
+
+/* ---- all ---- */
+
+bool sl_text_read_table(struct sl_text *t, struct sl_str line)
+{
+    size_t prefix = t->prefix < line.size ? t->prefix : 0;
+    struct sl_scan whole = sl_scan(line), rest = {line.data + prefix, line.data + line.size};
+    if (line.size < 16)
+        return false;
+    if (read_mapping(t, whole) || (prefix && read_mapping(t, rest)) || read_image(t, whole) ||
+        (prefix && read_image(t, rest)))
+        return true;
+    return read_systemd_module(t, line) || (line.size < 1024 && read_module_list(t, line));
+}

@@ -1,0 +1,29 @@
+/* Text with stacks, symbolicated without a server: what POST /symbolicate-text does with native code, for commands. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "core/fiber.h"
+#include "origin/origin.h"
+#include "text/text.h"
+
+struct local_text {
+    struct sl_str text;           /* whole lines; the last one may lack its end */
+    struct sl_text *reader;       /* the caller's, for all parts of one text: keeps modules and log prefix */
+    const struct source *sources; /* searched in this order */
+    size_t source_count;
+    struct sl_str scope; /* cache scope; data NULL: the global one */
+    bool wants_json;     /* the answer is the JSON of POST /symbolicate-text; else the text */
+    bool candidates;     /* JSON: lists the candidates of each module */
+    bool native_only;    /* frames of scripts and of the JVM are copied */
+    /* Returns the build id (hex digits) of a module of which the text has only the name or path; false: unknown or ambiguous.
+     * NULL: not asked. Pure. */
+    bool (*find_id)(void *arg, struct sl_str name, struct sl_str *id);
+    void *find_id_arg;
+};
+
+/* Writes the answer into `answer`, which must be empty; the caller frees it. SL_UNSUPPORTED: too large, `error` says which limit;
+ * SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+enum sl_code local_text_symbolicate(const struct local_text *text, const struct config *config, struct sl_buf *answer,
+                                    struct sl_error *error) SL_SUSPENDS;

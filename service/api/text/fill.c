@@ -1,0 +1,579 @@
+/* Reads the text into pieces and stacks, and makes the requests for the frames. */
+#include "api/text/work.h"
+
+#include "base/grow.h"
+#include "base/json_write.h"
+#include "base/map.h"
+#include "crash/crash.h"
+
+enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
+
+/* ---- pieces and stacks ---- */
+
+struct text_filling {
+    struct text_work *work;
+    struct sl_arena *arena;
+    const char *line;    /* the current line */
+    struct sl_str title; /* the last line with text that is no frame */
+    bool title_is_fixed; /* it says what happened: later lines do not replace it */
+    size_t plain_lines;  /* lines since the last frame */
+};
+
+/* True for lines that say what happened, even if others follow before the frames. */
+static bool is_headline(struct sl_str line)
+{
+    static const struct sl_str words[] = {SL_STR("ERROR: "), SL_STR("received signal "),
+                                          SL_STR("terminated with signal ")};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(line.data, line.size, words[i].data, words[i].size))
+            return true;
+    return sl_str_starts(line, SL_STR("signal ")) || sl_str_starts(line, SL_STR("TID ")) ||
+           sl_str_starts(line, SL_STR("Thread "));
+}
+
+/* A line that stands between the frames of a stack and does not end it: "... 3 more", "at Array.map (<anonymous>)". */
+static bool is_inside(struct sl_str line)
+{
+    struct sl_str trimmed = sl_str_trimmed(line);
+    const char *at = trimmed.size ? memmem(trimmed.data, trimmed.size, "at ", 3) : NULL;
+    bool call = at && (at == trimmed.data || sl_is_blank(at[-1])) &&
+                memchr(at, '(', (size_t)(trimmed.data + trimmed.size - at));
+    return call || sl_str_starts(trimmed, SL_STR("... ")) || sl_str_starts(trimmed, SL_STR("#"));
+}
+
+static void take_plain(struct text_filling *f, struct sl_str line)
+{
+    struct sl_str trimmed = sl_str_trimmed(line);
+    if (!trimmed.size || is_inside(line))
+        return;
+    bool headline = is_headline(trimmed);
+    f->plain_lines++;
+    if (f->title_is_fixed && !headline)
+        return;
+    f->title = trimmed;
+    f->title_is_fixed = headline;
+}
+
+static bool is_frame(const struct sl_text_piece *piece)
+{
+    return piece->kind == SL_TEXT_NATIVE || piece->kind == SL_TEXT_SCRIPT || piece->kind == SL_TEXT_JAVA;
+}
+
+/* Begins a stack if the frame does not continue the last one. False when out of memory. */
+static bool continue_stack(struct text_filling *f, const struct sl_text_piece *piece)
+{
+    struct text_work *work = f->work;
+    const struct text_stack *last = work->stack_count ? &work->stacks[work->stack_count - 1] : NULL;
+    bool first = piece->kind == SL_TEXT_NATIVE && piece->native.is_first;
+    if (last && !first && !f->plain_lines && work->items[last->first].piece.format == piece->format)
+        return true;
+    if (!sl_grow_in_arena(f->arena, &work->stacks, &work->stack_capacity, work->stack_count + 1, sizeof *work->stacks))
+        return false;
+    work->stacks[work->stack_count++] = (struct text_stack){.first = work->item_count, .title = f->title};
+    return true;
+}
+
+static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, struct sl_str source)
+{
+    struct text_work *work = f->work;
+    if (is_frame(piece) && !continue_stack(f, piece))
+        return false;
+    if (!sl_grow_in_arena(f->arena, &work->items, &work->item_capacity, work->item_count + 1, sizeof *work->items))
+        return false;
+    struct text_item *item = &work->items[work->item_count++];
+    *item = (struct text_item){.piece = *piece, .source = source};
+    if (!is_frame(piece))
+        return true;
+    item->stack = (uint32_t)work->stack_count - 1;
+    item->frame = (uint32_t)work->stacks[item->stack].count++;
+    work->js_frames += piece->kind == SL_TEXT_SCRIPT;
+    work->jvm_frames += piece->kind == SL_TEXT_JAVA;
+    f->plain_lines = 0;
+    f->title = (struct sl_str){NULL, 0};
+    f->title_is_fixed = false;
+    return true;
+}
+
+/* True if the request wants this kind of frame. */
+static bool is_wanted(const struct text_work *work, const struct sl_text_piece *piece)
+{
+    bool other = work->local && work->local->native_only && piece->kind != SL_TEXT_NATIVE;
+    return piece->kind == SL_TEXT_MADE ||
+           (piece->kind != SL_TEXT_COPY && !other && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
+}
+
+static bool read_line(struct text_filling *f, struct sl_str line)
+{
+    struct sl_text_piece piece;
+    struct sl_str rest = line;
+    const char *begin = line.data;
+    bool plain = true;
+    while (sl_text_next(f->work->reader, &rest, &piece)) {
+        if (is_wanted(f->work, &piece)) {
+            plain = false;
+            if (!add_item(f, &piece, (struct sl_str){begin, (size_t)(rest.data - begin)}))
+                return false;
+        }
+        begin = rest.data;
+    }
+    if (plain)
+        take_plain(f, line);
+    return !f->work->reader->out_of_memory;
+}
+
+/* Splits the text. Lines beyond the limit are copied. */
+static bool read_pieces(struct text_work *work, struct sl_arena *arena)
+{
+    struct text_filling f = {.work = work, .arena = arena};
+    struct sl_str text = work->parts[TEXT_TEXT];
+    const char *at = text.data, *end = at + text.size;
+    work->reader->max_frames = MAX_FRAMES;
+    for (size_t lines = 0; at < end && lines < MAX_LINES; lines++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        if (!read_line(&f, (struct sl_str){at, (size_t)(next - at)}))
+            return false;
+        at = next;
+    }
+    return true;
+}
+
+/* ---- modules ---- */
+
+static enum object_type type_of(struct sl_str name, struct sl_str id)
+{
+    static const struct {
+        struct sl_str end;
+        enum object_type type;
+    } types[] = {{SL_STR(".dll"), OBJECT_PE},
+                 {SL_STR(".exe"), OBJECT_PE},
+                 {SL_STR(".pdb"), OBJECT_PE},
+                 {SL_STR(".dylib"), OBJECT_MACHO},
+                 {SL_STR(".wasm"), OBJECT_WASM}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (name.size > types[i].end.size &&
+            sl_str_equal_nocase((struct sl_str){name.data + name.size - types[i].end.size, types[i].end.size},
+                                types[i].end))
+            return types[i].type;
+    return OBJECT_ELF;
+}
+
+/* Sets the ids of a module from hex digits: a build id, or the UUID of a Mach-O file. */
+static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *arena)
+{
+    uint8_t bytes[64];
+    size_t count = 0;
+    if (!hex.size)
+        return true;
+    for (size_t i = 0; i + 1 < hex.size && count < sizeof bytes; i += 2)
+        bytes[count++] = (uint8_t)(sl_hex_digit(hex.data[i]) << 4 | sl_hex_digit(hex.data[i + 1]));
+    id->has_debug_id = true;
+    if (id->type == OBJECT_MACHO || id->type == OBJECT_PE) {
+        id->has_debug_id = sl_debug_id_parse(hex, &id->debug_id);
+        return true;
+    }
+    id->code_id = sl_code_id_normalise(arena, hex);
+    id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, count}, false);
+    return id->code_id.data != NULL;
+}
+
+struct module_filling {
+    struct job *job;
+    struct text_work *work;
+    struct sl_map by_id, by_name; /* native modules of the part `modules`: index + 1; SIZE_MAX: ambiguous */
+    struct sl_map ids_by_name;    /* the text's modules with id, in the same way */
+};
+
+static struct sl_str file_name(struct sl_str path)
+{
+    return sl_crash_file_name(path);
+}
+
+/* Adds the index under a key; another one there makes it ambiguous. */
+static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool newest)
+{
+    bool made;
+    void **slot = key.size ? sl_map_find_or_add(map, key, &made) : NULL;
+    if (!key.size)
+        return true;
+    if (slot)
+        *slot = (void *)(uintptr_t)(made || newest ? index + 1 : SIZE_MAX);
+    return slot != NULL;
+}
+
+static size_t find_key(const struct sl_map *map, struct sl_str key)
+{
+    size_t index = key.size ? (uintptr_t)sl_map_get(map, key) : 0;
+    return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
+}
+
+/* Indexes the modules that were sent; those with an address extend the mappings of the text. */
+static bool index_sent(struct module_filling *m)
+{
+    struct native_request *native = &m->work->native;
+    for (size_t i = 0; i < m->work->sent_count; i++) {
+        const struct object_id *id = native->modules[i].id;
+        struct sl_str name = file_name(id->code_file.size ? id->code_file : id->debug_file);
+        if (!add_key(&m->by_id, id->code_id, i, true) || !add_key(&m->by_name, name, i, m->work->guess == GUESS_NEWEST))
+            return false;
+    }
+    for (size_t i = 0; i < m->work->first_mapped; i++) {
+        const struct sl_text_module *module = &m->work->reader->modules[i];
+        size_t other = module->id.size ? find_key(&m->ids_by_name, file_name(module->name)) : SIZE_MAX;
+        bool same = other != SIZE_MAX && sl_str_equal(m->work->reader->modules[other].id, module->id);
+        if (module->id.size && !same &&
+            !add_key(&m->ids_by_name, file_name(module->name), i, m->work->guess == GUESS_NEWEST))
+            return false;
+    }
+    return true;
+}
+
+/* Returns the id of a module of the text: its own, that of the only module of this name in the text, or one that the command
+ * knows. */
+static struct sl_str module_id(struct module_filling *m, size_t index, bool *guessed)
+{
+    const struct sl_text_module *module = &m->work->reader->modules[index];
+    struct sl_str id = module->id;
+    const struct local_text *local = m->work->local;
+    size_t same = id.size ? SIZE_MAX : find_key(&m->ids_by_name, file_name(module->name));
+    if (same != SIZE_MAX)
+        id = m->work->reader->modules[same].id;
+    *guessed = false;
+    if (!id.size && m->work->guess != GUESS_NONE && local && local->find_id)
+        *guessed = local->find_id(local->find_id_arg, module->name, &id);
+    return id;
+}
+
+/* Finds the native module of a module of the text, or makes one. False when out of memory. */
+static bool fill_module(struct module_filling *m, size_t index)
+{
+    static const struct native_upload no_upload;
+    struct text_work *work = m->work;
+    struct native_request *native = &work->native;
+    const struct sl_text_module *module = &work->reader->modules[index];
+    bool guessed;
+    struct sl_str id = module_id(m, index, &guessed);
+    struct sl_str code_id = id.size ? sl_code_id_normalise(native->arena, id) : id;
+    size_t sent = find_key(&m->by_id, code_id);
+    if (sent == SIZE_MAX && !id.size)
+        sent = find_key(&m->by_name, file_name(module->name));
+    if (sent != SIZE_MAX) {
+        work->module_of[index] = (uint32_t)sent;
+        return true;
+    }
+    struct object_id *made = SL_ARENA_NEW(native->arena, struct object_id);
+    if (!made)
+        return false;
+    *made = (struct object_id){
+        .type = type_of(module->name, id), .code_file = module->name, .debug_file = file_name(module->name)};
+    bool good = set_ids(made, id, native->arena);
+    work->guessed[native->module_count] = guessed;
+    work->module_of[index] = (uint32_t)native->module_count;
+    native->modules[native->module_count++] = (struct native_module){.id = made, .upload = &no_upload};
+    return good;
+}
+
+/* Adds the addresses of modules that were sent to the mappings of the text. */
+static bool map_sent(struct text_work *work)
+{
+    struct native_request *native = &work->native;
+    work->sent_count = native->module_count;
+    work->first_mapped = work->reader->module_count;
+    if (!native_sort_modules(native))
+        return false;
+    for (size_t i = 0; i < native->module_count; i++) {
+        const struct native_module *module = &native->modules[i];
+        if (!sl_text_map_module(work->reader, module->image_address, module->image_size))
+            return false;
+    }
+    return true;
+}
+
+/* Makes the list of native modules: those that were sent, then those of the text. */
+static bool fill_modules(struct job *job, struct text_work *work)
+{
+    struct module_filling m = {.job = job, .work = work};
+    struct native_request *native = &work->native;
+    if (!map_sent(work))
+        return false;
+    size_t most = native->module_count + work->reader->module_count + 1;
+    struct native_module *all = SL_ARENA_ARRAY(native->arena, struct native_module, most);
+    work->module_of = SL_ARENA_ARRAY(native->arena, uint32_t, work->reader->module_count + 1);
+    work->guessed = SL_ARENA_ARRAY(native->arena, bool, most);
+    if (!all || !work->module_of || !work->guessed)
+        return false;
+    if (native->module_count)
+        memcpy(all, native->modules, native->module_count * sizeof *all);
+    native->modules = all;
+    bool good = index_sent(&m);
+    for (size_t i = 0; good && i < work->first_mapped; i++)
+        good = fill_module(&m, i);
+    for (size_t i = work->first_mapped; i < work->reader->module_count; i++)
+        work->module_of[i] = (uint32_t)(i - work->first_mapped);
+    sl_map_free(&m.by_id);
+    sl_map_free(&m.by_name);
+    sl_map_free(&m.ids_by_name);
+    return good;
+}
+
+/* ---- frames of native code ---- */
+
+static void fill_frame(const struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
+{
+    uint32_t module = NATIVE_NO_MODULE;
+    sl_text_resolve(work->reader, text);
+    bool has_module = text->base == SL_TEXT_OF_FILE || text->base == SL_TEXT_OF_IMAGE;
+    if (has_module && text->module != SL_TEXT_NO_MODULE)
+        module = work->module_of[text->module];
+    bool of_file = text->base == SL_TEXT_OF_FILE;
+    *frame = (struct native_frame){
+        .address = text->address - (of_file && text->is_return && text->address ? 1 : 0),
+        .module = module == NATIVE_NO_MODULE ? NATIVE_NO_MODULE - 1 : module,
+        .of_file = of_file,
+        .is_exact = of_file || !text->is_return,
+        .adjust = !of_file && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
+    };
+}
+
+/* Makes a trace of each native stack. */
+static bool fill_traces(struct text_work *work)
+{
+    struct native_request *native = &work->native;
+    struct native_frame *frames = SL_ARENA_ARRAY(native->arena, struct native_frame, work->item_count + 1);
+    native->traces = SL_ARENA_ARRAY(native->arena, struct native_trace, work->stack_count + 1);
+    uint32_t others[2] = {0, 0};
+    if (!frames || !native->traces)
+        return false;
+    native->trace_count = native->frame_count = 0;
+    for (size_t i = 0; i < work->item_count; i++) {
+        struct text_item *item = &work->items[i];
+        struct text_stack *stack = &work->stacks[item->stack];
+        if (!is_frame(&item->piece))
+            continue;
+        bool is_native = item->piece.kind == SL_TEXT_NATIVE;
+        if (!item->frame && !is_native)
+            stack->trace = others[item->piece.kind == SL_TEXT_JAVA]++;
+        if (!is_native)
+            continue;
+        if (!item->frame) {
+            stack->trace = (uint32_t)native->trace_count++;
+            native->traces[stack->trace] = (struct native_trace){.frames = &frames[native->frame_count]};
+        }
+        fill_frame(work, &item->piece.native, &frames[native->frame_count++]);
+        native->traces[stack->trace].frame_count++;
+    }
+    return native_prepare(native);
+}
+
+/* ---- the parts of the form ---- */
+
+static void put_member_raw(struct sl_json_writer *w, const char *key, struct sl_str json)
+{
+    if (json.data)
+        sl_json_member_raw(w, key, json);
+}
+
+enum text_module_list { LIST_NATIVE, LIST_JS, LIST_JVM, MODULE_LISTS };
+
+/* Returns the list to which an element of the part `modules` belongs, by its type. */
+static enum text_module_list list_of(struct sl_json element)
+{
+    enum text_module_list list = LIST_NATIVE;
+    struct sl_str key, type;
+    if (!sl_json_object(&element))
+        return list;
+    while (sl_json_next(&element, &key)) {
+        bool is_type = sl_str_equal(key, SL_STR("type")) && sl_json_peek(&element) == SL_JSON_STRING;
+        if (!is_type)
+            sl_json_skip(&element);
+        else if (!sl_json_string(&element, &type))
+            break;
+        else if (sl_str_equal(type, SL_STR("sourcemap")))
+            list = LIST_JS;
+        else if (sl_str_equal(type, SL_STR("proguard")) || sl_str_equal(type, SL_STR("source")))
+            list = LIST_JVM;
+    }
+    return list;
+}
+
+/* Sorts the elements of the part `modules`: debug files, source maps, mappings of the JVM. */
+static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_buf lists[MODULE_LISTS])
+{
+    struct sl_json j = sl_json(part, arena, false);
+    struct sl_str key, value;
+    if (!sl_json_array(&j))
+        return false;
+    while (sl_json_next(&j, &key)) {
+        sl_json_peek(&j); /* moves to the value */
+        struct sl_buf *list = &lists[list_of(j)];
+        if (!sl_json_value(&j, &value))
+            return false;
+        sl_buf_u8(list, list->size ? ',' : '[');
+        sl_buf_str(list, value);
+    }
+    for (int i = 0; i < MODULE_LISTS; i++)
+        if (lists[i].size)
+            sl_buf_u8(&lists[i], ']');
+    return sl_json_end(&j);
+}
+
+/* Reads modules, sources and options, as those of POST /symbolicate. */
+static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
+{
+    struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0};
+    struct sl_json_writer w = sl_json_writer(&body);
+    bool good = !work->parts[TEXT_MODULES].data || sort_modules(work->parts[TEXT_MODULES], &job->arena, lists);
+    if (!good)
+        *failure = (struct json_failure){400, "the part `modules` is not an array of modules"};
+    sl_json_begin_object(&w);
+    if (lists[0].size)
+        sl_json_member_raw(&w, "modules", sl_buf_view(&lists[0]));
+    put_member_raw(&w, "sources", work->parts[TEXT_SOURCES]);
+    put_member_raw(&w, "options", work->parts[TEXT_OPTIONS]);
+    put_member_raw(&w, "scraping", work->parts[TEXT_SCRAPING]);
+    sl_json_member_raw(&w, "stacktraces", SL_STR("[]"));
+    sl_json_end_object(&w);
+    work->js_modules = sl_buf_move_to_arena(&lists[1], &job->arena);
+    work->jvm_modules = sl_buf_move_to_arena(&lists[2], &job->arena);
+    sl_buf_free(&lists[0]);
+    struct sl_str json = sl_buf_move_to_arena(&body, &job->arena);
+    good = good && json.data && native_read(&work->native, json, job->config, failure);
+    if (!good)
+        return false;
+    work->native.options.apply_source_context = SL_BOOL_FALSE;
+    work->native.options.caller_first = false;
+    *failure = json_no_memory;
+    return native_add_files(&work->native, work->files.items, work->files.count) &&
+           native_add_configured(&work->native, job->config);
+}
+
+bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure)
+{
+    if (!read_parts(job, work, failure))
+        return false;
+    *failure = json_no_memory;
+    return read_pieces(work, &job->arena) && fill_modules(job, work) && fill_traces(work);
+}
+
+/* ---- requests to other APIs ---- */
+
+/* Appends the URL that a frame means: without codes for colours, and with slashes. */
+static void put_plain_url(struct sl_str url, struct sl_buf *out)
+{
+    for (size_t i = 0; i < url.size; i++) {
+        if (url.data[i] == '\033')
+            while (i + 1 < url.size && url.data[i] != 'm')
+                i++;
+        else if (url.data[i] != '\\')
+            sl_buf_u8(out, (uint8_t)url.data[i]);
+        else if (!i || url.data[i - 1] != '\\')
+            sl_buf_u8(out, '/');
+    }
+}
+
+/* The script of frames that name none: the only one that was sent. */
+static struct sl_str only_script(const struct text_work *work)
+{
+    struct sl_str only = {NULL, 0}, map = SL_STR(".map");
+    size_t scripts = 0;
+    for (size_t i = 0; i < work->files.count; i++) {
+        struct sl_str name = work->files.items[i].name;
+        bool is_map = sl_str_ends(name, map);
+        if (is_map && work->files.count > 1)
+            continue;
+        scripts++;
+        only = (struct sl_str){name.data, name.size - (is_map ? map.size : 0)};
+    }
+    return scripts == 1 ? only : (struct sl_str){NULL, 0};
+}
+
+static void put_js_frame(const struct sl_js_stack_frame *frame, struct sl_str only, struct sl_buf *url,
+                         struct sl_json_writer *w)
+{
+    sl_buf_clear(url);
+    put_plain_url(frame->url, url);
+    sl_json_begin_object(w);
+    sl_json_member_str(w, "abs_path", url->size ? sl_buf_view(url) : only);
+    sl_json_member_u64(w, "lineno", frame->line);
+    sl_json_member_u64(w, "colno", frame->column);
+    if (frame->function.size)
+        sl_json_member_str(w, "function", frame->function);
+    sl_json_end_object(w);
+}
+
+static void put_jvm_frame(const struct sl_jvm_trace_frame *frame, size_t index, struct sl_json_writer *w)
+{
+    bool nowhere = !frame->file.size || sl_str_equal(frame->file, SL_STR("Native Method")) ||
+                   sl_str_equal(frame->file, SL_STR("Unknown Source"));
+    sl_json_begin_object(w);
+    sl_json_member_str(w, "module", frame->class);
+    sl_json_member_str(w, "function", frame->method);
+    if (!nowhere)
+        sl_json_member_str(w, "filename", frame->file);
+    if (frame->has_line)
+        sl_json_member_u64(w, "lineno", frame->line);
+    sl_json_member_u64(w, "index", index);
+    sl_json_end_object(w);
+}
+
+/* Writes the stacks of a kind. */
+static void put_stacks(const struct text_work *work, int kind, struct sl_json_writer *w)
+{
+    size_t index = 0;
+    struct sl_buf url = {0};
+    struct sl_str only = only_script(work);
+    sl_json_member_array(w, "stacktraces");
+    for (size_t s = 0; s < work->stack_count; s++) {
+        const struct text_stack *stack = &work->stacks[s];
+        size_t i = stack->first, left = stack->count;
+        if ((int)work->items[i].piece.kind != kind)
+            continue;
+        sl_json_begin_object(w);
+        sl_json_member_array(w, "frames");
+        for (; left && i < work->item_count; i++) {
+            if ((int)work->items[i].piece.kind != kind)
+                continue;
+            left--;
+            if (kind == SL_TEXT_SCRIPT)
+                put_js_frame(&work->items[i].piece.js, only, &url, w);
+            else
+                put_jvm_frame(&work->items[i].piece.jvm, index++, w);
+        }
+        sl_json_end_array(w);
+        sl_json_end_object(w);
+    }
+    sl_json_end_array(w);
+    w->out->failed |= url.failed;
+    sl_buf_free(&url);
+}
+
+void text_put_js_body(const struct text_work *work, struct sl_buf *body)
+{
+    struct sl_json_writer w = sl_json_writer(body);
+    sl_json_begin_object(&w);
+    put_stacks(work, SL_TEXT_SCRIPT, &w);
+    if (work->js_modules.size)
+        sl_json_member_raw(&w, "modules", work->js_modules);
+    put_member_raw(&w, "source", work->parts[TEXT_SOURCE]);
+    put_member_raw(&w, "scraping", work->parts[TEXT_SCRAPING]);
+    if (work->parts[TEXT_RELEASE].data)
+        sl_json_member_str(&w, "release", work->parts[TEXT_RELEASE]);
+    if (work->parts[TEXT_DIST].data)
+        sl_json_member_str(&w, "dist", work->parts[TEXT_DIST]);
+    sl_json_member_raw(&w, "options",
+                       work->wants_text ? SL_STR("{\"frame_order\":\"callee_first\",\"apply_source_context\":false}")
+                                        : SL_STR("{\"frame_order\":\"callee_first\"}"));
+    sl_json_end_object(&w);
+}
+
+void text_put_jvm_body(const struct text_work *work, struct sl_buf *body)
+{
+    struct sl_json_writer w = sl_json_writer(body);
+    sl_json_begin_object(&w);
+    put_stacks(work, SL_TEXT_JAVA, &w);
+    if (work->jvm_modules.size)
+        sl_json_member_raw(&w, "modules", work->jvm_modules);
+    put_member_raw(&w, "sources", work->parts[TEXT_SOURCES]);
+    sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\",\"configured_sources\":true}"));
+    sl_json_end_object(&w);
+}

@@ -1,0 +1,131 @@
+/* Writes the JSON answer:
+ *
+ *     {"status": "completed", "formats": ["asan", "js"],
+ *      "stacks": [{"format": "asan", "kind": "native", "index": 0, "line": 4, "title": "READ of size 4", "frames": 5}, ...],
+ *      "stacktraces": [...], "modules": [...],     as POST /symbolicate answers, for native code
+ *      "js": {...}, "jvm": {...},                  the answers of POST /symbolicate-js and -jvm, if the text has such frames
+ *      "guesses": [2],                             modules whose id was found by their name
+ *      "text": "..."}
+ *
+ * A stack's `index` is that of its trace in the answer of its `kind`. `lines` holds the stack as it stands in the text: texts, and
+ * numbers of frames. */
+#include "api/text/work.h"
+
+enum { MAX_NOTE = 4096 };
+
+static const char *kind_of(const struct text_work *work, const struct text_stack *stack)
+{
+    switch (work->items[stack->first].piece.kind) {
+    case SL_TEXT_SCRIPT: return "js";
+    case SL_TEXT_JAVA: return "jvm";
+    default: return "native";
+    }
+}
+
+/* Writes the lines between two frames. */
+static void put_notes(struct sl_str text, struct sl_json_writer *w)
+{
+    struct sl_str line;
+    while (text.size < MAX_NOTE && sl_str_next_line(&text, &line))
+        if (sl_str_trimmed(line).size)
+            sl_json_put_str(w, sl_str_trimmed(line));
+}
+
+static void put_lines(const struct text_work *work, const struct text_stack *stack, uint32_t index,
+                      struct sl_json_writer *w)
+{
+    const char *done = NULL;
+    size_t left = stack->count;
+    sl_json_member_array(w, "lines");
+    for (size_t i = stack->first; left && i < work->item_count; i++) {
+        const struct text_item *item = &work->items[i];
+        if (item->piece.kind == SL_TEXT_MADE || item->stack != index)
+            continue;
+        if (done && item->source.data > done)
+            put_notes((struct sl_str){done, (size_t)(item->source.data - done)}, w);
+        sl_json_put_u64(w, item->frame);
+        done = item->source.data + item->source.size;
+        left--;
+    }
+    sl_json_end_array(w);
+}
+
+static void put_stack(const struct text_work *work, uint32_t index, uint64_t line, struct sl_json_writer *w)
+{
+    const struct text_stack *stack = &work->stacks[index];
+    sl_json_begin_object(w);
+    sl_json_member_str(w, "format", sl_str(sl_text_format_name(work->items[stack->first].piece.format)));
+    sl_json_member_str(w, "kind", sl_str(kind_of(work, stack)));
+    sl_json_member_u64(w, "index", stack->trace);
+    sl_json_member_u64(w, "line", line);
+    sl_json_member_u64(w, "frames", stack->count);
+    if (stack->title.size)
+        sl_json_member_str(w, "title", stack->title);
+    put_lines(work, stack, index, w);
+    sl_json_end_object(w);
+}
+
+static void put_all_stacks(const struct text_work *work, struct sl_json_writer *w)
+{
+    const char *at = work->parts[TEXT_TEXT].data;
+    uint64_t line = 1;
+    sl_json_member_array(w, "stacks");
+    for (size_t i = 0; i < work->stack_count; i++) {
+        const char *begin = work->items[work->stacks[i].first].source.data, *newline;
+        while ((newline = memchr(at, '\n', (size_t)(begin - at)))) {
+            at = newline + 1;
+            line++;
+        }
+        put_stack(work, (uint32_t)i, line, w);
+    }
+    sl_json_end_array(w);
+}
+
+static void put_formats(const struct text_work *work, struct sl_json_writer *w)
+{
+    sl_json_member_array(w, "formats");
+    for (int i = 1; i < SL_TEXT_FORMATS; i++)
+        if (work->reader->counts[i] && (work->only == SL_TEXT_PLAIN || (int)work->only == i))
+            sl_json_put_str(w, sl_str(sl_text_format_name((enum sl_text_format)i)));
+    sl_json_end_array(w);
+}
+
+/* Writes the answer of another API without the mark that it is complete. */
+static void put_part(const char *key, const struct job *part, struct sl_json_writer *w)
+{
+    static const struct sl_str status = SL_STR("{\"status\":\"completed\",");
+    struct sl_str text = sl_buf_view(&part->answer);
+    if (!part->request || !sl_str_starts(text, status))
+        return;
+    sl_json_put_key(w, key);
+    sl_buf_u8(w->out, '{');
+    sl_buf_add(w->out, text.data + status.size, text.size - status.size);
+    w->comma = true;
+}
+
+static void put_guesses(const struct text_work *work, struct sl_json_writer *w)
+{
+    bool any = false;
+    for (size_t i = work->sent_count; i < work->native.module_count; i++) {
+        if (!work->guessed[i])
+            continue;
+        if (!any)
+            sl_json_member_array(w, "guesses");
+        any = true;
+        sl_json_put_u64(w, i);
+    }
+    if (any)
+        sl_json_end_array(w);
+}
+
+void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w)
+{
+    put_formats(work, w);
+    put_all_stacks(work, w);
+    if (work->native.results || !work->native.trace_count)
+        native_write(&work->native, w, NULL);
+    put_part("js", &work->js, w);
+    put_part("jvm", &work->jvm, w);
+    put_guesses(work, w);
+    sl_json_member_str(w, "text", text);
+}

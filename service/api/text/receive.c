@@ -1,0 +1,109 @@
+/* Reads the request: a text, or a form. */
+#include "api/text/work.h"
+
+#include "api/impl.h"
+#include "http/multipart.h"
+
+enum { MAX_JSON_PART = 4 << 20 };
+
+static const struct sl_str part_names[TEXT_PARTS] = {
+    [TEXT_TEXT] = SL_STR("text"),       [TEXT_MODULES] = SL_STR("modules"),   [TEXT_SOURCES] = SL_STR("sources"),
+    [TEXT_OPTIONS] = SL_STR("options"), [TEXT_SCRAPING] = SL_STR("scraping"), [TEXT_SOURCE] = SL_STR("source"),
+    [TEXT_RELEASE] = SL_STR("release"), [TEXT_DIST] = SL_STR("dist"),
+};
+
+struct text_receiver {
+    struct job *job;
+    struct text_work *work;
+    struct sl_bytes bytes;
+    struct sl_str boundary; /* data NULL: the body is the text */
+    struct json_failure failure;
+    struct sl_error error;
+    bool good;
+};
+
+/* Splits a form into its parts. */
+static bool split_form(struct text_receiver *r, struct sl_bytes form)
+{
+    struct form_part parts[TEXT_PARTS];
+    for (int i = 0; i < TEXT_PARTS; i++)
+        parts[i] = (struct form_part){.name = part_names[i], .max = i == TEXT_TEXT ? 0 : MAX_JSON_PART};
+    r->work->files.sent = r->work->files.keeps_folders = true;
+    enum sl_code code = form_split(form, r->boundary, &r->job->arena, &r->work->files, parts, TEXT_PARTS, &r->error);
+    for (int i = 0; i < TEXT_PARTS; i++)
+        r->work->parts[i] = parts[i].text;
+    if (code == SL_OK && !r->work->parts[TEXT_TEXT].data)
+        r->failure = (struct json_failure){400, "missing part `text`"};
+    else if (code == SL_UNSUPPORTED)
+        r->failure = (struct json_failure){413, "a part of the form is too large"};
+    else if (code == SL_MALFORMED)
+        r->failure = (struct json_failure){400, "Error parsing `multipart/form-data` request"};
+    return code == SL_OK && r->work->parts[TEXT_TEXT].data;
+}
+
+/* Pool work: copies the body, which the job keeps views of, and reads it. */
+static void read_copy(void *arg)
+{
+    struct text_receiver *r = arg;
+    const char *copy = sl_arena_strndup(&r->job->arena, (const char *)r->bytes.data, r->bytes.size);
+    r->failure = json_no_memory;
+    if (!copy)
+        return;
+    if (!r->boundary.data)
+        r->work->parts[TEXT_TEXT] = (struct sl_str){copy, r->bytes.size};
+    else if (!split_form(r, (struct sl_bytes){(const uint8_t *)copy, r->bytes.size}))
+        return;
+    r->failure = json_no_memory;
+    r->good = text_fill(r->job, r->work, &r->failure);
+}
+
+/* Reads `format` and `guess`. False: the answer is set. */
+static bool read_query(struct http_exchange *x, struct text_work *work)
+{
+    static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"), SL_STR("none")};
+    struct sl_str format = http_query(x, "format"), guess = http_query(x, "guess");
+    bool good = !guess.data;
+    for (int i = 0; guess.data && i < 3; i++)
+        if (sl_str_equal(guess, guesses[i])) {
+            work->guess = (enum text_guess)i;
+            good = true;
+        }
+    if (!good)
+        reply_text(x, 400, "Failed to deserialize query string: guess: expected unique, newest or none");
+    else if (format.data && !sl_str_equal(format, SL_STR("auto")) && !sl_text_format_parse(format, &work->only))
+        return reply_text(x, 400, "Failed to deserialize query string: format: unknown format"), false;
+    return good;
+}
+
+/* True if the client wants JSON rather than text: it names JSON and no text before it. */
+static bool wants_json(struct sl_str accept)
+{
+    const char *json = accept.size ? memmem(accept.data, accept.size, "application/json", 16) : NULL;
+    const char *text = accept.size ? memmem(accept.data, accept.size, "text/plain", 10) : NULL;
+    return json && (!text || json < text);
+}
+
+bool text_receive(struct http_exchange *x, struct job *job, void *arg)
+{
+    struct text_work *work = arg;
+    struct text_receiver r = {.job = job, .work = work};
+    struct sl_error error;
+    work->wants_text = !wants_json(http_header(x, "accept"));
+    if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
+        r.boundary = (struct sl_str){NULL, 0};
+    if (!read_query(x, work) || http_body(x, &r.bytes) != SL_OK)
+        return false;
+    if (http_pool_run(x, POOL_JSON, read_copy, &r, &error) != SL_OK) {
+        http_reply_error(x, 503, error.message);
+        return false;
+    }
+    memory_resize(&x->memory, r.bytes.size + job->arena.used);
+    if (r.good)
+        return true;
+    if (r.failure.status == 503)
+        http_reply_no_memory(x);
+    else
+        http_reply_detail(x, r.failure.status == 422 ? 400 : r.failure.status, r.failure.problem,
+                          r.error.code ? r.error.message : NULL);
+    return false;
+}

@@ -1,0 +1,262 @@
+/* The job: look-ups of native code, scripts and the JVM, and the answer. */
+#include "api/access.h"
+#include "api/impl.h"
+#include "api/text/work.h"
+
+#include "core/metrics.h"
+
+extern const struct job_kind job_js, job_jvm;
+
+/* ---- jobs within this one ---- */
+
+static void end_part(struct job *part)
+{
+    job_release(part);
+    sl_buf_free(&part->answer);
+    memory_resize(&part->memory, 0);
+    sl_arena_free(&part->arena);
+    *part = (struct job){.service = NULL};
+}
+
+/* Runs the request of another API. Its result stays in `part` until end_part; its frames without a result are no failure. */
+static enum sl_code run_part(struct job *job, struct job *part, const struct job_kind *kind,
+                             void (*put_body)(const struct text_work *, struct sl_buf *), size_t files,
+                             struct sl_error *error)
+{
+    const struct text_work *work = job->request;
+    struct json_failure failure = json_no_memory;
+    struct sl_buf body = {0};
+    *part = (struct job){.service = job->service, .config = job->config};
+    put_body(work, &body);
+    bool good = !body.failed && job_set_kind(part, kind, work->native.scope);
+    struct sl_str json = good ? sl_buf_move_to_arena(&body, &part->arena) : (struct sl_str){NULL, 0};
+    sl_buf_free(&body);
+    if (!json.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!kind->read(part, part->request, json, &failure))
+        return failure.status == 503 ? sl_fail(error, SL_BUSY, "out of memory")
+                                     : sl_fail(error, SL_MALFORMED, "%s", failure.problem);
+    *(struct request_files *)((char *)part->request + files) = work->files;
+    return kind->run(part, part->request, error);
+}
+
+/* Writes the answer of the JVM's API, which JSON answers contain. */
+static enum sl_code write_jvm(struct job *part, void *request, struct sl_error *error)
+{
+    return job_jvm.write(part, request, error);
+}
+
+static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (work->js_frames)
+        code = run_part(job, &work->js, &job_js, text_put_js_body, job_js.files, error);
+    if (code == SL_OK && work->jvm_frames)
+        code = run_part(job, &work->jvm, &job_jvm, text_put_jvm_body, job_jvm.files, error);
+    if (code == SL_OK && work->jvm_frames && !work->wants_text)
+        code = job_work(&work->jvm, POOL_SYMBOLICATE, write_jvm, error);
+    return code;
+}
+
+/* ---- the job ---- */
+
+static enum sl_code text_run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct text_work *work = arg;
+    enum sl_code code = work->native.frame_count ? native_run(job, &work->native, error) : SL_OK;
+    return code == SL_OK ? run_parts(job, work, error) : code;
+}
+
+static enum sl_code too_large(const struct job *job, struct sl_error *error)
+{
+    return sl_fail(error, SL_UNSUPPORTED, "the text with names would be larger than %llu bytes (max_response_bytes)",
+                   (unsigned long long)job->config->max_response_bytes);
+}
+
+/* Writes the text, or the JSON with the text in it. A text is never cut. */
+static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error *error)
+{
+    struct text_work *work = arg;
+    struct sl_buf text = {0};
+    sl_buf_reserve(&text, work->parts[TEXT_TEXT].size + 1);
+    bool good = text_write(work, &text) && !text.failed;
+    native_check_residency(&work->native);
+    if (!good || text.size > job->config->max_response_bytes) {
+        sl_buf_free(&text);
+        return good ? too_large(job, error) : sl_fail(error, SL_BUSY, "out of memory");
+    }
+    if (work->wants_text) {
+        sl_buf_free(&job->answer);
+        job->answer = text;
+        return SL_OK;
+    }
+    struct sl_json_writer w = sl_json_writer(&job->answer);
+    sl_json_begin_object(&w);
+    sl_json_member_str(&w, "status", SL_STR("completed"));
+    text_write_json(work, sl_buf_view(&text), &w);
+    answer_limit_write(&job->limit, &w);
+    sl_json_end_object(&w);
+    sl_buf_free(&text);
+    if (job->answer.size <= job->config->max_response_bytes)
+        return SL_OK;
+    sl_buf_clear(&job->answer);
+    return too_large(job, error);
+}
+
+static uint64_t text_memory(const void *arg)
+{
+    const struct text_work *work = arg;
+    uint64_t text = 2 * work->parts[TEXT_TEXT].size + work->item_count * 128;
+    return work->wants_text ? text : 2 * text + native_answer_memory(&work->native);
+}
+
+static void text_reset(void *arg)
+{
+    struct text_work *work = arg;
+    native_reset(&work->native);
+    end_part(&work->js);
+    end_part(&work->jvm);
+}
+
+static void text_release(void *arg)
+{
+    struct text_work *work = arg;
+    native_release(&work->native);
+    end_part(&work->js);
+    end_part(&work->jvm);
+    sl_text_end(&work->own_reader);
+}
+
+/* A text that cannot be answered as a whole: the answer says why. */
+static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
+{
+    const struct text_work *work = arg;
+    if (code == SL_OK && work->native.frame_count)
+        native_count(&work->native);
+    if ((code != SL_MALFORMED && code != SL_UNSUPPORTED) || job->answer.size)
+        return;
+    struct sl_json_writer w = sl_json_writer(&job->answer);
+    sl_json_begin_object(&w);
+    sl_json_member_str(&w, "status", SL_STR("failed"));
+    sl_json_member_str(&w, "message", sl_str(error->message));
+    sl_json_end_object(&w);
+}
+
+/* ---- the request ---- */
+
+static void text_open(struct job *job, void *arg)
+{
+    struct text_work *work = arg;
+    native_open(job, &work->native);
+    work->native.origin = "symbolicate_text";
+    work->native.writer = native_write;
+    sl_text_begin(&work->own_reader);
+    work->reader = &work->own_reader;
+}
+
+/* Reads a command's request. */
+static bool text_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
+{
+    struct text_work *work = arg;
+    const struct local_text *local = asked;
+    work->local = local;
+    work->reader = local->reader ? local->reader : work->reader;
+    work->parts[TEXT_TEXT] = local->text;
+    work->wants_text = !local->wants_json;
+    if (!text_fill(job, work, failure))
+        return false;
+    work->native.sources = local->sources;
+    work->native.source_count = local->source_count;
+    work->native.sources_number = 0;
+    if (local->candidates)
+        work->native.options.dif_candidates = SL_BOOL_TRUE;
+    return true;
+}
+
+/* True if the client takes a JSON answer, which may come later; texts are waited for. */
+static bool answers_json(struct http_exchange *x, const struct job *job)
+{
+    return job->request && !((const struct text_work *)job->request)->wants_text;
+}
+
+/* Waits for a text. */
+static void answer_text(struct http_exchange *x, struct job *job, const struct api_query *query)
+{
+    enum fiber_wait waited = job_wait(job, job_client_timeout_ms(query));
+    if (job->outcome == JOB_COMPLETED)
+        http_reply(x, 200, "text/plain; charset=utf-8", sl_buf_view(&job->answer));
+    else if (job->outcome == JOB_FAILED)
+        http_reply_detail(x, 413, "the text cannot be answered as a whole",
+                          "ask for application/json to see why; the limit is max_response_bytes");
+    else if (job->outcome == JOB_BUSY)
+        http_reply_no_memory(x);
+    else if (job->outcome == JOB_RUNNING && waited != FIBER_CANCELLED)
+        http_reply_detail(x, 503, "the text is not ready",
+                          "raise `timeout`, or ask for application/json, whose answer can be fetched later");
+    else if (waited != FIBER_CANCELLED)
+        http_reply_detail(x, 500, "the text could not be symbolicated", NULL);
+    job_remove_client(job);
+}
+
+static void text_answer(struct http_exchange *x, struct job *job)
+{
+    struct api_query query;
+    if (!query_read(x, &query))
+        job_remove_client(job);
+    else if (answers_json(x, job))
+        job_answer(x, job, &query);
+    else
+        answer_text(x, job, &query);
+}
+
+static void text_head(struct http_exchange *x, void *arg)
+{
+    struct text_work *work = arg;
+    struct sl_str scope = http_query(x, "scope");
+    const char *kept = scope.data ? sl_arena_strndup(work->native.arena, scope.data, scope.size) : NULL;
+    if (kept)
+        work->native.scope = (struct sl_str){kept, scope.size};
+}
+
+const struct job_kind job_text = {
+    .task = "symbolicate_text",
+    .size = sizeof(struct text_work),
+    .open = text_open,
+    .head = text_head,
+    .receive = text_receive,
+    .is_allowed = native_is_allowed,
+    .answer = text_answer,
+    .read_local = text_read_local,
+    .run = text_run,
+    .reset = text_reset,
+    .write = text_put_answer,
+    .memory = text_memory,
+    .finish = text_finish,
+    .release = text_release,
+};
+
+enum sl_code local_text_symbolicate(const struct local_text *text, const struct config *config, struct sl_buf *answer,
+                                    struct sl_error *error)
+{
+    return job_run_local(&job_text, config, text->scope, text, answer, error);
+}
+
+static uint64_t text_limit(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config->text_max_body;
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/symbolicate-text",
+     .handler = job_handle,
+     .takes_work = true,
+     .check = job_check,
+     .body_limit = text_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("symbolicate"),
+     .job = &job_text},
+    {.method = NULL},
+};
+
+const struct http_family family_text = {.routes = routes, .group = "symbolicate"};

@@ -1,0 +1,81 @@
+/* POST /symbolicate-text: text with stacks of any format (lib/text), rewritten with names.
+ *
+ *     receive.c  the request: a text, or a form with further parts
+ *     fill.c     the pieces of the text, and the look-ups that their frames ask for
+ *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs (js, jvm)
+ *     write.c    the text with names; json.c: the JSON answer
+ *
+ * Everything lives in the job's arena; texts are views of the body. */
+#pragma once
+
+#include "api/js/js.h"
+#include "api/jvm/jvm.h"
+#include "api/local_text.h"
+#include "api/native/native.h"
+
+enum text_guess { GUESS_UNIQUE, GUESS_NEWEST, GUESS_NONE };
+
+enum text_part { /* of a form; all but the first are JSON, or plain words */
+                 TEXT_TEXT,
+                 TEXT_MODULES,
+                 TEXT_SOURCES,
+                 TEXT_OPTIONS,
+                 TEXT_SCRAPING,
+                 TEXT_SOURCE,
+                 TEXT_RELEASE,
+                 TEXT_DIST,
+                 TEXT_PARTS
+};
+
+struct text_item { /* a piece that is not copied */
+    struct sl_text_piece piece;
+    struct sl_str source; /* the part of the text that the piece stands for */
+    uint32_t stack;       /* index in `stacks` */
+    uint32_t frame;       /* index in its stack */
+};
+
+struct text_stack {      /* consecutive frames of one format */
+    size_t first, count; /* in `items` */
+    uint32_t trace;      /* index among the traces of its API */
+    const char *begin;   /* where its title begins */
+    struct sl_str title; /* the line in front of the frames; may be empty */
+};
+
+struct text_work {
+    struct native_request native;    /* comes first: native_run and others take it for the request */
+    struct sl_str parts[TEXT_PARTS]; /* data NULL: not sent */
+    struct request_files files;
+    bool wants_text;
+    enum text_guess guess;
+    enum sl_text_format only; /* SL_TEXT_PLAIN: all formats */
+    struct sl_text own_reader, *reader;
+    struct text_item *items;
+    size_t item_count, item_capacity;
+    struct text_stack *stacks;
+    size_t stack_count, stack_capacity;
+    uint32_t *module_of;                   /* module of the text -> native module; NATIVE_NO_MODULE: not looked up */
+    bool *guessed;                         /* per native module: its id was guessed by name */
+    size_t sent_count;                     /* native modules of the part `modules` */
+    size_t first_mapped;                   /* index of the first of these among the modules of the text */
+    struct sl_str js_modules, jvm_modules; /* elements of the part `modules`, JSON */
+    size_t js_frames, jvm_frames;
+    struct job js, jvm;             /* jobs within this one; `request` NULL: not needed */
+    const struct local_text *local; /* NULL: an HTTP request */
+};
+
+/* receive.c: member of struct job_kind. */
+bool text_receive(struct http_exchange *x, struct job *job, void *work) SL_SUSPENDS;
+
+/* fill.c: reads the text and fills in the requests. False when out of memory, or `failure` says what is wrong. Pure. */
+bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure);
+/* Bodies of requests to the APIs for scripts and the JVM. */
+void text_put_js_body(const struct text_work *work, struct sl_buf *body);
+void text_put_jvm_body(const struct text_work *work, struct sl_buf *body);
+
+/* write.c: writes the text with names. False when out of memory. Pure: pool. */
+bool text_write(struct text_work *work, struct sl_buf *out);
+/* json.c: writes the members of the answer behind "status". Pure: pool. */
+void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w);
+
+/* Returns the result of the script's API for a frame; NULL: not symbolicated. */
+const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item);

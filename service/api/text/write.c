@@ -1,0 +1,195 @@
+/* Writes the text with names. */
+#include "api/text/work.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "demangle/demangle.h"
+
+struct text_writing {
+    struct text_work *work;
+    struct sl_buf *out;
+    struct sl_buf path;
+    struct sl_arena scratch;
+    struct sl_text_call *calls;
+    size_t capacity;
+    uint64_t shift; /* see sl_text_write */
+    struct sl_jvm_trace jvm;
+    bool has_jvm;
+};
+
+/* ---- native code ---- */
+
+static struct sl_str display_name(const struct native_result_frame *frame)
+{
+    const struct native_names *names = frame->names;
+    if (!names)
+        return (struct sl_str){NULL, 0};
+    return names->function.size ? names->function : names->symbol;
+}
+
+/* Makes the call of a result. False if it has no name, or when out of memory. */
+static bool make_call(struct text_writing *w, const struct native_result_frame *frame, struct sl_text_call *call)
+{
+    struct sl_str path;
+    *call = (struct sl_text_call){.function = display_name(frame)};
+    if (frame->status != FRAME_SYMBOLICATED || !call->function.size)
+        return false;
+    native_frame_location(&w->work->native, frame, &w->path, &path, &call->line);
+    if (path.size)
+        call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
+    if (frame->outermost && frame->symbol_address <= frame->address) {
+        call->offset = frame->address - frame->symbol_address;
+        call->has_offset = true;
+    }
+    return !path.size || call->path.data;
+}
+
+/* Collects the calls at the address of a frame; 0: it has no symbol. Results of a trace are in the order of its frames, so `*at`
+ * only moves forward. */
+static size_t find_calls(struct text_writing *w, const struct native_result_trace *trace, uint32_t frame, size_t *at)
+{
+    size_t count = 0;
+    while (*at < trace->count && trace->frames[*at].index < frame)
+        ++*at;
+    for (; *at < trace->count && trace->frames[*at].index == frame; ++*at) {
+        if (!sl_grow(&w->calls, &w->capacity, count + 1, sizeof *w->calls)) {
+            w->out->failed = true;
+            return 0;
+        }
+        if (!make_call(w, &trace->frames[*at], &w->calls[count++]))
+            count = SIZE_MAX - 1;
+        if (count == SIZE_MAX - 1)
+            break;
+    }
+    return count == SIZE_MAX - 1 ? 0 : count;
+}
+
+/* A mangled name in markup. */
+static void put_symbol(const struct sl_text_frame *frame, struct sl_buf *out)
+{
+    if (!sl_demangle(frame->symbol, SL_LANG_UNKNOWN, out))
+        sl_buf_str(out, frame->symbol);
+}
+
+static void put_native(struct text_writing *w, const struct text_item *item, size_t *at)
+{
+    const struct sl_text_frame *frame = &item->piece.native;
+    const struct text_stack *stack = &w->work->stacks[item->stack];
+    size_t count = 0;
+    sl_arena_reset(&w->scratch);
+    if (w->work->native.results)
+        count = find_calls(w, &w->work->native.results[stack->trace], item->frame, at);
+    if (frame->format == SL_TEXT_MARKUP && frame->symbol.size)
+        put_symbol(frame, w->out);
+    else
+        sl_text_write(frame, w->calls, count, &w->shift, w->out);
+}
+
+/* ---- scripts ---- */
+
+const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item)
+{
+    const struct js_request *r = work->js.request;
+    uint32_t trace = work->stacks[item->stack].trace;
+    if (!r || !r->results || trace >= r->trace_count || item->frame >= r->results[trace].count)
+        return NULL;
+    const struct js_entry *entry = &r->results[trace].frames[item->frame];
+    return entry->sent_size || !entry->symbolicated ? NULL : entry->frame;
+}
+
+/* A path of Windows stays one: "/C:/a" of a frame that said "C:/a". */
+static struct sl_str without_slash(struct sl_str was, struct sl_str now)
+{
+    bool drive = was.size > 1 && was.data[1] == ':' && now.size > 2 && now.data[0] == '/' && now.data[2] == ':';
+    return drive ? (struct sl_str){now.data + 1, now.size - 1} : now;
+}
+
+static struct sl_str escaped(struct text_writing *w, const struct sl_js_stack_frame *frame, struct sl_str text)
+{
+    struct sl_buf out = {0};
+    sl_js_stack_escape(frame, text, &out);
+    return sl_buf_move_to_arena(&out, &w->scratch);
+}
+
+static void put_script(struct text_writing *w, const struct text_item *item)
+{
+    const struct js_frame *now = text_js_result(w->work, item);
+    struct sl_js_stack_frame frame = item->piece.js;
+    if (!now) {
+        sl_buf_str(w->out, item->piece.text);
+        return;
+    }
+    sl_arena_reset(&w->scratch);
+    struct sl_str path = without_slash(frame.url, now->abs_path);
+    if (now->function.size && !sl_str_equal(now->function, SL_STR("<unknown>")))
+        frame.function = escaped(w, &frame, now->function);
+    if (path.size)
+        frame.url = escaped(w, &frame, path);
+    frame.line = (uint32_t)now->line.value;
+    frame.column = (uint32_t)now->column.value;
+    w->out->failed |= !frame.url.data;
+    sl_js_stack_write(&frame, w->out);
+}
+
+/* ---- the text ---- */
+
+/* Copies text between frames; with a mapping of the JVM, exceptions get their names. */
+static bool put_plain(struct text_writing *w, const char *at, const char *end)
+{
+    while (w->has_jvm && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        if (next - at > SL_TEXT_MAX_LINE)
+            sl_buf_add(w->out, at, (size_t)(next - at));
+        else if (!sl_jvm_trace_line(&w->jvm, (struct sl_str){at, (size_t)(next - at)}, w->out))
+            return false;
+        at = next;
+    }
+    sl_buf_add(w->out, at, (size_t)(end - at));
+    return true;
+}
+
+static bool put_item(struct text_writing *w, const struct text_item *item, size_t *at)
+{
+    switch (item->piece.kind) {
+    case SL_TEXT_NATIVE: put_native(w, item, at); break;
+    case SL_TEXT_SCRIPT: put_script(w, item); break;
+    case SL_TEXT_JAVA: return put_plain(w, item->source.data, item->source.data + item->source.size);
+    default: sl_buf_str(w->out, item->piece.text); break;
+    }
+    return true;
+}
+
+static bool put_items(struct text_writing *w)
+{
+    struct sl_str text = w->work->parts[TEXT_TEXT];
+    const char *done = text.data;
+    size_t at = 0;
+    for (size_t i = 0; i < w->work->item_count; i++) {
+        const struct text_item *item = &w->work->items[i];
+        at = item->frame || item->piece.kind != SL_TEXT_NATIVE ? at : 0;
+        if (!put_plain(w, done, item->source.data) || !put_item(w, item, &at))
+            return false;
+        done = item->source.data + item->source.size;
+    }
+    return put_plain(w, done, text.data + text.size);
+}
+
+bool text_write(struct text_work *work, struct sl_buf *out)
+{
+    struct text_writing w = {.work = work, .out = out};
+    const struct jvm_request *jvm = work->jvm.request;
+    w.has_jvm = jvm && jvm->mappers.count;
+    bool good = !w.has_jvm || sl_jvm_trace_begin(&w.jvm, &jvm->mappers);
+    good = good && put_items(&w);
+    if (good && !work->local)
+        sl_text_flush(work->reader, out);
+    if (w.has_jvm)
+        sl_jvm_trace_end(&w.jvm);
+    good = good && !w.path.failed;
+    sl_buf_free(&w.path);
+    sl_arena_free(&w.scratch);
+    free(w.calls);
+    return good;
+}
