@@ -12,7 +12,7 @@
  * `mmap` lines behind it extend, and what follows them in the line is dropped. */
 #include "text/impl.h"
 
-enum { MAX_FIELDS = 8, MAX_PENDING = 64 * 1024 };
+enum { MAX_FIELDS = 8, MAX_PENDING = 64 * 1024, MAX_NUMBERS = 100000 };
 
 struct element {
     struct sl_str whole; /* with braces */
@@ -60,6 +60,8 @@ static uint32_t module_numbered(const struct sl_text *t, uint64_t number)
 
 static void number_module(struct sl_text *t, uint64_t number, uint32_t module)
 {
+    if (t->number_count++ >= MAX_NUMBERS)
+        return;
     const char *kept = sl_arena_strndup(&t->arena, (const char *)&number, sizeof number);
     if (!kept || !sl_map_put(&t->by_number, (struct sl_str){kept, sizeof number}, (void *)(uintptr_t)(module + 1)))
         t->out_of_memory = true;
@@ -83,7 +85,7 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
     sl_buf_cstr(&t->pending, "]]]\n");
     t->out_of_memory |= t->pending.failed;
     struct sl_str view = sl_buf_view(&t->pending);
-    const char *kept = sl_arena_strndup(&t->arena, view.data, view.size);
+    const char *kept = sl_arena_strndup(&t->made, view.data, view.size);
     t->in_module_line = false;
     t->out_of_memory |= !kept;
     view.data = kept;
@@ -155,7 +157,7 @@ static bool take_reset(struct sl_text *t, const struct element *e, struct sl_str
     sl_buf_str(&line, sl_text_end_module_line(t));
     sl_buf_str(&line, before);
     sl_buf_cstr(&line, "[[[reset]]]\n");
-    *made = sl_buf_move_to_arena(&line, &t->arena);
+    *made = sl_buf_move_to_arena(&line, &t->made);
     sl_map_free(&t->by_number);
     t->range_count = 0;
     t->has_markup = false;

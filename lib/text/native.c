@@ -85,6 +85,46 @@ static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *pl
     return true;
 }
 
+/* Splits "PATH:LINE" or "PATH:LINE:COLUMN" off the end of the text, behind a blank. False if there is none. */
+static bool take_source(struct sl_str *text, struct sl_text_frame *f)
+{
+    const char *end = text->data + text->size, *at = end;
+    struct sl_str digits[2];
+    unsigned count = 0;
+    for (; count < 2; count++) {
+        const char *last = at;
+        while (at > text->data && sl_is_digit(at[-1]))
+            at--;
+        if (at == last || at == text->data || at[-1] != ':') {
+            at = last;
+            break;
+        }
+        digits[count] = sl_scan_between(at, last);
+        at--;
+    }
+    uint64_t line;
+    const char *path = at;
+    while (path > text->data && path[-1] != ' ')
+        path--;
+    if (!count || path == text->data || path == at || !sl_parse_u64(digits[count - 1], &line) || line > INT32_MAX)
+        return false;
+    f->path = sl_scan_between(path, at);
+    f->line = (uint32_t)line;
+    text->size = (size_t)(path - 1 - text->data);
+    return true;
+}
+
+/* "f /src/a.c:12:3", behind "#0 0x1000 in ": a frame of a sanitizer that has its symbolizer. */
+static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
+{
+    struct sl_str rest = sl_scan_rest(&name);
+    f->format = SL_TEXT_SANITIZER;
+    f->is_named = take_source(&rest, f);
+    f->symbol = rest;
+    sl_text_cut(f, line, name.end, name.end);
+    return f->is_named && rest.size && !sl_str_ends(rest, SL_STR(" at"));
+}
+
 /* ---- gdb: "#1  0x000056507a7a2140 in ?? () from /lib/x.so" ---- */
 
 static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
@@ -97,8 +137,8 @@ static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_fra
     f->symbol = sl_scan_between(rest.data, brackets);
     if (sl_str_equal(f->symbol, SL_STR("??")))
         f->symbol.size = 0;
-    f->is_named = memmem(brackets, sl_scan_left(&name) - f->symbol.size, ") at ", 5) != NULL;
-    sl_text_cut(f, line, rest.data, rest.data + rest.size);
+    f->is_named = take_source(&rest, f);
+    sl_text_cut(f, line, name.at, name.end);
     return true;
 }
 
@@ -191,7 +231,7 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
     if (!blanks)
         return false;
     bool is_in = sl_scan_word(&s, SL_STR("in "));
-    if (read_sanitizer(t, line, behind, f) || (is_in && read_gdb(line, s, f)))
+    if (read_sanitizer(t, line, behind, f) || (is_in && (read_gdb(line, s, f) || read_named_sanitizer(line, s, f))))
         return true;
     return !is_in && (read_systemd(t, line, s.at, f) || read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f));
 }

@@ -35,7 +35,13 @@ void sl_text_end(struct sl_text *t)
     sl_map_free(&t->by_name);
     sl_map_free(&t->by_number);
     sl_buf_free(&t->pending);
+    sl_arena_free(&t->made);
     sl_arena_free(&t->arena);
+}
+
+void sl_text_part(struct sl_text *t)
+{
+    sl_arena_reset(&t->made);
 }
 
 void sl_text_flush(struct sl_text *t, struct sl_buf *out)
@@ -134,14 +140,9 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
 /* Counts a frame, and notes what the next line follows. */
 static void count(struct sl_text *t, struct sl_text_piece *piece)
 {
-    bool is_named = piece->kind == SL_TEXT_COPY && piece->format != SL_TEXT_PLAIN;
-    if (piece->kind == SL_TEXT_NATIVE && piece->native.is_named)
-        is_named = true;
     t->last = piece->format;
     t->counts[piece->format]++;
-    if (piece->kind != SL_TEXT_COPY && piece->kind != SL_TEXT_MADE && !is_named && ++t->frame_count > t->max_frames)
-        piece->kind = SL_TEXT_COPY;
-    if (is_named)
+    if (piece->kind != SL_TEXT_COPY && piece->kind != SL_TEXT_MADE && ++t->frame_count > t->max_frames)
         piece->kind = SL_TEXT_COPY;
 }
 

@@ -329,7 +329,7 @@ void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *cal
         *shift = 0;
     if (f->format == SL_TEXT_MARKUP)
         put_markup(f, calls, count, out);
-    else if (count)
+    else if (count && !f->is_named)
         put_named(f, calls, count, shift, out);
     else if (counts)
         put_renumbered(f, *shift, out);

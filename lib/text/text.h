@@ -62,11 +62,13 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     enum sl_text_base base;
     bool is_return; /* `address` is a return address: the call is just before it */
     bool is_first;  /* the first frame of its stack */
-    bool is_named;  /* the text has function and line already: look-ups may only add what is missing */
+    bool is_named; /* the text has `symbol`, `path` and `line` already: the frame is not looked up and stays as it is */
     uint64_t address;
     uint64_t absolute;    /* the same place as an address in the process; 0: unknown */
     uint32_t module;      /* index in sl_text.modules; SL_TEXT_NO_MODULE */
     struct sl_str symbol; /* the name that the text has; may be empty */
+    struct sl_str path;   /* of the source, if is_named */
+    uint32_t line;        /* likewise */
     /* The line, in four contiguous parts: `cut` is what names replace (may be empty). */
     struct sl_str stem, cut, tail, end;
     struct sl_str head;        /* the beginning of `stem` that added lines repeat: log prefix and indent */
@@ -77,7 +79,7 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
 
 struct sl_text_piece {
     enum { SL_TEXT_COPY, SL_TEXT_NATIVE, SL_TEXT_SCRIPT, SL_TEXT_JAVA, SL_TEXT_MADE } kind;
-    struct sl_str text; /* the piece as it is; SL_TEXT_MADE: what replaces it, in the reader's arena */
+    struct sl_str text; /* the piece as it is; SL_TEXT_MADE: what replaces it, valid until sl_text_part() */
     enum sl_text_format format;
     union {
         struct sl_text_frame native;
@@ -112,10 +114,11 @@ struct sl_text {
     struct sl_map by_number;      /* markup's number of a module -> index + 1 */
     struct sl_text_range *ranges; /* sorted, not overlapping */
     size_t range_count, range_capacity;
-    uint64_t frame_count;
+    uint64_t frame_count, number_count;
     enum sl_text_format last; /* format of the line before */
     size_t prefix;            /* bytes in front of the last frame */
     bool has_markup, in_module_line;
+    struct sl_arena made;                  /* texts of pieces */
     struct sl_buf pending;                 /* markup: the line about a module, which its mappings extend */
     uint32_t markup_module, markup_ranges; /* of that line */
     bool out_of_memory;
@@ -123,6 +126,9 @@ struct sl_text {
 
 void sl_text_begin(struct sl_text *text);
 void sl_text_end(struct sl_text *text);
+
+/* Begins another part of the same text: frees what replaces pieces of the last one. */
+void sl_text_part(struct sl_text *text);
 
 /* Longer lines hold no frame. */
 enum { SL_TEXT_MAX_LINE = 16 * 1024 };

@@ -8,6 +8,7 @@
 #include "elfcore/elfcore.h"
 #include "js/stack.h"
 #include "minidump/microdump.h"
+#include "text/text.h"
 
 static const struct {
     const char *name;
@@ -15,7 +16,7 @@ static const struct {
 } kind_names[] = {
     {"minidump", INPUT_MINIDUMP},   {"apple", INPUT_APPLE}, {"trace", INPUT_TRACE},     {"jsstack", INPUT_JSSTACK},
     {"request", INPUT_REQUEST},     {"event", INPUT_EVENT}, {"mozilla", INPUT_MOZILLA}, {"profile", INPUT_PROFILE},
-    {"addresses", INPUT_ADDRESSES}, {"core", INPUT_CORE},
+    {"addresses", INPUT_ADDRESSES}, {"text", INPUT_TEXT}, {"core", INPUT_CORE},
 };
 
 const char *input_kind_name(enum input_kind kind)
@@ -85,26 +86,33 @@ static enum input_kind kind_of_object(struct sl_str text)
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
-/* True for source files of compiled languages: Rust backtraces have lines such as "at ./library/std/src/rt.rs:165:17". */
-static bool is_of_program(struct sl_str url)
-{
-    static const struct sl_str ends[] = {SL_STR(".rs"), SL_STR(".c"), SL_STR(".h"), SL_STR(".cc"), SL_STR(".cpp")};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (sl_str_ends(url, ends[i]))
-            return true;
-    return false;
-}
-
-/* True if one of the first lines is a frame of a JavaScript stack. */
-static bool has_script_frames(struct sl_str text)
+/* Detects stacks in the first lines of a text: of native code, else of scripts. */
+static enum input_kind kind_of_stacks(struct sl_str text)
 {
     enum { LINES = 10000 };
-    struct sl_js_stack_frame frame;
+    struct sl_text reader;
+    struct sl_text_piece piece;
     struct sl_str line;
-    for (unsigned i = 0; i < LINES && sl_str_next_line(&text, &line); i++)
-        if (sl_js_stack_frame(line, &frame) && frame.url.size && !is_of_program(frame.url))
-            return true;
-    return false;
+    bool native = false, script = false;
+    const char *at = text.data, *end = at + text.size;
+    sl_text_begin(&reader);
+    for (unsigned i = 0; i < LINES && at < end && !native; i++, at += line.size) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        line = (struct sl_str){at, (size_t)((newline ? newline + 1 : end) - at)};
+        for (struct sl_str rest = line; sl_text_next(&reader, &rest, &piece);) {
+            native |= (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
+            script |= piece.kind == SL_TEXT_SCRIPT && piece.js.url.size;
+        }
+    }
+    sl_text_end(&reader);
+    return native ? INPUT_TEXT : script ? INPUT_JSSTACK : INPUT_UNKNOWN;
+}
+
+/* True if there is no NUL at the beginning. */
+static bool looks_like_text(struct sl_bytes bytes)
+{
+    enum { HEAD = 1 << 16 };
+    return !bytes.size || !memchr(bytes.data, 0, bytes.size < HEAD ? bytes.size : HEAD);
 }
 
 /* Detects the format: first by magic bytes, then by the members of a JSON object, at last by lines of text. */
@@ -114,10 +122,11 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))
         return INPUT_MINIDUMP;
+    struct sl_str whole = {(const char *)bytes.data, bytes.size};
     if (sl_elfcore_is(bytes))
         return INPUT_CORE;
-    if (input_unread_kind(bytes))
-        return INPUT_UNKNOWN;
+    if (input_unread_kind(bytes)) /* tombstones are read for their frames */
+        return looks_like_text(bytes) && kind_of_stacks(whole) == INPUT_TEXT ? INPUT_TEXT : INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;
     struct sl_bytes rest = sl_bytes_from(bytes, at);
@@ -131,5 +140,5 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
             return INPUT_APPLE;
     if (sl_apple_is_text(text) || sl_samples_is_text(text))
         return INPUT_APPLE;
-    return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;
+    return looks_like_text(rest) ? kind_of_stacks(text) : INPUT_UNKNOWN;
 }

@@ -9,6 +9,7 @@ enum input_kind {
     INPUT_APPLE,
     INPUT_TRACE, /* JVM stack trace; any text may contain such frames, see sl_jvm_trace_frame */
     INPUT_JSSTACK,
+    INPUT_TEXT, /* stacks of native code in text, maybe others too (lib/text) */
     INPUT_REQUEST,
     INPUT_EVENT,
     INPUT_MOZILLA, /* request of Mozilla's symbolication API */

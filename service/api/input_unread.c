@@ -168,9 +168,10 @@ const char *input_named_kind(struct sl_bytes bytes)
         bool (*is)(struct sl_str line);
         const char *what;
     } kinds[] = {
-        {is_dotnet_frame, "a .NET exception"},    {is_go_stack, "a Go stack trace"},
-        {is_python_stack, "a Python traceback"},  {is_rust_stack, "a Rust backtrace"},
-        {is_valgrind_frame, "a Valgrind report"}, {is_perf_frame, "a perf text profile"},
+        {is_dotnet_frame, "a .NET exception"},      {is_go_stack, "a Go stack trace"},
+        {is_python_stack, "a Python traceback"},    {is_rust_stack, "a Rust backtrace"},
+        {is_valgrind_frame, "a Valgrind report"},   {is_perf_frame, "a perf text profile"},
+        {is_sanitizer_frame, "a sanitizer report"},
     };
     struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line))
@@ -189,8 +190,6 @@ const char *input_advice(struct sl_bytes bytes)
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line)) {
         if (is_jvm_frame(line) && !is_dotnet)
             return "this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8";
-        if (is_sanitizer_frame(line))
-            return "this looks like a sanitizer report: look up its addresses with 'symloom lookup -e FILE'";
     }
     return NULL;
 }

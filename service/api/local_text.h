@@ -16,11 +16,17 @@ struct local_text {
     struct sl_str scope; /* cache scope; data NULL: the global one */
     bool wants_json;     /* the answer is the JSON of POST /symbolicate-text; else the text */
     bool candidates;     /* JSON: lists the candidates of each module */
+    bool is_part;        /* more of the text follows */
     bool native_only;    /* frames of scripts and of the JVM are copied */
-    /* Returns the build id (hex digits) of a module of which the text has only the name or path; false: unknown or ambiguous.
-     * NULL: not asked. Pure. */
-    bool (*find_id)(void *arg, struct sl_str name, struct sl_str *id);
+    /* Sets type and ids of a module of which the text has only the name or path; false: unknown or ambiguous. NULL: not asked.
+     * Pure. */
+    bool (*find_id)(void *arg, struct sl_str name, struct object_id *id);
     void *find_id_arg;
+    /* Called for each module on the stacks, when these were looked up. NULL: not called. */
+    void (*on_module)(void *arg, const struct object_id *id, bool found);
+    void *on_module_arg;
+    size_t *frames,
+        *unplaced; /* the number of native frames is added, and of those whose module nobody knows; NULL: not wanted */
 };
 
 /* Writes the answer into `answer`, which must be empty; the caller frees it. SL_UNSUPPORTED: too large, `error` says which limit;

@@ -26,7 +26,9 @@
 
 /* Commands that help does not list: emulated tools, and the service's own. */
 #define UNLISTED(ROW)                                                                                                  \
-    ROW(addr2line) ROW(llvm_addr2line) ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(worker)
+    ROW(addr2line)                                                                                                     \
+    ROW(llvm_addr2line) ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(asan_symbolize) ROW(ndk_stack)   \
+        ROW(worker)
 
 #define DECLARE(name) extern const struct command command_##name;
 COMMANDS(DECLARE)
@@ -54,6 +56,9 @@ static const struct tool {
     {"retrace", &command_retrace},
     {"minidump_stackwalk", &command_minidump_stackwalk},
     {"minidump-stackwalk", &command_minidump_stackwalk},
+    {"asan_symbolize", &command_asan_symbolize},
+    {"asan_symbolize.py", &command_asan_symbolize},
+    {"ndk-stack", &command_ndk_stack},
 };
 
 /* Prints the list of commands; `all`: also the global options. */

@@ -57,7 +57,7 @@ def test_every_route_of_a_required_group_needs_a_key(work, objects):
     """Every group alone, with everything configured that has routes: those of the group ask for a key, and no others do but the
     administration's, which always does."""
     of_group = {
-        "symbolicate": ["POST /symbolicate", "POST /symbolicate-js", "POST /symbolicate-jvm", "POST /symbolicate-any", "POST /minidump",
+        "symbolicate": ["POST /symbolicate", "POST /symbolicate-js", "POST /symbolicate-jvm", "POST /symbolicate-any", "POST /symbolicate-text", "POST /minidump",
                         "POST /applecrashreport", "POST /page/named", "GET /requests/nothing"],
         "mozilla": ["POST /symbolicate/v4", "POST /symbolicate/v5", "POST /source/v1", "POST /asm/v1"],
         "proxy": ["GET /proxy/a/b/a", "HEAD /proxy/a/b/a"],

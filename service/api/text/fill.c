@@ -127,7 +127,8 @@ static bool read_pieces(struct text_work *work, struct sl_arena *arena)
     struct text_filling f = {.work = work, .arena = arena};
     struct sl_str text = work->parts[TEXT_TEXT];
     const char *at = text.data, *end = at + text.size;
-    work->reader->max_frames = MAX_FRAMES;
+    work->reader->max_frames = work->reader->frame_count + MAX_FRAMES;
+    sl_text_part(work->reader);
     for (size_t lines = 0; at < end && lines < MAX_LINES; lines++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *next = newline ? newline + 1 : end;
@@ -228,49 +229,47 @@ static bool index_sent(struct module_filling *m)
     return true;
 }
 
-/* Returns the id of a module of the text: its own, that of the only module of this name in the text, or one that the command
- * knows. */
-static struct sl_str module_id(struct module_filling *m, size_t index, bool *guessed)
+/* Returns the id of a module of the text: its own, or that of the only module of this name in the text. */
+static struct sl_str module_id(const struct module_filling *m, const struct sl_text_module *module)
 {
-    const struct sl_text_module *module = &m->work->reader->modules[index];
-    struct sl_str id = module->id;
-    const struct local_text *local = m->work->local;
-    size_t same = id.size ? SIZE_MAX : find_key(&m->ids_by_name, file_name(module->name));
-    if (same != SIZE_MAX)
-        id = m->work->reader->modules[same].id;
-    *guessed = false;
-    if (!id.size && m->work->guess != GUESS_NONE && local && local->find_id)
-        *guessed = local->find_id(local->find_id_arg, module->name, &id);
-    return id;
+    size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, file_name(module->name));
+    return same == SIZE_MAX ? module->id : m->work->reader->modules[same].id;
+}
+
+/* Makes the native module of a module of the text. False when out of memory. */
+static bool add_module(struct module_filling *m, size_t index, struct sl_str hex)
+{
+    static const struct native_upload no_upload;
+    struct text_work *work = m->work;
+    struct native_request *native = &work->native;
+    struct sl_str name = work->reader->modules[index].name;
+    const struct local_text *local = work->local;
+    struct object_id *id = SL_ARENA_NEW(native->arena, struct object_id);
+    if (!id)
+        return false;
+    id->type = type_of(name, hex);
+    bool good = set_ids(id, hex, native->arena);
+    if (!hex.size && work->guess != GUESS_NONE && local && local->find_id)
+        work->guessed[native->module_count] = local->find_id(local->find_id_arg, name, id);
+    id->code_file = name;
+    id->debug_file = file_name(name);
+    work->module_of[index] = (uint32_t)native->module_count;
+    native->modules[native->module_count++] = (struct native_module){.id = id, .upload = &no_upload};
+    return good;
 }
 
 /* Finds the native module of a module of the text, or makes one. False when out of memory. */
 static bool fill_module(struct module_filling *m, size_t index)
 {
-    static const struct native_upload no_upload;
-    struct text_work *work = m->work;
-    struct native_request *native = &work->native;
-    const struct sl_text_module *module = &work->reader->modules[index];
-    bool guessed;
-    struct sl_str id = module_id(m, index, &guessed);
-    struct sl_str code_id = id.size ? sl_code_id_normalise(native->arena, id) : id;
-    size_t sent = find_key(&m->by_id, code_id);
+    const struct sl_text_module *module = &m->work->reader->modules[index];
+    struct sl_str id = module_id(m, module);
+    size_t sent = id.size ? find_key(&m->by_id, sl_code_id_normalise(m->work->native.arena, id)) : SIZE_MAX;
     if (sent == SIZE_MAX && !id.size)
         sent = find_key(&m->by_name, file_name(module->name));
-    if (sent != SIZE_MAX) {
-        work->module_of[index] = (uint32_t)sent;
-        return true;
-    }
-    struct object_id *made = SL_ARENA_NEW(native->arena, struct object_id);
-    if (!made)
-        return false;
-    *made = (struct object_id){
-        .type = type_of(module->name, id), .code_file = module->name, .debug_file = file_name(module->name)};
-    bool good = set_ids(made, id, native->arena);
-    work->guessed[native->module_count] = guessed;
-    work->module_of[index] = (uint32_t)native->module_count;
-    native->modules[native->module_count++] = (struct native_module){.id = made, .upload = &no_upload};
-    return good;
+    if (sent == SIZE_MAX)
+        return add_module(m, index, id);
+    m->work->module_of[index] = (uint32_t)sent;
+    return true;
 }
 
 /* Adds the addresses of modules that were sent to the mappings of the text. */
@@ -318,8 +317,30 @@ static bool fill_modules(struct job *job, struct text_work *work)
 
 /* ---- frames of native code ---- */
 
-static void fill_frame(const struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
+/* Keeps the names that the text has. False when out of memory. */
+static bool keep_names(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
 {
+    struct sl_str *texts = SL_ARENA_ARRAY(work->native.arena, struct sl_str, 3);
+    *frame = (struct native_frame){.address = text->absolute, .module = NATIVE_NO_MODULE - 1, .is_exact = true};
+    frame->texts = texts;
+    if (!texts)
+        return false;
+    frame->has_text = 1 << SENT_FUNCTION;
+    texts[0] = text->symbol;
+    if (!text->path.size)
+        return true;
+    frame->has_text |= 1 << SENT_FILENAME | 1 << SENT_ABS_PATH;
+    texts[1] = file_name(text->path);
+    texts[2] = text->path;
+    frame->line = text->line;
+    frame->has_line = text->line > 0;
+    return true;
+}
+
+static bool fill_frame(const struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
+{
+    if (text->is_named)
+        return keep_names(work, text, frame);
     uint32_t module = NATIVE_NO_MODULE;
     sl_text_resolve(work->reader, text);
     bool has_module = text->base == SL_TEXT_OF_FILE || text->base == SL_TEXT_OF_IMAGE;
@@ -333,6 +354,7 @@ static void fill_frame(const struct text_work *work, struct sl_text_frame *text,
         .is_exact = of_file || !text->is_return,
         .adjust = !of_file && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
     };
+    return true;
 }
 
 /* Makes a trace of each native stack. */
@@ -359,7 +381,8 @@ static bool fill_traces(struct text_work *work)
             stack->trace = (uint32_t)native->trace_count++;
             native->traces[stack->trace] = (struct native_trace){.frames = &frames[native->frame_count]};
         }
-        fill_frame(work, &item->piece.native, &frames[native->frame_count++]);
+        if (!fill_frame(work, &item->piece.native, &frames[native->frame_count++]))
+            return false;
         native->traces[stack->trace].frame_count++;
     }
     return native_prepare(native);

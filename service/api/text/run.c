@@ -127,12 +127,30 @@ static void text_release(void *arg)
     sl_text_end(&work->own_reader);
 }
 
+/* Tells a command which modules were found, and how many frames have none. */
+static void tell_command(const struct text_work *work)
+{
+    for (size_t t = 0; work->local->frames && t < work->native.trace_count; t++)
+        for (size_t i = 0; i < work->native.traces[t].frame_count; i++) {
+            const struct native_frame *frame = &work->native.traces[t].frames[i];
+            *work->local->frames += !frame->has_text;
+            *work->local->unplaced += !frame->has_text && frame->module_index == NATIVE_NO_MODULE;
+        }
+    for (size_t i = 0; i < work->native.module_count; i++) {
+        const struct native_module *module = &work->native.modules[i];
+        if (work->local->on_module && module->referenced && module->found)
+            work->local->on_module(work->local->on_module_arg, module->id, module->found->lookup.code == SL_OK);
+    }
+}
+
 /* A text that cannot be answered as a whole: the answer says why. */
 static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct text_work *work = arg;
     if (code == SL_OK && work->native.frame_count)
         native_count(&work->native);
+    if (code == SL_OK && work->local)
+        tell_command(work);
     if ((code != SL_MALFORMED && code != SL_UNSUPPORTED) || job->answer.size)
         return;
     struct sl_json_writer w = sl_json_writer(&job->answer);

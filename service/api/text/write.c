@@ -183,7 +183,7 @@ bool text_write(struct text_work *work, struct sl_buf *out)
     w.has_jvm = jvm && jvm->mappers.count;
     bool good = !w.has_jvm || sl_jvm_trace_begin(&w.jvm, &jvm->mappers);
     good = good && put_items(&w);
-    if (good && !work->local)
+    if (good && !(work->local && work->local->is_part))
         sl_text_flush(work->reader, out);
     if (w.has_jvm)
         sl_jvm_trace_end(&w.jvm);

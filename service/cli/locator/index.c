@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "base/map.h"
 #include "cli/file_walk.h"
 #include "object/archive.h"
 
@@ -33,6 +34,8 @@ struct file_index {
     struct indexed_object *objects;
     size_t count, capacity, files;
     bool built, plain;
+    struct sl_map by_name; /* file name without its debug suffix -> 1 + index of the first object; see `next_named` */
+    size_t *next_named, named_count, named_capacity; /* per object: 1 + index of the next one with this name; 0: none */
 };
 
 struct file_index *file_index_new(const char *const *places, size_t count, bool plain)
@@ -50,6 +53,8 @@ void file_index_free(struct file_index *index)
 {
     if (!index)
         return;
+    sl_map_free(&index->by_name);
+    free(index->next_named);
     sl_arena_free(&index->arena);
     free(index->objects);
     free(index);
@@ -186,6 +191,108 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         *place = *place ? *place : object->path;
     }
     return breakpad ? breakpad : symbols;
+}
+
+bool file_index_add(struct file_index *index, const char *path)
+{
+    size_t before = index->files;
+    index->built = true;
+    locator_index_add_file(index, path);
+    return index->files > before;
+}
+
+/* ---- by name ---- */
+
+/* The name by which texts mention the file: without the suffix of its debug information. */
+static struct sl_str name_in_texts(const char *path)
+{
+    static const struct sl_str suffixes[] = {SL_STR(".debug"), SL_STR(".sym"), SL_STR(".pdb"),
+                                             SL_STR(".dbg"),   SL_STR(".exe"), SL_STR(".dll")};
+    struct sl_str name = path_file_name(sl_str(path));
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (name.size > suffixes[i].size && sl_str_ends(name, suffixes[i]))
+            return (struct sl_str){name.data, name.size - suffixes[i].size};
+    return name;
+}
+
+/* Indexes the objects that were added since the last call. False when out of memory. */
+static bool index_names(struct file_index *index)
+{
+    if (!sl_grow(&index->next_named, &index->named_capacity, index->count, sizeof *index->next_named))
+        return false;
+    for (; index->named_count < index->count; index->named_count++) {
+        void **first =
+            sl_map_find_or_add(&index->by_name, name_in_texts(index->objects[index->named_count].path), NULL);
+        if (!first)
+            return false;
+        index->next_named[index->named_count] = (uintptr_t)*first;
+        *first = (void *)(uintptr_t)(index->named_count + 1);
+    }
+    return true;
+}
+
+bool object_ids_equal(const struct object_id *a, const struct object_id *b)
+{
+    if (sl_code_id_is_set(a->code_id) && sl_code_id_is_set(b->code_id))
+        return sl_str_equal(a->code_id, b->code_id);
+    return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
+}
+
+/* The number of equal components at the ends of two paths; that of the file itself counts although a suffix may differ. */
+static size_t common_parts(struct sl_str a, struct sl_str b)
+{
+    size_t parts = 1;
+    struct sl_str x = path_file_name(a), y = path_file_name(b);
+    for (a.size -= x.size, b.size -= y.size; a.size && b.size; parts++) {
+        a.size--;
+        b.size--;
+        x = path_file_name(a);
+        y = path_file_name(b);
+        if (!sl_str_equal(x, y))
+            break;
+        a.size -= x.size;
+        b.size -= y.size;
+    }
+    return parts;
+}
+
+static struct object_id id_of_object(const struct indexed_object *object)
+{
+    static const enum object_type types[] = {
+        [SL_FORMAT_ELF] = OBJECT_ELF, [SL_FORMAT_MACHO] = OBJECT_MACHO, [SL_FORMAT_PE] = OBJECT_PE};
+    bool known = (size_t)object->format < sizeof types / sizeof *types;
+    return (struct object_id){.type = known ? types[object->format] : OBJECT_UNKNOWN,
+                              .code_id = object->code_id,
+                              .debug_id = object->debug_id,
+                              .has_debug_id = sl_debug_id_has_uuid(&object->debug_id)};
+}
+
+enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id, size_t *parts)
+{
+    char text[4096];
+    enum name_match found = NAMED_NONE;
+    if (!index->built)
+        locator_index_build(index);
+    if (name.size >= sizeof text || !index_names(index))
+        return NAMED_NONE;
+    memcpy(text, name.data, name.size);
+    text[name.size] = 0;
+    size_t at = (uintptr_t)sl_map_get(&index->by_name, name_in_texts(text));
+    for (; at; at = index->next_named[at - 1]) {
+        const struct indexed_object *object = &index->objects[at - 1];
+        struct object_id other = id_of_object(object);
+        size_t common = common_parts(name, sl_str(object->path));
+        if (common < *parts)
+            continue;
+        if (common > *parts || found == NAMED_NONE) {
+            found = NAMED_ONE;
+            *id = other;
+        } else if (!object_ids_equal(id, &other)) {
+            found = NAMED_SEVERAL;
+        }
+        *parts = common;
+    }
+    return found;
 }
 
 /* ---- as a source ---- */

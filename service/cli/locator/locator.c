@@ -169,6 +169,33 @@ bool locator_add_files(struct locator *b, const char *const *paths, size_t count
     return b->local && join_sources(b, &error) == SL_OK;
 }
 
+bool locator_find_named(struct locator *b, struct sl_str name, struct object_id *id)
+{
+    enum name_match found = NAMED_NONE;
+    size_t parts = 0;
+    for (size_t i = 0; i <= b->own.place_count; i++) {
+        struct file_index *index = i < b->own.place_count ? b->indexes[i] : b->local;
+        struct object_id other = {.type = OBJECT_UNKNOWN};
+        size_t before = parts;
+        enum name_match here = index ? file_index_find_named(index, name, &other, &parts) : NAMED_NONE;
+        if (here == NAMED_NONE)
+            continue;
+        if (parts > before || found == NAMED_NONE) {
+            *id = other;
+            found = here;
+        } else if (here == NAMED_SEVERAL || !object_ids_equal(id, &other)) {
+            found = NAMED_SEVERAL;
+        }
+    }
+    return found == NAMED_ONE;
+}
+
+bool locator_add_file_later(struct locator *b, const char *path)
+{
+    const char *kept = sl_arena_strndup(&b->arena, path, strlen(path));
+    return kept && b->local && file_index_add(b->local, kept);
+}
+
 const struct source *locator_sources(const struct locator *b, size_t *count)
 {
     *count = b->all.count;

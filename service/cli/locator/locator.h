@@ -54,6 +54,12 @@ const struct config *locator_config(const struct locator *locator);
 bool locator_add_source(struct locator *locator, const struct source *source);
 /* Adds files of this machine as a source after those of the options; only their ids decide whether they match. False when out of memory. */
 bool locator_add_files(struct locator *locator, const char *const *paths, size_t count);
+/* Finds the ids of a module by its name or path alone, among the files of the options: the file of this name (with or without `.debug`,
+ * `.pdb` or `.sym`), of several the one whose path has the longest common end. False when there is none, or files with different ids fit
+ * equally well: a wrong name would be worse than none. The texts of `id` live until locator_close. */
+bool locator_find_named(struct locator *locator, struct sl_str name, struct object_id *id);
+/* Adds a file to the source of locator_add_files, which must have been called, after the search has begun. */
+bool locator_add_file_later(struct locator *locator, const char *path);
 /* The cached symcache of the key, made on a miss (cache_kinds/objects.h). The bytes live until locator_close. */
 enum sl_code locator_symcache(struct locator *locator, struct sl_str key, const struct local_symcache *own,
                               struct sl_bytes *bytes, struct sl_error *error);
@@ -117,6 +123,14 @@ void file_index_free(struct file_index *index); /* may be NULL */
 /* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
  * which lacks variables; of equal ones the first by place and path. NULL when there is none; the path lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
+/* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
+/* Whether two objects have the same ids. */
+bool object_ids_equal(const struct object_id *a, const struct object_id *b);
+enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
+enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
+                                      size_t *parts);
+/* Adds a file to an index. False when out of memory. */
+bool file_index_add(struct file_index *index, const char *path);
 /* The index in the form that sources use. It searches the layouts of each place first, and only then all files below. Paths are
  * relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

@@ -539,8 +539,13 @@ static int lookup_with(const struct options *o)
     return status;
 }
 
+extern const struct command command_filter_markup; /* `symbolicate`: writes names into a log */
+
 static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--filter-markup") == 0)
+            return command_parse_and_run(&command_filter_markup, argc, argv);
     for (int i = 0; i < argc; i++)
         argv[i] = translate_word(argv[i]);
     return command_parse_and_run(command, argc, argv);

@@ -241,21 +241,35 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
     return timed.began ? 0 : report_no_memory();
 }
 
+int search_place_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                      struct search_place *place)
+{
+    const char *scope = option_value(o, "scope", NULL);
+    struct sl_error error = {0};
+    if (open_places(o, project, local, &place->locator, &error) != SL_OK)
+        return report_error(1, error.message, NULL);
+    place->config = locator_config(place->locator);
+    place->sources = locator_sources(place->locator, &place->source_count);
+    place->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
+    return 0;
+}
+
+void search_place_close(struct search_place *place, struct missing_report *missing)
+{
+    if (missing && place->locator)
+        locator_describe(place->locator, missing);
+    locator_close(place->locator);
+    place->locator = NULL;
+}
+
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg)
 {
-    const char *scope = option_value(o, "scope", NULL);
-    struct locator *locator;
-    struct sl_error error = {0};
-    if (open_places(o, project, local, &locator, &error) != SL_OK)
-        return report_error(1, error.message, NULL);
-    place->config = locator_config(locator);
-    place->sources = locator_sources(locator, &place->source_count);
-    place->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
-    int status = symbolicate_in_time(o, locator, work, arg);
-    if (missing)
-        locator_describe(locator, missing);
-    locator_close(locator);
+    int status = search_place_open(o, project, local, place);
+    if (status)
+        return status;
+    status = symbolicate_in_time(o, place->locator, work, arg);
+    search_place_close(place, missing);
     return status;
 }
 

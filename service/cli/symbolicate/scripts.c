@@ -458,32 +458,36 @@ static void write_stack_line(struct stack_line *line, struct stack_line *next, s
     }
 }
 
-/* Symbolicates and writes the lines. False when out of memory. */
-static bool write_lines(struct script_symbolication *s, struct sl_str lines)
+bool scripts_put(struct script_symbolication *s, struct sl_str lines, struct sl_buf *out)
 {
-    struct sl_buf out = {0};
     s->line_count = 0;
     bool good = split_lines(s, lines) && map_lines(s);
     for (size_t i = 0; i < s->line_count && good; i++) {
         if (s->lines[i].is_frame)
             count_frame(s, &s->lines[i]);
-        write_stack_line(&s->lines[i], i + 1 < s->line_count ? &s->lines[i + 1] : NULL, &out);
+        write_stack_line(&s->lines[i], i + 1 < s->line_count ? &s->lines[i + 1] : NULL, out);
     }
-    good = good && !out.failed;
+    sl_arena_free(&s->texts);
+    return good && !out->failed;
+}
+
+/* Symbolicates and writes the lines. False when out of memory. */
+static bool write_lines(struct script_symbolication *s, struct sl_str lines)
+{
+    struct sl_buf out = {0};
+    bool good = scripts_put(s, lines, &out);
     struct sl_str text = sl_buf_view(&out);
     if (good && s->input)
         text = log_input_encode(s->input, text, s->file != NULL, &good);
     if (good && text.size)
         s->failed |= !(s->file ? output_file_write(s->file, text) : output_write(text));
     sl_buf_free(&out);
-    sl_arena_free(&s->texts);
     return good;
 }
 
 /* ---- a stream ---- */
 
-/* The size of the lines that later input cannot affect: all up to the trailing run of frames. */
-static size_t complete_size(struct sl_str text)
+size_t scripts_complete_size(struct sl_str text)
 {
     struct sl_js_stack_frame frame;
     const char *newline = text.size ? memrchr(text.data, '\n', text.size) : NULL;
@@ -501,7 +505,7 @@ static size_t complete_size(struct sl_str text)
 static bool write_held(struct script_symbolication *s, struct sl_buf *held, const struct log_input *input, bool end)
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
-    size_t size = end ? held->size : complete_size(sl_buf_view(held));
+    size_t size = end ? held->size : scripts_complete_size(sl_buf_view(held));
     if (!end && newline && (held->size - size > MAX_HELD || !log_input_waits(input, PAUSE_MS)))
         size = (size_t)(newline + 1 - data);
     else if (!end && !newline && held->size > MAX_HELD)
@@ -546,19 +550,57 @@ const struct missing_words missing_maps = {
     .advice = "pass --symbols with the scripts and source maps of the same build",
 };
 
+static void scripts_end(struct script_symbolication *s)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s->by_url, e));)
+        if (e->value)
+            sl_buf_free(&((struct symbolicate_script *)e->value)->table);
+    sl_map_free(&s->by_url);
+    sl_map_free(&s->by_name);
+    free(s->same_name);
+    free(s->lines);
+    free(s->files);
+    sl_arena_free(&s->texts);
+    sl_arena_free(&s->arena);
+}
+
+/* Lists the files of the places. False when out of memory. */
+static bool scripts_begin(struct script_symbolication *s, const char *const *places, size_t place_count)
+{
+    bool good = true;
+    for (size_t i = 0; i < place_count; i++)
+        good = good && find_scripts(s, places[i]);
+    good = good && index_files(s);
+    for (size_t i = 0; i < place_count; i++)
+        missing_add_location(s->missing, sl_str(places[i]));
+    return good;
+}
+
+struct script_symbolication *scripts_open(const char *const *places, size_t place_count, struct missing_report *missing)
+{
+    struct script_symbolication *s = calloc(1, sizeof *s);
+    if (s)
+        s->missing = missing;
+    if (s && scripts_begin(s, places, place_count))
+        return s;
+    scripts_close(s);
+    return NULL;
+}
+
+void scripts_close(struct script_symbolication *s)
+{
+    if (s)
+        scripts_end(s);
+    free(s);
+}
+
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
                         const char *output, struct missing_report *missing)
 {
     struct script_symbolication s = {.missing = missing};
     struct output_file file;
     struct sl_error error = {0};
-    bool good = true;
-    for (size_t i = 0; i < place_count; i++)
-        good = good && find_scripts(&s, places[i]);
-    good = good && index_files(&s);
-    for (size_t i = 0; i < place_count; i++)
-        missing_add_location(missing, sl_str(places[i]));
-    int status = good ? 0 : report_no_memory();
+    int status = scripts_begin(&s, places, place_count) ? 0 : report_no_memory();
     if (!status && output && output_file_open(&file, output, &error) == SL_OK)
         s.file = &file;
     else if (!status && output)
@@ -569,15 +611,6 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
         status = report_no_memory();
     if (s.file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
         status = report_error(1, output, error.message);
-    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
-        if (e->value)
-            sl_buf_free(&((struct symbolicate_script *)e->value)->table);
-    sl_map_free(&s.by_url);
-    sl_map_free(&s.by_name);
-    free(s.same_name);
-    free(s.lines);
-    free(s.files);
-    sl_arena_free(&s.texts);
-    sl_arena_free(&s.arena);
+    scripts_end(&s);
     return status;
 }

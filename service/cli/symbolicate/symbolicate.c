@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "cli/symbolicate/sentry.h"
 
 static const struct option_spec specs[] = {
-    {"type", 0, OPTION_VALUE, false, "minidump|core|apple|trace|jsstack|request|event|mozilla|profile|addresses",
+    {"type", 0, OPTION_VALUE, false, "minidump|core|apple|trace|jsstack|text|request|event|mozilla|profile|addresses",
      "Treat the input as this type (default: detect it)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
      "Choose the output format (default: compact on a terminal, else json; text for traces)"},
@@ -176,6 +177,21 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
+/* Whether the input is to be written again as text, whatever it is. */
+static bool wants_text(const struct options *o)
+{
+    return strcmp(symbolicate_format(o, ""), "text") == 0 && option_given(o, "format");
+}
+
+/* Symbolicates a text with stacks of any format; a file is read again, piece by piece. */
+static int run_text(const struct options *o, const struct sentry_project *project, const struct sl_str *text)
+{
+    const char *path = o->argument_count ? o->arguments[0] : "-";
+    struct stat st;
+    bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return symbolicate_text(o, project, path, is_file ? NULL : text);
+}
+
 /* Symbolicates an input of a known kind. Returns a status. */
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
                     struct sl_bytes bytes)
@@ -188,11 +204,15 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_CORE: return symbolicate_core(o, project, bytes);
     case INPUT_APPLE: return symbolicate_report(o, project, bytes);
     case INPUT_JSSTACK: return run_scripts(o, &text);
+    case INPUT_TEXT: return run_text(o, project, &text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
     case INPUT_PROFILE: return symbolicate_profile(o, project, text);
-    default: return bytes.size || o->argument_count ? unknown_input(bytes) : no_file(o);
+    default:
+        if (bytes.size && wants_text(o))
+            return run_text(o, project, &text);
+        return bytes.size || o->argument_count ? unknown_input(bytes) : no_file(o);
     }
 }
 
@@ -231,6 +251,61 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
+/* Detects the kind of an input; of a very large text by its beginning. */
+static enum input_kind detect(struct sl_bytes bytes)
+{
+    enum { MUCH = 64 << 20 };
+    size_t at = 0;
+    while (at < bytes.size && (sl_is_blank((char)bytes.data[at]) || bytes.data[at] >= 0xEF))
+        at++;
+    bool is_json = at < bytes.size && bytes.data[at] == '{';
+    return input_kind_detect(is_json ? bytes : sl_bytes_part(bytes, 0, MUCH));
+}
+
+/* ---- standard input ---- */
+
+/* Returns the first bytes of a pipe without taking them, once there are some, and whether that is all. */
+static size_t peek_pipe(int fd, uint8_t *head, size_t room, bool *is_all)
+{
+    enum { WAIT_MS = 100 };
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0)
+        return 0;
+    ssize_t teed = tee(fd, copy[1], room, 0), size = 0;
+    if (teed > 0)
+        size = read(copy[0], head, (size_t)teed < room ? (size_t)teed : room);
+    close(copy[0]);
+    close(copy[1]);
+    struct pollfd closed = {.fd = fd};
+    *is_all = teed <= 0 || (poll(&closed, 1, WAIT_MS) > 0 && (closed.revents & POLLHUP));
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* Whether standard input is a log that is still being written, or one that is too long for the pipe: it is answered while it comes. All
+ * other inputs are read to their end first. */
+static bool is_streamed(const char *path)
+{
+    static uint8_t head[1 << 16];
+    struct stat st;
+    bool is_all;
+    if (strcmp(path, "-") != 0 || fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
+        return false;
+    size_t size = peek_pipe(STDIN_FILENO, head, sizeof head, &is_all), at = 0;
+    if (is_all || !size || memchr(head, 0, size))
+        return false;
+    static const char *const begins[] = {
+        "{",    "MDMP", "PMDM", "Incident Identifier:", "Process:", "-----", "\x1f\x8b", "\x28\xb5\x2f\xfd",
+        "\xef", "\xff", "\xfe"};
+    while (at < size && sl_is_blank((char)head[at]))
+        at++;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (size - at >= strlen(begins[i]) && memcmp(head + at, begins[i], strlen(begins[i])) == 0)
+            return false;
+    enum input_kind kind = input_kind_detect((struct sl_bytes){head, size});
+    return kind == INPUT_TEXT || kind == INPUT_JSSTACK ||
+           (kind == INPUT_UNKNOWN && !input_unread_kind((struct sl_bytes){head, size}));
+}
+
 static int run_input(const struct options *o, enum input_kind kind, const char *path)
 {
     struct sl_mapping mapping = {0};
@@ -238,8 +313,10 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     struct sentry_project project;
     bool is_id = is_event_id(path);
     int status = sentry_project_read(o, is_id, &arena, &project);
-    if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
-        status = run_kind(o, &project, kind ? kind : input_kind_detect(mapping.bytes), mapping.bytes);
+    if (!status && (kind == INPUT_TEXT || (!kind && is_streamed(path)))) {
+        status = symbolicate_text(o, &project, path, NULL);
+    } else if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
+        status = run_kind(o, &project, kind ? kind : detect(mapping.bytes), mapping.bytes);
         sl_unmap(&mapping);
     }
     sl_arena_free(&arena);
@@ -279,7 +356,7 @@ static int refuse_second_input(const struct options *o)
 
 static bool takes_mappings(enum input_kind kind)
 {
-    return kind == INPUT_TRACE || kind == INPUT_REQUEST || kind == INPUT_EVENT;
+    return kind == INPUT_TRACE || kind == INPUT_TEXT || kind == INPUT_REQUEST || kind == INPUT_EVENT;
 }
 
 static int symbolicate_run(const struct options *o)
@@ -295,7 +372,7 @@ static int symbolicate_run(const struct options *o)
     if (type && !input_kind_parse(type, &kind))
         return options_wrong(
             o,
-            "--type: '%s' is not one of minidump, core, apple, trace, jsstack, request, event, mozilla, profile, "
+            "--type: '%s' is not one of minidump, core, apple, trace, jsstack, text, request, event, mozilla, profile, "
             "addresses",
             type);
     int status = symbolicate_check_symbol_paths(o);
@@ -305,8 +382,8 @@ static int symbolicate_run(const struct options *o)
         return run_addresses(o, kind);
     if ((status = refuse_second_input(o)))
         return status;
-    if (!type && mapping_count && !is_no_log(path))
-        kind = INPUT_TRACE;
+    if (!type && mapping_count && !is_no_log(path)) /* with symbols, other stacks are read too */
+        kind = option_given(o, "symbols") || o->argument_count > 1 ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
@@ -322,20 +399,24 @@ const struct command command_symbolicate = {
     .name = "symbolicate",
     .summary = "symbolicate the stacks of a crash",
     .usage = "symbolicate [OPTION...] FILE [SYMBOLS...]",
-    .about = "Symbolicates a minidump, ELF core file, Breakpad microdump (also in an Android log), Apple crash report "
-             "(text, "
-             ".ips, MetricKit, stackshot, sample, spindump, hang), Sentry event, request to this service or "
-             "to Mozilla's API, Firefox profile, or JavaScript or Java stack trace. Symbols come from "
-             "--symbols, the SYMBOLS arguments and the configuration.\n"
-             "With --module, --maps or --pid, it symbolicates addresses given as arguments or on standard "
-             "input.\n"
-             "With --mapping, it deobfuscates Java stack traces, also inside logs; other lines stay as they "
-             "are. JavaScript stack traces need --symbols with the scripts and source maps.\n"
-             "Without FILE, or with -, it reads standard input.",
+    .about =
+        "Symbolicates a minidump, ELF core file, Breakpad microdump (also in an Android log), Apple crash report "
+        "(text, "
+        ".ips, MetricKit, stackshot, sample, spindump, hang), Sentry event, request to this service or "
+        "to Mozilla's API, Firefox profile, or text with stacks: sanitizer reports, backtrace_symbols, Android "
+        "tombstones, hs_err, systemd, gdb, eu-stack, Rust, WinDbg, LLVM's markup, JavaScript and Java. Symbols "
+        "come from --symbols, the SYMBOLS arguments and the configuration.\n"
+        "With --module, --maps or --pid, it symbolicates addresses given as arguments or on standard "
+        "input.\n"
+        "Texts are written again with names; all else in them stays as it is, and a pipe is answered line by line. "
+        "With --mapping, it deobfuscates Java stack traces, also inside logs. JavaScript stack traces need "
+        "--symbols with the scripts and source maps.\n"
+        "Without FILE, or with -, it reads standard input.",
     .examples = "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
                 "coredumpctl dump | symloom symbolicate - --local-debug-info\n"
                 "symloom symbolicate event.json --symbols ./dist -f compact\n"
                 "symloom symbolicate --mapping mapping.txt app.log\n"
+                "./app 2>&1 | symloom symbolicate - --symbols ./app\n"
                 "symloom symbolicate --pid 4711 0x55d0c2a01136",
     .options = specs,
     .groups = {{"Most used", "symbols mapping format json output server type all-threads context fail-on-missing"},

@@ -2,6 +2,7 @@
  *
  *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex
  *     scripts.c                                 JavaScript stacks
+ *     text.c ──▶ scripts.c, trace.c             text with stacks of any format (api/local_text.h)
  *     crash.c, core.c ─────────┐                minidumps, core files and Apple's reports; choosing a microdump of a log
  *     event.c ──▶ request.c ───┤                events and requests, with local scripts and source maps (artifacts.c)
  *                              └──▶ answer.c    the service's answer as JSON, or as text:
@@ -76,6 +77,14 @@ struct trace_words {
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
 extern const struct missing_words missing_mappings;
+/* The same for parts of a text with other stacks too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
+ * be closed in any case. */
+struct text_trace;
+struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
+                                   int *status);
+bool text_trace_put(struct text_trace *trace, struct sl_str lines, struct sl_buf *out); /* false when out of memory */
+void text_trace_close(struct text_trace *trace, const char *path);                      /* may be NULL */
+
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_words *words);
 
@@ -89,6 +98,23 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
                         const char *output, struct missing_report *missing);
 extern const struct missing_words missing_maps;
+
+/* The same for parts of a text with other stacks too (text.c). scripts_open() returns NULL when out of memory. */
+struct script_symbolication;
+struct script_symbolication *scripts_open(const char *const *places, size_t place_count,
+                                          struct missing_report *missing);
+/* Appends the lines, symbolicated. False when out of memory. */
+bool scripts_put(struct script_symbolication *scripts, struct sl_str lines, struct sl_buf *out);
+void scripts_close(struct script_symbolication *scripts); /* may be NULL */
+/* The size of the lines that later input cannot affect: all up to the trailing run of frames. */
+size_t scripts_complete_size(struct sl_str text);
+
+/* ---- text.c ---- */
+
+/* Symbolicates a text with stacks of any format: the text of `whole`, or if that is NULL what the file `path` holds (`-` is standard
+ * input), which is streamed: lines are written when the input pauses. Scripts and mappings are those of the options. Returns the status. */
+int symbolicate_text(const struct options *o, const struct sentry_project *project, const char *path,
+                     const struct sl_str *whole);
 
 /* ---- crash.c ---- */
 
@@ -199,14 +225,21 @@ bool local_files_add(struct local_files *files, struct sl_str path);
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 /* The configuration and sources for lookups in this process. */
+struct locator;
 struct search_place {
+    struct locator *locator;
     const struct config *config;
     const struct source *sources;
     size_t source_count;
     struct sl_str scope; /* cache scope: --scope, else the Sentry project, else the global one */
 };
 
-struct locator;
+/* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL), for any number of calls
+ * of symbolicate_in_time(). Returns a status, after a report unless 0. */
+int search_place_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                      struct search_place *place);
+/* Closes the place, and adds what was searched to `missing` (may be NULL). */
+void search_place_close(struct search_place *place, struct missing_report *missing);
 /* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
  * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,

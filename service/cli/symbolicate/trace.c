@@ -613,6 +613,17 @@ static int trace_to(struct trace_run *t, const char *path, const char *output)
     return output_file_close(&file, status == 0, &error) == SL_OK ? status : report_error(1, output, error.message);
 }
 
+/* The warning about lines that would have become too large. */
+static void warn_of_refused(uint64_t refused, const char *path)
+{
+    if (refused)
+        fprintf(stderr,
+                "warning: %s: %" PRIu64
+                " line%s left unchanged: the mapping expands a line, or all lines, to far more frames than real "
+                "programs have\n",
+                path, refused, refused == 1 ? " was" : "s were");
+}
+
 /* Retraces with mappings that are open, and counts known and unknown frames for the report. */
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
                     const struct trace_words *words)
@@ -637,16 +648,77 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     trace_pattern_free(t.pattern);
     missing_count(words->missing, unknown ? unknown->count : 0, 0);
     missing_count(words->missing, 0, t.trace.frame_count - (t.trace.unknown_count - words->missing->missing));
-    if (t.trace.allowance.refused)
-        fprintf(stderr,
-                "warning: %s: %" PRIu64
-                " line%s left unchanged: the mapping expands a line, or all lines, to far more frames than real "
-                "programs have\n",
-                path, t.trace.allowance.refused, t.trace.allowance.refused == 1 ? " was" : "s were");
+    warn_of_refused(t.trace.allowance.refused, path);
     sl_jvm_trace_end(&t.trace);
     sl_buf_free(&t.out);
     free(unknown);
     return status;
+}
+
+/* ---- traces among other stacks ---- */
+
+struct text_trace {
+    struct jvm_mapping_file *files;
+    const struct sl_jvm_mapper **items;
+    size_t count;
+    struct sl_jvm_trace trace;
+    struct unknown_classes unknown;
+};
+
+struct text_trace *text_trace_open(const char *const *paths, size_t count, struct missing_report *missing, int *status)
+{
+    struct sl_error error = {0};
+    struct text_trace *t = calloc(1, sizeof *t);
+    *status = t ? 0 : report_no_memory();
+    if (!t)
+        return NULL;
+    t->files = calloc(count, sizeof *t->files);
+    t->items = calloc(count, sizeof *t->items);
+    t->unknown.missing = missing;
+    if (!t->files || !t->items)
+        *status = report_no_memory();
+    for (; t->count < count && !*status; t->count++) {
+        enum sl_code code = mapping_read(paths[t->count], &t->files[t->count], NULL, &error);
+        t->items[t->count] = &t->files[t->count].mapper;
+        missing_add_location(missing, sl_str(paths[t->count]));
+        *status = code == SL_OK ? 0 : report_file_error(paths[t->count], code, &error);
+    }
+    if (!*status && !sl_jvm_trace_begin(&t->trace, &(struct sl_jvm_mappers){t->items, count, false}))
+        *status = report_no_memory();
+    t->trace.on_unknown = on_unknown_class;
+    t->trace.unknown_arg = &t->unknown;
+    return t;
+}
+
+bool text_trace_put(struct text_trace *t, struct sl_str lines, struct sl_buf *out)
+{
+    bool good = true;
+    for (size_t at = 0; at < lines.size && good;) {
+        const char *newline = memchr(lines.data + at, '\n', lines.size - at);
+        size_t size = newline ? (size_t)(newline + 1 - lines.data) - at : lines.size - at;
+        if (size > BLOCK)
+            sl_buf_add(out, lines.data + at, size);
+        else
+            good = sl_jvm_trace_line(&t->trace, (struct sl_str){lines.data + at, size}, out);
+        at += size;
+    }
+    return good && !out->failed;
+}
+
+void text_trace_close(struct text_trace *t, const char *path)
+{
+    if (!t)
+        return;
+    struct missing_report *missing = t->unknown.missing;
+    missing_count(missing, t->unknown.count, 0);
+    missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
+    warn_of_refused(t->trace.allowance.refused, path);
+    sl_jvm_trace_end(&t->trace);
+    for (size_t i = 0; i < t->count; i++)
+        sl_buf_free(&t->files[i].table);
+    free(t->files);
+    free(t->items);
+    free(t);
 }
 
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,

@@ -1,0 +1,351 @@
+/* `symloom symbolicate`: text with stacks of any format, in a file or on standard input:
+ *
+ *     log_input.c ──▶ a part of whole lines ──▶ native code (api/local_text.h) ──▶ scripts.c ──▶ trace.c ──▶ output
+ *
+ * A part ends where the input pauses, or is MAX_PART bytes long, so a text of any size needs constant memory. */
+#include "cli/symbolicate/symbolicate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/local_text.h"
+#include "cli/locator/locator.h"
+
+enum { MAX_PART = 4 * 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100, MAX_KNOWN = 5000 };
+
+struct text_run {
+    const struct options *o;
+    const struct sentry_project *project;
+    struct search_place place; /* opened for the first part with native frames */
+    bool is_open;
+    struct sl_text reader;
+    struct missing_report missing, missing_scripts, missing_traces;
+    struct script_symbolication *scripts; /* NULL: no scripts are given */
+    struct text_trace *trace;             /* NULL: no mapping is given */
+    struct log_input *input;              /* NULL: the whole text is in memory */
+    struct output_file *file;             /* NULL: standard output */
+    struct sl_buf held;
+    size_t frames, unplaced; /* native frames, and those whose module the text does not tell */
+    bool failed;             /* the output cannot be written any more */
+    /* the current part */
+    struct local_text part;
+    struct sl_buf answer;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+/* ---- native code ---- */
+
+/* Finds the ids of a module by its name: the file at its path on this machine, if that is asked for, or one of the symbol paths. */
+static bool find_id(void *arg, struct sl_str name, struct object_id *id)
+{
+    struct text_run *t = arg;
+    struct sl_arena arena = {0};
+    struct local_files files = {.arena = &arena};
+    if (option_given(t->o, "local-debug-info") && local_files_add(&files, name))
+        for (size_t i = 0; i < files.count; i++)
+            locator_add_file_later(t->place.locator, files.items[i]);
+    sl_arena_free(&arena);
+    return locator_find_named(t->place.locator, name, id);
+}
+
+static void on_module(void *arg, const struct object_id *id, bool found)
+{
+    struct text_run *t = arg;
+    struct sl_str name = path_file_name(id->code_file.size ? id->code_file : id->debug_file);
+    if (found ? missing_found(&t->missing, name, id->code_id) : missing_add(&t->missing, name, id->code_id))
+        missing_count(&t->missing, !found, 1);
+}
+
+static void look_up(void *arg)
+{
+    struct text_run *t = arg;
+    t->part.sources = t->place.sources;
+    t->part.source_count = t->place.source_count;
+    t->part.scope = t->place.scope;
+    t->code = local_text_symbolicate(&t->part, t->place.config, &t->answer, &t->error);
+}
+
+/* Asks a running service (--server) for a part. */
+static int ask_server(struct text_run *t)
+{
+    static const struct sl_field fields[] = {{.key = SL_STR("text"), .type = SL_FIELD_TEXT, .required = true},
+                                             SL_FIELDS_END};
+    const struct remote_part part = {"text", {(const uint8_t *)t->part.text.data, t->part.text.size}};
+    struct sl_arena arena = {0};
+    struct sl_buf json = {0};
+    struct sl_str text;
+    int status = remote_symbolicate(t->o, "/symbolicate-text", (struct sl_str){NULL, 0}, &part, 1, &json);
+    struct sl_json j = sl_json(sl_buf_view(&json), &arena, false);
+    if (!status && !t->part.wants_json && !sl_json_read_object(&j, fields, &text))
+        status = report_error(1, "the service returned no text", NULL);
+    else if (!status && !t->part.wants_json)
+        sl_buf_str(&t->answer, text);
+    else if (!status)
+        sl_buf_str(&t->answer, sl_buf_view(&json));
+    sl_buf_free(&json);
+    sl_arena_free(&arena);
+    return status;
+}
+
+/* Looks up the native frames of the part; the result is `answer`. Returns a status. */
+static int find_names(struct text_run *t)
+{
+    int status = 0;
+    sl_buf_free(&t->answer);
+    if (option_given(t->o, "server"))
+        return ask_server(t);
+    if (!t->is_open && (status = search_place_open(t->o, t->project, NULL, &t->place)))
+        return status;
+    if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->place.locator, NULL, 0))
+        return report_no_memory();
+    t->place.sources = locator_sources(t->place.locator, &t->place.source_count);
+    t->is_open = true;
+    status = symbolicate_in_time(t->o, t->place.locator, look_up, t);
+    return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
+}
+
+/* True if the part has a frame of native code, or lists modules: then it has to be looked up, and read with the state of `reader`. */
+static bool has_native(struct sl_str text)
+{
+    struct sl_text reader;
+    struct sl_text_piece piece;
+    struct sl_str line;
+    bool found = false;
+    sl_text_begin(&reader);
+    for (const char *at = text.data, *end = at + text.size; at < end && !found;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        line = (struct sl_str){at, (size_t)((newline ? newline + 1 : end) - at)};
+        at += line.size;
+        while (sl_text_next(&reader, &line, &piece) && !found)
+            found = (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
+        found = found || reader.module_count;
+    }
+    sl_text_end(&reader);
+    return found;
+}
+
+/* ---- parts ---- */
+
+static bool text_put(struct text_run *t, struct sl_str text)
+{
+    bool good = true;
+    if (t->input)
+        text = log_input_encode(t->input, text, t->file != NULL, &good);
+    if (good && text.size)
+        t->failed |= !(t->file ? output_file_write(t->file, text) : output_write(text));
+    return good;
+}
+
+/* Symbolicates and writes whole lines. Returns a status. */
+static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
+{
+    struct sl_buf scripts = {0}, trace = {0};
+    struct sl_str text = lines;
+    bool good = true;
+    int status = 0;
+    if (t->reader.module_count > MAX_KNOWN) { /* of many programs: only the latest matter */
+        sl_text_end(&t->reader);
+        sl_text_begin(&t->reader);
+    }
+    if (t->reader.in_module_line || t->reader.module_count || has_native(lines)) {
+        t->part.text = lines;
+        t->part.is_part = !is_last;
+        status = find_names(t);
+        text = sl_buf_view(&t->answer);
+    }
+    if (!status && t->scripts) {
+        good = scripts_put(t->scripts, text, &scripts);
+        text = sl_buf_view(&scripts);
+    }
+    if (!status && good && t->trace) {
+        good = text_trace_put(t->trace, text, &trace);
+        text = sl_buf_view(&trace);
+    }
+    good = good && (status || text_put(t, text));
+    sl_buf_free(&scripts);
+    sl_buf_free(&trace);
+    return status ? status : good ? 0 : report_no_memory();
+}
+
+/* The size of what can be written: whole lines, of which later input changes nothing. */
+static size_t complete_size(const struct text_run *t, bool end)
+{
+    struct sl_str text = sl_buf_view(&t->held);
+    const char *newline = memrchr(text.data, '\n', text.size);
+    size_t lines = newline ? (size_t)(newline + 1 - text.data) : 0;
+    bool full = text.size >= MAX_PART;
+    if (end || (!lines && full))
+        return text.size;
+    if (!full && log_input_waits(t->input, 0))
+        return 0;
+    size_t settled = t->scripts ? scripts_complete_size(text) : lines;
+    if (settled || (!full && log_input_waits(t->input, PAUSE_MS)))
+        return settled;
+    return lines;
+}
+
+/* Symbolicates the text while it is read. Returns a status. */
+static int stream(struct text_run *t, const char *path)
+{
+    struct log_input input;
+    const char *problem = NULL;
+    int status = 0;
+    if (!log_input_open(&input, path))
+        return report_error(1, path, strerror(errno));
+    t->input = &input;
+    for (bool end = false; !status && !end && !t->failed;) {
+        if (!sl_buf_reserve(&t->held, BLOCK)) {
+            status = report_no_memory();
+            break;
+        }
+        size_t n = log_input_read(&input, t->held.data + t->held.size, BLOCK, &problem);
+        t->held.size += n;
+        end = n == 0;
+        size_t size = t->held.size ? complete_size(t, end) : 0;
+        if (size || end)
+            status = put_part(t, (struct sl_str){(const char *)t->held.data, size}, end);
+        memmove(t->held.data, t->held.data + size, t->held.size - size);
+        t->held.size -= size;
+        if (size && !t->file && !end)
+            t->failed |= !output_flush();
+    }
+    t->input = NULL;
+    log_input_end(&input);
+    return !status && problem ? report_error(1, path, problem) : status;
+}
+
+/* ---- structure instead of text ---- */
+
+/* Answers the whole text as JSON, or prints its native stacks in a format of crashes. */
+static int print_answer(struct text_run *t, struct sl_str text)
+{
+    const struct answer_format *format = answer_format_choose(t->o, SORT_NATIVE);
+    if (!format)
+        return 2;
+    t->part.text = text;
+    t->part.wants_json = true;
+    t->part.candidates = format->needs_candidates || option_given(t->o, "candidates");
+    t->part.on_module = NULL;
+    int status = find_names(t);
+    if (t->is_open)
+        search_place_close(&t->place, &t->missing);
+    t->is_open = false;
+    if (!status)
+        status = answer_print_notes(t->o, format, SORT_NATIVE, NULL, &t->missing, &t->answer);
+    return status;
+}
+
+/* Reads all of a text into `held`. */
+static int read_all(struct text_run *t, const char *path)
+{
+    struct log_input input;
+    const char *problem = NULL;
+    if (!log_input_open(&input, path))
+        return report_error(1, path, strerror(errno));
+    for (size_t n = 1; n && sl_buf_reserve(&t->held, BLOCK);) {
+        n = log_input_read(&input, t->held.data + t->held.size, BLOCK, &problem);
+        t->held.size += n;
+    }
+    log_input_end(&input);
+    if (t->held.failed)
+        return report_no_memory();
+    return problem ? report_error(1, path, problem) : 0;
+}
+
+/* ---- the command ---- */
+
+/* Opens scripts and mappings of the options. Returns a status. */
+static int open_helpers(struct text_run *t)
+{
+    size_t count, symbol_count, mapping_count, more;
+    const char *const *symbols = option_values(t->o, "symbols", &symbol_count);
+    const char *const *places = symbolicate_symbol_paths(t->o, &more);
+    const char *const *mappings = option_values(t->o, "mapping", &mapping_count);
+    const char **all = calloc(symbol_count + more + 1, sizeof *all);
+    int status = all ? 0 : report_no_memory();
+    for (count = 0; !status && count < symbol_count + more; count++)
+        all[count] = source_path_without_layout(count < symbol_count ? symbols[count] : places[count - symbol_count]);
+    if (!status && count && !(t->scripts = scripts_open(all, count, &t->missing_scripts)))
+        status = report_no_memory();
+    if (!status && mapping_count)
+        t->trace = text_trace_open(mappings, mapping_count, &t->missing_traces, &status);
+    free(all);
+    return status;
+}
+
+static int run_text(struct text_run *t, const char *path, const struct sl_str *whole)
+{
+    struct output_file file;
+    struct sl_error error = {0};
+    const char *output = option_value(t->o, "output", NULL);
+    if (strcmp(symbolicate_format(t->o, "text"), "text") != 0) {
+        int status = whole ? 0 : read_all(t, path);
+        return status ? status : print_answer(t, whole ? *whole : sl_buf_view(&t->held));
+    }
+    int status = open_helpers(t);
+    if (!status && output && strcmp(output, "-") != 0) {
+        if (output_file_open(&file, output, &error) != SL_OK)
+            return report_error(1, output, error.message);
+        t->file = &file;
+    }
+    t->part.native_only = !option_given(t->o, "server");
+    if (!status)
+        status = whole ? put_part(t, *whole, true) : stream(t, path);
+    if (t->file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
+        status = report_error(1, output, error.message);
+    return status;
+}
+
+static int report_missing(struct text_run *t, struct missing_report *report, int status)
+{
+    if (!status)
+        missing_print(report, t->o);
+    return missing_status(report, t->o, status);
+}
+
+/* Says why a text came back as it was. */
+static void explain(const struct text_run *t)
+{
+    if (option_given(t->o, "quiet") || option_given(t->o, "server") || t->part.wants_json)
+        return;
+    if (t->unplaced)
+        print_note("warning: the modules of %zu of %zu native frames are unknown: their addresses are absolute, and "
+                   "the text does not "
+                   "list the modules; add the lines of /proc/PID/maps to it\n",
+                   t->unplaced, t->frames);
+    else if (!t->frames && !t->scripts && !t->trace)
+        print_note(
+            "warning: no stack of native code was found; JavaScript stacks need --symbols, Java stacks --mapping\n");
+}
+
+int symbolicate_text(const struct options *o, const struct sentry_project *project, const char *path,
+                     const struct sl_str *whole)
+{
+    struct text_run t = {.o = o, .project = project};
+    sl_text_begin(&t.reader);
+    missing_init(&t.missing, &missing_symbols);
+    missing_init(&t.missing_scripts, &missing_maps);
+    missing_init(&t.missing_traces, &missing_mappings);
+    t.part = (struct local_text){
+        .reader = &t.reader, .find_id = find_id, .find_id_arg = &t, .on_module = on_module, .on_module_arg = &t};
+    int status = run_text(&t, path, whole);
+    if (t.is_open)
+        search_place_close(&t.place, &t.missing);
+    text_trace_close(t.trace, path);
+    scripts_close(t.scripts);
+    if (!t.part.wants_json)
+        status = report_missing(&t, &t.missing, status);
+    if (!status)
+        explain(&t);
+    status = report_missing(&t, &t.missing_scripts, status);
+    status = report_missing(&t, &t.missing_traces, status);
+    missing_free(&t.missing);
+    missing_free(&t.missing_scripts);
+    missing_free(&t.missing_traces);
+    sl_buf_free(&t.held);
+    sl_buf_free(&t.answer);
+    sl_text_end(&t.reader);
+    return status;
+}
