@@ -439,7 +439,7 @@ static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_fram
 {
     bool bracket = sl_scan_char(&s, '(');
     const char *begin = s.at;
-    while (s.at < s.end && !sl_is_blank(*s.at) && *s.at != '+')
+    while (s.at < s.end && !sl_is_blank(*s.at) && *s.at != '+' && *s.at != ':') /* "a.go:3 +0x16" is a line of Go */
         s.at++;
     struct sl_str name = sl_scan_between(begin, s.at);
     sl_scan_blanks(&s);

@@ -260,10 +260,10 @@ static enum sl_code read_source_path(struct sl_bytes file, struct sl_budget *bud
 static enum sl_code read_page(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
     struct sl_buf json = {0};
-    (void)budget; /* its answer is limited */
-    bool good = page_recognise(file, (struct sl_str){NULL, 0}, UINT64_MAX, &json);
+    (void)budget, (void)error; /* its answer is small */
+    page_recognise(file, &json);
     sl_buf_free(&json);
-    return good ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the answer is too long");
+    return SL_OK;
 }
 
 /* A file that is written back with names: at each address there are inlined calls. */

@@ -17,9 +17,8 @@ extern const struct page_file page_files[];
 /* Handler of POST /page/read. */
 void page_read(struct http_exchange *x) SL_SUSPENDS;
 
-/* Writes its answer for these bytes; `as` is the query's parameter, data NULL: absent. False, with an incomplete answer, when
- * it would exceed `max` bytes. Pure. */
-bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struct sl_buf *json);
+/* Writes its answer for these bytes. Pure. */
+void page_recognise(struct sl_bytes bytes, struct sl_buf *json);
 
 /* ---- example.c ---- */
 

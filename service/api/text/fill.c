@@ -354,7 +354,14 @@ static bool fill_frame(const struct text_work *work, struct sl_text_frame *text,
         .is_exact = of_file || !text->is_return,
         .adjust = !of_file && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
     };
-    return true;
+    if (!text->symbol.size)
+        return true;
+    struct sl_str *symbol = SL_ARENA_NEW(work->native.arena, struct sl_str);
+    if (symbol)
+        *symbol = text->symbol;
+    frame->texts = symbol; /* shown if nothing is found */
+    frame->has_text = 1 << SENT_FUNCTION;
+    return symbol != NULL;
 }
 
 /* Makes a trace of each native stack. */

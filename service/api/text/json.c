@@ -50,6 +50,24 @@ static void put_lines(const struct text_work *work, const struct text_stack *sta
     sl_json_end_array(w);
 }
 
+/* Writes the title; with a mapping of the JVM, exceptions in it get their names. */
+static void put_title(const struct text_work *work, struct sl_str title, bool is_jvm, struct sl_json_writer *w)
+{
+    const struct jvm_request *jvm = work->jvm.request;
+    struct sl_jvm_trace trace;
+    struct sl_buf line = {0};
+    if (!title.size)
+        return;
+    if (is_jvm && jvm && jvm->mappers.count) {
+        if (!sl_jvm_trace_begin(&trace, &jvm->mappers) || !sl_jvm_trace_line(&trace, title, &line))
+            w->out->failed = true;
+        title = sl_str_trimmed(sl_buf_view(&line));
+        sl_jvm_trace_end(&trace);
+    }
+    sl_json_member_str(w, "title", title);
+    sl_buf_free(&line);
+}
+
 static void put_stack(const struct text_work *work, uint32_t index, uint64_t line, struct sl_json_writer *w)
 {
     const struct text_stack *stack = &work->stacks[index];
@@ -59,8 +77,7 @@ static void put_stack(const struct text_work *work, uint32_t index, uint64_t lin
     sl_json_member_u64(w, "index", stack->trace);
     sl_json_member_u64(w, "line", line);
     sl_json_member_u64(w, "frames", stack->count);
-    if (stack->title.size)
-        sl_json_member_str(w, "title", stack->title);
+    put_title(work, stack->title, work->items[stack->first].piece.kind == SL_TEXT_JAVA, w);
     put_lines(work, stack, index, w);
     sl_json_end_object(w);
 }

@@ -33,10 +33,12 @@ static enum sl_code run_part(struct job *job, struct job *part, const struct job
     sl_buf_free(&body);
     if (!json.data)
         return sl_fail(error, SL_BUSY, "out of memory");
+    struct request_files *own = (struct request_files *)((char *)part->request + files);
+    *own = work->files;
+    own->sent = true; /* requests without files may leave out their sources too */
     if (!kind->read(part, part->request, json, &failure))
         return failure.status == 503 ? sl_fail(error, SL_BUSY, "out of memory")
                                      : sl_fail(error, SL_MALFORMED, "%s", failure.problem);
-    *(struct request_files *)((char *)part->request + files) = work->files;
     return kind->run(part, part->request, error);
 }
 
@@ -133,8 +135,9 @@ static void tell_command(const struct text_work *work)
     for (size_t t = 0; work->local->frames && t < work->native.trace_count; t++)
         for (size_t i = 0; i < work->native.traces[t].frame_count; i++) {
             const struct native_frame *frame = &work->native.traces[t].frames[i];
-            *work->local->frames += !frame->has_text;
-            *work->local->unplaced += !frame->has_text && frame->module_index == NATIVE_NO_MODULE;
+            bool has_names = frame->has_text >> SENT_FILENAME & 1;
+            *work->local->frames += !has_names;
+            *work->local->unplaced += !has_names && frame->module_index == NATIVE_NO_MODULE;
         }
     for (size_t i = 0; i < work->native.module_count; i++) {
         const struct native_module *module = &work->native.modules[i];

@@ -1,6 +1,5 @@
 // Answers of the APIs as one model: threads of frames, innermost first, each with what is known and why something is not. Of stacks
 // as text a thread also has the lines that are no frames, as {note}.
-import { jsLine, jvmLine, lineText, nativeLine, titleText, wholeText } from "./text.js";
 
 const STATUS = {
   missing: "no symbols", malformed: "damaged symbols", missing_symbol: "no symbol at this address", unknown_image: "not in a module",
@@ -64,36 +63,18 @@ function nativeThread(trace, at, find, crashed, titles, isText) {
     frames, registers: trace.registers };
 }
 
-/** Frames by their index: those at one address, and those that one frame of a JVM is, have the same. */
-function byIndex(frames) {
-  const found = new Map();
-  for (const f of frames) found.get(f.index)?.push(f) ?? found.set(f.index, [f]);
+/** Frames by their place among those that were sent: those at one address, and those that one frame of a JVM is, have the same. */
+function byPlace(frames) {
+  const found = new Map(), place = (f) => f.place ?? f.index;
+  for (const f of frames) found.get(place(f))?.push(f) ?? found.set(place(f), [f]);
   return (index) => found.get(index) ?? [];
-}
-
-/** The lines of a stack as text: `frames(line)` are those that a frame is now, of which the text of the line is made. */
-function stackLines(stack, classes, frames) {
-  return stack.lines.flatMap((line) => (line.frame ? (line.sent === undefined ? [{ note: line.frame.text }] : frames(line)) : [{ note: lineText(line, classes) }]));
-}
-
-function nativeText(thread, stack) {
-  const title = titleText(stack.title), at = byIndex(thread.frames);
-  let next = 0;
-  const frames = stackLines(stack, null, (line) => {
-    const calls = at(line.sent);
-    line.now = nativeLine(line.frame, calls, next);
-    next += Math.max(1, calls.length);
-    return calls;
-  });
-  return { ...thread, frames, title, exception: !!title };
 }
 
 function native(answer, request, kind) {
   const modules = answer.modules ?? [], find = moduleFinder(modules);
   const isCrash = kind !== "native";
-  let threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles, !!request.lines));
+  const threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles, !!request.isText));
   if (request.body?.options?.frame_order === "caller_first") for (const t of threads) t.frames.reverse();
-  if (request.lines) threads = threads.map((t, i) => nativeText(t, request.lines.stacks[i]));
   const system = answer.system_info ?? {};
   const facts = [
     ["System", [system.os_name, system.os_version, system.os_build && `(${system.os_build})`].filter(Boolean).join(" ")],
@@ -101,8 +82,8 @@ function native(answer, request, kind) {
     ["Signal", answer.signal], ["Assertion", answer.assertion],
     ["Time", answer.timestamp ? new Date(answer.timestamp * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : ""],
   ];
-  const title = answer.crash_reason || (request.lines && threads[0]?.title) || (isCrash ? (answer.crashed ? "Crash" : "No crash") : threads.length > 1 ? "Stacks" : "Stack");
-  return { title, details: answer.crash_details, facts, threads, modules, notices: [], text: request.lines && wholeText(request.lines) };
+  const title = answer.crash_reason || (isCrash ? (answer.crashed ? "Crash" : "No crash") : threads.length > 1 ? "Stacks" : "Stack");
+  return { title, details: answer.crash_details, facts, threads, modules, notices: [] };
 }
 
 /** A profile: instead of stacks, where each thread's samples were taken, most often first. */
@@ -149,16 +130,10 @@ function js(answer, request) {
     });
     if (!order) frames.reverse();
     frames.forEach((f, i) => { f.index = i; });
-    const stack = request.lines?.stacks[at];
-    const lines = stack && stackLines(stack, null, (line) => {
-      const now = frames[line.sent];
-      if (now?.ok) line.now = jsLine(line.frame, { function: now.fn, url: now.path ?? now.file, line: now.line, column: now.column });
-      return now ? [now] : [];
-    });
-    return { id: at, name: "", title: stack ? titleText(stack.title) : request.titles?.[at], crashed: at === 0, frames: lines ?? frames, exception: true };
+    return { id: at, name: "", title: request.titles?.[at], crashed: at === 0, frames, exception: true };
   });
   const title = threads.find((t) => t.title)?.title || "JavaScript stack";
-  return { title, facts: [], threads, modules: [], notices: [], text: request.lines && wholeText(request.lines) };
+  return { title, facts: [], threads, modules: [], notices: [] };
 }
 
 // ---- JVM ----
@@ -177,27 +152,40 @@ function jvm(answer, request) {
         signature: f.signature,
       };
     });
-    const e = trace.exception, stack = request.lines?.stacks[at];
-    const name = e ? (e.module ? e.module + "." : "") + e.type : "";
-    const of = byIndex(frames), lines = stack && stackLines(stack, answer.classes, (line) => {
-      const now = of(line.sent);
-      if (now.length !== 1 || now[0].was) line.now = now.map((f) => jvmLine(line.frame, f.call)).join("");
-      return now;
-    });
+    const e = trace.exception, name = e ? (e.module ? e.module + "." : "") + e.type : "";
     let last, number = -1;
     for (const f of frames) { // indexes are of the whole request, and people count from the top of a stack
       if (f.index !== last) number++;
-      last = f.index;
+      last = f.place = f.index;
       f.index = number;
     }
-    const title = stack ? titleText(stack.title, answer.classes) : [name, request.titles?.[at]].filter(Boolean).join(": ");
-    return { id: at, name: "", title, crashed: at === 0, frames: lines ?? frames, exception: true };
+    return { id: at, name: "", title: [name, request.titles?.[at]].filter(Boolean).join(": "), crashed: at === 0, frames, exception: true };
   });
   const notices = (answer.errors ?? []).map((e) => (e.artifact !== undefined ? `${e.artifact || "A file"} is not a mapping.` : e.type === "missing" ? `The mapping ${e.uuid} was not found.` : `The mapping ${e.uuid} is damaged.`) +
     (e.detail ? " " + e.detail : ""));
-  const names = request.lines ? [] : Object.entries(answer.classes ?? {});
+  const names = Object.entries(answer.classes ?? {});
   const title = threads.find((t) => t.title)?.title || "Java stack";
-  return { title, facts: names, threads, modules: [], notices, text: request.lines && wholeText(request.lines, answer.classes).replace(/[^\n]$/, "$&\n") };
+  return { title, facts: names, threads, modules: [], notices };
+}
+
+// ---- texts ----
+
+const LOG_PREFIX = /^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ \w \S+\s*: */;
+
+/** A text: its stacks as they stand in it, with the frames of the answers for native code, scripts and the JVM. */
+function text(answer, request) {
+  const order = { body: { options: { frame_order: "callee_first" } } }, whole = native(answer, request, "native");
+  const parts = { native: whole.threads, js: answer.js ? js(answer.js, order).threads : [], jvm: answer.jvm ? jvm(answer.jvm, order).threads : [] };
+  const notices = answer.jvm ? jvm(answer.jvm, order).notices : [];
+  let first = 0; // of the JVM's frames, which are counted through all stacks
+  const threads = answer.stacks.map((stack, at) => {
+    const thread = parts[stack.kind][stack.index], of = byPlace(thread?.frames ?? []), from = stack.kind === "jvm" ? first : 0;
+    if (stack.kind === "jvm") first += stack.frames;
+    const frames = stack.lines.flatMap((line) => (typeof line === "string" ? [{ note: line }] : of(line + from)));
+    return { ...thread, id: at, title: (stack.title ?? "").replace(LOG_PREFIX, ""), crashed: at === 0, exception: !!stack.title || stack.kind !== "native", frames };
+  });
+  const title = threads.find((t) => t.title)?.title || (threads.length > 1 ? "Stacks" : "Stack");
+  return { ...whole, title, threads, notices, text: answer.text };
 }
 
 // ---- Mozilla's ----
@@ -220,7 +208,7 @@ function mozilla(answer, request) {
 }
 
 export function readAnswer(kind, answer, request) {
-  const read = { js, jvm, mozilla, profile }[kind] ?? native;
+  const read = request.isText ? text : { js, jvm, mozilla, profile }[kind] ?? native;
   const model = read(answer, request, kind);
   model.facts = model.facts.filter(([, value]) => value !== undefined && value !== null && value !== "");
   return model;

@@ -37,10 +37,10 @@ export async function getJson(path, signal) {
   return response.json();
 }
 
-/** What the service sees in a text or in a packed file; `as`: what it is to be read as. */
-export async function readGiven(body, { as, packing, signal } = {}) {
+/** What the service sees in a text or in a packed file. */
+export async function readGiven(body, { packing } = {}) {
   const headers = { ...keyHeaders(), ...(packing && { "Content-Encoding": packing }) };
-  const response = await fetch(`/page/read${as ? `?as=${as}` : ""}`, { method: "POST", body, headers, signal });
+  const response = await fetch("/page/read", { method: "POST", body, headers });
   if (!response.ok) throw await problem(response);
   return response.json();
 }
@@ -52,7 +52,7 @@ function bodyOf(request) {
     if (request.file) data.append(request.part, request.file);
     else data.append("request", JSON.stringify(request.body));
     for (const file of request.artifacts ?? []) data.append("artifact", file, file.name);
-    return { body: data, headers: {} };
+    return { body: data, headers: request.accept ? { Accept: request.accept } : {} };
   }
   return { body: request.text ?? JSON.stringify(request.body), headers: { "Content-Type": "application/json" } };
 }
@@ -63,7 +63,7 @@ export async function send(request, tell, signal) {
   tell("Sending…");
   const clock = setInterval(() => tell(`Working… ${Math.round((Date.now() - began) / 1000)} s`), 1000);
   try {
-    let response = await fetch(`${request.path}?timeout=5`, { method: "POST", body, headers: { ...headers, ...keyHeaders() }, signal });
+    let response = await fetch(`${request.path}?timeout=5${request.query ? "&" + request.query : ""}`, { method: "POST", body, headers: { ...headers, ...keyHeaders() }, signal });
     for (;;) {
       if (!response.ok) throw response.status === 404 && request.asked ? new Failure("The result of this request has expired. Send it again.") : await problem(response);
       const answer = await response.json();
@@ -110,12 +110,12 @@ const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 /** The request as a command line. */
 export function curlOf(request, fileName) {
   const key = keyHeaders().Authorization ? " -H \"Authorization: Bearer $SYMLOOM_KEY\"" : "";
-  const url = location.origin + request.path;
+  const url = location.origin + request.path + (request.query ? "?" + request.query : ""), accept = request.accept ? ` -H 'Accept: ${request.accept}'` : "";
   if (request.file || request.artifacts) {
     const parts = request.file ? [`${request.part}=@${fileName}`] : [`request=${JSON.stringify(request.body)}`];
     for (const k in request.fields) parts.push(`${k}=${request.fields[k]}`);
     for (const file of request.artifacts ?? []) parts.push(`artifact=@${file.name}`);
-    return `curl -s${key} ${url}${parts.map((p) => ` \\\n  -F ${quote(p)}`).join("")}`;
+    return `curl -s${key}${accept} ${url}${parts.map((p) => ` \\\n  -F ${quote(p)}`).join("")}`;
   }
   return `curl -s${key} -H 'Content-Type: application/json' ${url} -d ${quote(request.text ?? JSON.stringify(request.body, null, 1))}`;
 }

@@ -1,6 +1,6 @@
 // The page: its parts, what is given to it, and what is done with that.
 import { $, el, bytes, count, download } from "./dom.js";
-import { KINDS, decode, isArtifact, isBinary, isMinidump, kindOfText, makeRequest, namedRequest, packingOf, readAs } from "./recognise.js";
+import { KINDS, decode, isArtifact, isBinary, isMinidump, kindOfText, makeRequest, namedRequest, packingOf } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
@@ -234,9 +234,8 @@ async function symbolicate() {
   }
   const good = await withProgress($("progress"), $("cancel"), async (tell, signal) => {
     const whole = input.text ?? (["minidump", "core", "apple"].includes(kind) ? null : await input.file.text());
-    const before = await recognition, as = readAs(kind, before);
-    const read = as && whole && !/^\s*[{[]/.test(whole) ? await readGiven(whole, { as, signal }) : before;
-    const request = makeRequest(kind, { ...input, text: whole, read }, {
+    const before = await recognition;
+    const request = makeRequest(kind, { ...input, text: whole, chosen }, {
       sources: chosenSources("presets"), artifacts, sentryUrl: $("sentry-url").value.trim(), sentryToken: $("sentry-token").value,
       release: $("release").value.trim(), debugIds: $("debug-ids").value,
     });

@@ -1,6 +1,5 @@
 // What was given, and the request that is made of it. Pure: texts and bytes in, requests out.
 import { profileBody } from "./profile.js";
-import { lineText, plainUrl, stacksOf } from "./text.js";
 
 export const KINDS = {
   minidump: "Minidump",
@@ -25,105 +24,6 @@ export const presetSource = (p) => ({
 });
 
 const list = (value) => (Array.isArray(value) ? value : []);
-
-// ---- addresses and modules ----
-
-const ID = /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:-[0-9a-f]{1,8})?|[0-9a-f]{32,64})$/i;
-const NUMBER = /^0x[0-9a-f]{1,16}$/i;
-const OFFSET = /^\s*(?:#?\d+[:.]?\s+)?(?:0x[0-9a-f]+\s+)?\(?(\S+?)\s*\+\s*(0x[0-9a-f]+)\)?\s*$/i;
-// Neither bytes of memory ("0x1000: fa fa") nor words about an address ("0x1000 is located ...").
-const ADDRESS = /^\s*(?:#?\d+[:.]?\s+)?(0x[0-9a-f]{1,16})\b(?!:\s*[[(]?[0-9a-f]{2}\b)(?!\s+is\b)/i;
-
-function typeOf(name, id) {
-  if (/\.(dll|exe|pdb|sys)$/i.test(name)) return "pe";
-  if (/\.dylib$|\.framework|\.dSYM/i.test(name)) return "macho";
-  if (/\.wasm$/i.test(name)) return "wasm";
-  return /-/.test(id || "") && !/\.so/.test(name) ? "macho" : "elf";
-}
-
-/** A line of a module table: a name, an id and a base, in any order; a size may follow the base. */
-function moduleLine(line) {
-  const words = line.trim().split(/[\s,|]+/);
-  const id = words.find((w) => ID.test(w) && !NUMBER.test(w));
-  const numbers = words.filter((w) => NUMBER.test(w));
-  const name = words.find((w) => w !== id && !NUMBER.test(w) && /[a-z_]/i.test(w));
-  if (!id || !name || !numbers.length) return null;
-  const module = { type: typeOf(name, id), code_file: name, debug_file: name.replace(/^.*[\\/]/, ""), image_addr: numbers[0] };
-  if (module.type === "elf") {
-    if (!/-/.test(id)) module.code_id = id.toLowerCase();
-    module.debug_id = /-/.test(id) ? id : buildIdToDebugId(id);
-  } else {
-    module.debug_id = id;
-  }
-  if (numbers[1]) {
-    const base = BigInt(numbers[0]), other = BigInt(numbers[1]);
-    module.image_size = Number(other > base ? other - base : other);
-  }
-  return module;
-}
-
-export function buildIdToDebugId(id) {
-  const b = id.toLowerCase().padEnd(32, "0").match(/../g);
-  const text = [b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], ...b.slice(8, 16)].join("");
-  return text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-}
-
-const SANITIZER = /^(.*?)#\d+ (0x[0-9a-f]+) .*\((\/[^()]+|[\w.-]+)\+(0x[0-9a-f]+)\)(?:\s*\(BuildId: ([0-9a-f]+)\))?\s*$/i;
-const TOMBSTONE = /(?:^|\s)#\d+\s+pc\s+([0-9a-f]{4,16})\s+(\/\S+|\S+\.so)(?:.*\(BuildId: ([0-9a-f]+)\))?/i;
-
-/** The module of that name, which is added when it is new. */
-function moduleNamed(into, name, id) {
-  const key = id ?? name;
-  if (!into.byName.has(key)) {
-    into.byName.set(key, into.modules.length);
-    into.modules.push({ type: typeOf(name), code_file: name, debug_file: name.replace(/^.*[\\/]/, ""), ...(id && { code_id: id.toLowerCase(), debug_id: buildIdToDebugId(id) }) });
-  }
-  return into.byName.get(key);
-}
-
-/** What a line of a native stack asks for: sanitizers and Android write addresses of the file itself. */
-function nativeFrame(line, into) {
-  const sanitizer = SANITIZER.exec(line), tombstone = sanitizer ? null : TOMBSTONE.exec(line);
-  if (sanitizer) return { sanitizer: sanitizer[1], address: sanitizer[2], instruction_addr: sanitizer[4], addr_mode: `file:${moduleNamed(into, sanitizer[3], sanitizer[5])}` };
-  if (tombstone) return { instruction_addr: `0x${tombstone[1]}`, addr_mode: `file:${moduleNamed(into, tombstone[2], tombstone[3])}` };
-  const offset = OFFSET.exec(line), address = ADDRESS.exec(line);
-  if (offset && !NUMBER.test(offset[1])) return { instruction_addr: offset[2], addr_mode: `rel:${moduleNamed(into, offset[1].replace(/^.*[(\s]/, ""))}` };
-  return address && { instruction_addr: address[1], told: toldBy(line) };
-}
-
-/** What a numbered frame says itself: "#1 0x1000 in f (x=1) at a.c:4" of gdb, "in f /a.c:4:1" of sanitizers, "f" of eu-stack. */
-function toldBy(line) {
-  const text = /^\D*#\d+\s+0x[0-9a-f]+\s+(?:in\s+)?(.*?)\s*$/i.exec(line)?.[1] ?? "";
-  const place = /(?:^|\s)(?:at\s+)?([^\s():]+):(\d+)(?::\d+)?$/.exec(text);
-  const name = text.slice(0, place?.index ?? text.length).replace(/ from \S+$/, "").replace(/\s\(.*\)$/, "").trim();
-  if (!name || /^(?:\?\?|<unknown.*|[-+(]?\s*(?:0x|\d|\/).*)/.test(name)) return {};
-  return { function: name, ...(place && { filename: place[1].replace(/^.*[\\/]/, ""), abs_path: place[1], lineno: +place[2] }) };
-}
-
-const isNative = (line) => SANITIZER.test(line) || TOMBSTONE.test(line) || OFFSET.test(line) || ADDRESS.test(line) || !!moduleLine(line);
-
-/** Lines of addresses, with their modules in lines of a table. */
-function fromAddresses(given) {
-  const lines = given.match(/[^\n]*\n|[^\n]+$/g) ?? [], into = { modules: [], byName: new Map() };
-  const tables = lines.map(moduleLine);
-  for (const module of tables) {
-    if (!module) continue;
-    into.byName.set(module.code_file, into.modules.length);
-    into.byName.set(module.debug_file, into.modules.length);
-    into.modules.push(module);
-  }
-  const text = stacksOf(lines.map((line, i) => {
-    const frame = tables[i] ? null : nativeFrame(line, into);
-    return frame ? { ...frame, text: line } : line;
-  }));
-  const stacktraces = text.stacks.map((stack) => {
-    const sent = stack.lines.filter((line) => line.frame);
-    sent.forEach((line, i) => { line.sent = i; });
-    if (stack.title && moduleLine(lineText(stack.title))) stack.lines.unshift(stack.title), stack.title = undefined;
-    return { frames: sent.map(({ frame }) => ({ instruction_addr: frame.instruction_addr, addr_mode: frame.addr_mode, ...frame.told })) };
-  });
-  return { body: { stacktraces, modules: into.modules }, text };
-}
 
 // ---- recognising ----
 
@@ -158,18 +58,10 @@ function kindOfJson(json) {
   return stacks ? "native" : null;
 }
 
-const WORDS = { minidump: "minidump", core: "core", apple: "apple", jsstack: "js", trace: "jvm", mozilla: "mozilla", profile: "profile" };
+const WORDS = { minidump: "minidump", core: "core", apple: "apple", jsstack: "js", trace: "jvm", text: "native", mozilla: "mozilla", profile: "profile" };
 
 /** The kind of a text of which the service said `read`. */
-export function kindOfText(text, read) {
-  if (WORDS[read.kind]) return WORDS[read.kind];
-  if (read.kind) return kindOfJson(parse(text));
-  const is = read.plain ? (line) => SANITIZER.test(line) || TOMBSTONE.test(line) : isNative;
-  return text.split(/\r?\n/, 2000).some(is) ? "native" : null;
-}
-
-/** What the service is to read a text as when somebody has chosen its kind; null: as it did. */
-export const readAs = (kind, read) => (kind === "js" && read.kind !== "jsstack" ? "jsstack" : kind === "jvm" && read.kind !== "trace" ? "trace" : null);
+export const kindOfText = (text, read) => WORDS[read.kind] ?? (read.kind ? kindOfJson(parse(text)) : null);
 
 /** How a file is packed, as Content-Encoding has it; undefined: it is not. */
 export function packingOf(head) {
@@ -201,12 +93,10 @@ export function decode(bytes) {
 
 // ---- requests ----
 
-function nativeBody(text) {
-  const json = parse(text);
-  if (!json) return fromAddresses(text);
-  if (json.stacktraces || Array.isArray(json.threads)) return json;
+function nativeBody(json) {
+  if (json.stacktraces || Array.isArray(json.threads)) return { body: json };
   const stacks = eventStacks(json);
-  return {
+  return { body: {
     stacktraces: stacks.map((v) => ({
       thread_id: Number.isInteger(v.thread_id ?? v.id) ? v.thread_id ?? v.id : undefined,
       thread_name: v.name ?? v.type ?? undefined,
@@ -218,30 +108,11 @@ function nativeBody(text) {
     modules: list(json.debug_meta?.images).filter((m) => m && m.type !== "proguard" && m.type !== "sourcemap")
       .map((m) => ({ type: m.type === "symbolic" ? "unknown" : m.type, debug_id: m.debug_id, code_id: m.code_id, debug_file: m.debug_file,
         code_file: m.code_file, image_addr: m.image_addr, image_size: m.image_size })),
-  };
+  } };
 }
 
-/** Frames that name no script are of the only one that there is. */
-function jsText(read, artifacts) {
-  const text = stacksOf(read.parts), scripts = artifacts.filter((file) => /\.[cm]?jsx?$|bundle$/.test(file.name));
-  const only = scripts.length === 1 ? scripts[0].name : artifacts.length === 1 ? artifacts[0].name.replace(/\.map$/, "") : "";
-  const stacktraces = text.stacks.map((stack) => {
-    const frames = [];
-    for (const line of stack.lines) {
-      const f = line.frame, url = f && (plainUrl(f.url) || only);
-      if (!url) continue;
-      line.sent = frames.length;
-      frames.push({ abs_path: url, lineno: f.line, colno: f.column, function: f.function || undefined });
-    }
-    return { frames };
-  });
-  return { body: { stacktraces, options: { frame_order: "callee_first" } }, text };
-}
-
-function jsBody({ text, read }, artifacts) {
-  const json = parse(text);
-  if (json?.stacktraces) return json;
-  if (!json) return jsText(read, artifacts);
+function jsBody(json) {
+  if (json.stacktraces) return { body: json };
   const stacks = eventStacks(json);
   const frame = (f) => ({ function: f.function, filename: f.filename, module: f.module, abs_path: f.abs_path ?? f.filename, lineno: f.lineno,
     colno: f.colno ?? undefined, platform: f.platform });
@@ -256,30 +127,8 @@ function jsBody({ text, read }, artifacts) {
   };
 }
 
-function splitException(text) {
-  const dot = text.lastIndexOf(".");
-  return { module: dot < 0 ? "" : text.slice(0, dot), type: text.slice(dot + 1) };
-}
-
-function jvmText(read) {
-  const text = stacksOf(read.parts), classes = new Set();
-  let index = 0;
-  for (const line of text.all) for (const piece of line.pieces ?? []) if (piece.class) classes.add(piece.class);
-  const stacktraces = text.stacks.map((stack) => {
-    const thrown = stack.title?.pieces.find((p) => p.class?.includes("."))?.class;
-    const frames = stack.lines.filter((line) => line.frame).map((line) => {
-      const f = line.frame, nowhere = f.file === "Native Method" || f.file === "Unknown Source";
-      return { module: f.class, function: f.method, filename: nowhere || !f.file ? undefined : f.file, lineno: f.line, index: line.sent = index++ };
-    });
-    return { exception: thrown && splitException(thrown), frames };
-  });
-  return { body: { stacktraces, exceptions: stacktraces.map((s) => s.exception).filter(Boolean), classes: [...classes], options: { frame_order: "callee_first" } }, text };
-}
-
-function jvmBody({ text, read }) {
-  const json = parse(text);
-  if (json?.stacktraces) return json;
-  if (!json) return jvmText(read);
+function jvmBody(json) {
+  if (json.stacktraces) return { body: json };
   let index = 0;
   const stacks = eventStacks(json);
   const traces = stacks.map((v) => ({
@@ -302,7 +151,24 @@ export function namedRequest(input, where) {
   return { path: "/page/named", part: "file", file: input.text === null ? input.file : new File([input.text], "given"), fields, artifacts: where.artifacts };
 }
 
-const unwrap = (made) => (made.body ? made : { body: made });
+/** Debug ids as they are typed in: a line each, with the script in front of those of source maps. */
+function idModules(kind, where) {
+  const ids = (where.debugIds || "").split(/\n/).map((line) => line.trim().split(/\s+/)).filter((words) => words[0]);
+  return ids.map((w) => kind === "js" ? { type: "sourcemap", code_file: w.length > 1 ? w[0] : "", debug_id: w.at(-1) } : { type: "proguard", uuid: w.at(-1) });
+}
+
+const sentrySource = (where) => ({ id: "sentry", url: where.sentryUrl, token: where.sentryToken || "" });
+
+/** The request for a text with stacks, whatever they are; a kind that somebody has chosen is the only one that is read. */
+function textRequest(kind, text, where, options, chosen) {
+  const sources = [...(kind === "jvm" && where.sentryUrl ? [{ ...sentrySource(where), type: "sentry" }] : []), ...(where.sources ?? [])];
+  const modules = kind === "native" ? [] : idModules(kind, where), fields = { options: JSON.stringify({ ...options, ...(sources.length && { configured_sources: true }) }) };
+  if (sources.length) fields.sources = JSON.stringify(sources);
+  if (modules.length) fields.modules = JSON.stringify(modules);
+  if (kind === "js" && where.release) fields.release = where.release;
+  if (kind === "js" && where.sentryUrl) fields.source = JSON.stringify(sentrySource(where));
+  return { path: "/symbolicate-text", query: chosen && kind !== "native" ? `format=${kind}` : "", part: "text", file: new File([text], "given"), fields, artifacts: where.artifacts, accept: "application/json", isText: true };
+}
 
 /** The request for what was given. `where`: what the page's fields say: sources (or none), look-up, artifacts. */
 export function makeRequest(kind, input, where) {
@@ -319,26 +185,25 @@ export function makeRequest(kind, input, where) {
     const json = parse(input.text);
     return { path: json?.version === 4 ? "/symbolicate/v4" : "/symbolicate/v5", text: input.text, body: json };
   }
-  const { body, titles, text, profile } = unwrap(kind === "profile" ? profileBody(input.text) : kind === "native" ? nativeBody(input.text) : kind === "js" ? jsBody(input, where.artifacts) : jvmBody(input));
+  const json = kind === "profile" ? null : parse(input.text);
+  if (!json && kind !== "profile") return textRequest(kind, input.text, where, options, input.chosen);
+  const { body, titles, profile } = kind === "profile" ? profileBody(input.text) : kind === "native" ? nativeBody(json) : kind === "js" ? jsBody(json) : jvmBody(json);
   if (kind === "native" || kind === "profile") {
     body.options = { ...body.options, ...options };
     if (sources) body.sources = sources;
-    return { path: "/symbolicate", body, titles, lines: text, profile, artifacts: where.artifacts.length ? where.artifacts : undefined };
+    return { path: "/symbolicate", body, titles, profile, artifacts: where.artifacts.length ? where.artifacts : undefined };
   }
   const path = kind === "js" ? "/symbolicate-js" : "/symbolicate-jvm";
-  const ids = (where.debugIds || "").split(/\n/).map((line) => line.trim().split(/\s+/)).filter((words) => words[0]);
+  const modules = idModules(kind, where);
   if (where.release && kind === "js") body.release = where.release;
-  if (ids.length) {
-    body.modules = list(body.modules).concat(ids.map((w) => kind === "js"
-      ? { type: "sourcemap", code_file: w.length > 1 ? w[0] : "", debug_id: w.at(-1) } : { type: "proguard", uuid: w.at(-1) }));
-  }
-  if (where.sentryUrl && kind === "js") body.source = { id: "sentry", url: where.sentryUrl, token: where.sentryToken || "" };
-  if (where.sentryUrl && kind === "jvm") body.sources = [{ id: "sentry", type: "sentry", url: where.sentryUrl, token: where.sentryToken || "" }];
+  if (modules.length) body.modules = list(body.modules).concat(modules);
+  if (where.sentryUrl && kind === "js") body.source = sentrySource(where);
+  if (where.sentryUrl && kind === "jvm") body.sources = [{ ...sentrySource(where), type: "sentry" }];
   if (kind === "jvm") {
     body.options = { ...body.options, configured_sources: true };
     if (sources) body.sources = (body.sources ?? []).concat(sources);
   }
-  const request = { path, body, titles, lines: text };
+  const request = { path, body, titles };
   // Without a source of its own a request is a form, where files may come with it and sources may be left out.
   if (where.artifacts?.length || !(body.source ?? body.sources)) request.artifacts = where.artifacts ?? [];
   return request;
