@@ -10,6 +10,7 @@
 
 #include "api/named_file.h"
 #include "api/page/page.h"
+#include "text/text.h"
 #include "apple/apple.h"
 #include "apple/samples.h"
 #include "base/file.h"
@@ -266,6 +267,34 @@ static enum sl_code read_page(struct sl_bytes file, struct sl_budget *budget, st
     return SL_OK;
 }
 
+/* A text with stacks: its pieces, and each frame with two calls. */
+static enum sl_code read_text(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct sl_text_call calls[] = {{.function = {"f", 1}, .path = {"/a.c", 4}, .line = 1},
+                                                {.function = {"g", 1}}};
+    struct sl_text text;
+    struct sl_text_piece piece;
+    struct sl_buf out = {0};
+    uint64_t shift = 0;
+    (void)budget; /* what it keeps is limited */
+    sl_text_begin(&text);
+    for (const char *at = (const char *)file.data, *end = at + file.size; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *next = newline ? newline + 1 : end;
+        struct sl_str line = {at, (size_t)(next - at)};
+        while (sl_text_next(&text, &line, &piece))
+            if (piece.kind == SL_TEXT_NATIVE) {
+                sl_text_resolve(&text, &piece.native);
+                sl_text_write(&piece.native, calls, 2, &shift, &out);
+            }
+        sl_buf_clear(&out);
+        at = next;
+    }
+    bool good = !text.out_of_memory && !out.failed;
+    sl_text_end(&text);
+    sl_buf_free(&out);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
 /* A file that is written back with names: at each address there are inlined calls. */
 static enum sl_code read_named(struct sl_bytes bytes, struct sl_budget *budget, struct sl_error *error)
 {
@@ -372,12 +401,25 @@ static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},           {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
-    {"bundle", read_bundle},       {"scopes", read_scopes}, {"smcache", read_smcache},
-    {"variables", read_variables}, {"jit", read_jit},       {"comments", read_comments},
-    {"facts", read_facts},         {"report", read_report}, {"page", read_page},
-    {"named", read_named},         {"own", read_own},       {"measure", read_measure},
-    {"listing", read_listing},     {"core", read_core},     {"source_path", read_source_path},
+    {"ppdb", read_ppdb},
+    {"il2cpp", read_il2cpp},
+    {"symbfile", read_symbfile},
+    {"bundle", read_bundle},
+    {"scopes", read_scopes},
+    {"smcache", read_smcache},
+    {"variables", read_variables},
+    {"jit", read_jit},
+    {"comments", read_comments},
+    {"facts", read_facts},
+    {"report", read_report},
+    {"page", read_page},
+    {"named", read_named},
+    {"own", read_own},
+    {"measure", read_measure},
+    {"text", read_text},
+    {"listing", read_listing},
+    {"core", read_core},
+    {"source_path", read_source_path},
     {"scanned", read_scanned},
 };
 

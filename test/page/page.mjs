@@ -16,7 +16,7 @@ const HOSTILE = `<script>hacked=1</script><img src=x onerror=hacked=1>"'&`;
 const WIDE = { width: 1180, height: 900 };
 
 const browser = await puppeteer.launch({
-  executablePath: ["/usr/bin/chromium", process.env.CHROMIUM].find(Boolean), headless: true,
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true,
   args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync"],
   userDataDir: mkdtempSync(path.join(options.work, "chromium-")),

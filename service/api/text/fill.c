@@ -470,7 +470,8 @@ static bool read_parts(struct job *job, struct text_work *work, struct json_fail
     good = good && json.data && native_read(&work->native, json, job->config, failure);
     if (!good)
         return false;
-    work->native.options.apply_source_context = SL_BOOL_FALSE;
+    if (work->wants_text)
+        work->native.options.apply_source_context = SL_BOOL_FALSE;
     work->native.options.caller_first = false;
     *failure = json_no_memory;
     return native_add_files(&work->native, work->files.items, work->files.count) &&
