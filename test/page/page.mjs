@@ -392,7 +392,7 @@ Shadow bytes around the buggy address:
     await buttons[0].click();
     assert.match(await page.evaluate(() => window.copied), /^java\.lang\.IllegalStateException: no stock\n {4}at com\.example\.Stock\.check\(Stock\.java:7\)\n[^]*\nCaused by: com\.example\.SoldOut: sold out\n/);
     await buttons[2].click();
-    assert.match(await textOf(page, "#result .curl"), /^curl -s http:\S+\/symbolicate-jvm [^]*-F 'artifact=@mapping.txt'$/);
+    assert.match(await textOf(page, "#result .curl"), /^curl -s -H 'Accept: application\/json' http:\S+\/symbolicate-text [^]*-F 'artifact=@mapping.txt'$/);
     assert.equal(await page.$eval("#result .head button[aria-expanded]", (e) => e.getAttribute("aria-expanded")), "true");
   },
 

@@ -8,6 +8,9 @@
 
 enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
 
+/* The module of frames that belong to none, whatever modules there are. */
+#define NO_SUCH_MODULE (NATIVE_NO_MODULE - 1)
+
 /* ---- pieces and stacks ---- */
 
 struct text_filling {
@@ -16,6 +19,7 @@ struct text_filling {
     const char *line;    /* the current line */
     struct sl_str title; /* the last line with text that is no frame */
     bool title_is_fixed; /* it says what happened: later lines do not replace it */
+    const char *plain;   /* the first line that belongs to no stack yet; NULL: there is none */
     size_t plain_lines;  /* lines since the last frame */
 };
 
@@ -44,7 +48,14 @@ static bool is_inside(struct sl_str line)
 static void take_plain(struct text_filling *f, struct sl_str line)
 {
     struct sl_str trimmed = sl_str_trimmed(line);
-    if (!trimmed.size || is_inside(line))
+    if (trimmed.size && is_inside(line) && !f->plain_lines && f->work->stack_count) {
+        f->work->stacks[f->work->stack_count - 1].end = line.data + line.size;
+        return;
+    }
+    if (!trimmed.size)
+        return;
+    f->plain = f->plain ? f->plain : line.data;
+    if (is_inside(line))
         return;
     bool headline = is_headline(trimmed);
     f->plain_lines++;
@@ -65,11 +76,12 @@ static bool continue_stack(struct text_filling *f, const struct sl_text_piece *p
     struct text_work *work = f->work;
     const struct text_stack *last = work->stack_count ? &work->stacks[work->stack_count - 1] : NULL;
     bool first = piece->kind == SL_TEXT_NATIVE && piece->native.is_first;
-    if (last && !first && !f->plain_lines && work->items[last->first].piece.format == piece->format)
+    if (last && !first && !f->plain_lines && work->items[last->first].piece.kind == piece->kind)
         return true;
     if (!sl_grow_in_arena(f->arena, &work->stacks, &work->stack_capacity, work->stack_count + 1, sizeof *work->stacks))
         return false;
-    work->stacks[work->stack_count++] = (struct text_stack){.first = work->item_count, .title = f->title};
+    work->stacks[work->stack_count++] =
+        (struct text_stack){.first = work->item_count, .title = f->title, .begin = f->plain};
     return true;
 }
 
@@ -88,6 +100,8 @@ static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, 
     item->frame = (uint32_t)work->stacks[item->stack].count++;
     work->js_frames += piece->kind == SL_TEXT_SCRIPT;
     work->jvm_frames += piece->kind == SL_TEXT_JAVA;
+    work->stacks[item->stack].end = source.data + source.size;
+    f->plain = NULL;
     f->plain_lines = 0;
     f->title = (struct sl_str){NULL, 0};
     f->title_is_fixed = false;
@@ -321,7 +335,7 @@ static bool fill_modules(struct job *job, struct text_work *work)
 static bool keep_names(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
 {
     struct sl_str *texts = SL_ARENA_ARRAY(work->native.arena, struct sl_str, 3);
-    *frame = (struct native_frame){.address = text->absolute, .module = NATIVE_NO_MODULE - 1, .is_exact = true};
+    *frame = (struct native_frame){.address = text->absolute, .module = NO_SUCH_MODULE, .is_exact = true};
     frame->texts = texts;
     if (!texts)
         return false;
@@ -349,7 +363,7 @@ static bool fill_frame(const struct text_work *work, struct sl_text_frame *text,
     bool of_file = text->base == SL_TEXT_OF_FILE;
     *frame = (struct native_frame){
         .address = text->address - (of_file && text->is_return && text->address ? 1 : 0),
-        .module = module == NATIVE_NO_MODULE ? NATIVE_NO_MODULE - 1 : module,
+        .module = module == NATIVE_NO_MODULE ? NO_SUCH_MODULE : module,
         .of_file = of_file,
         .is_exact = of_file || !text->is_return,
         .adjust = !of_file && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
@@ -392,7 +406,12 @@ static bool fill_traces(struct text_work *work)
             return false;
         native->traces[stack->trace].frame_count++;
     }
-    return native_prepare(native);
+    if (!native_prepare(native))
+        return false;
+    for (size_t i = 0; i < native->frame_count; i++) /* nobody knows their module: they stay absolute */
+        if (frames[i].module == NO_SUCH_MODULE)
+            frames[i].module = NATIVE_NO_MODULE;
+    return true;
 }
 
 /* ---- the parts of the form ---- */

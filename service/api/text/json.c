@@ -11,7 +11,7 @@
  * numbers of frames. */
 #include "api/text/work.h"
 
-enum { MAX_NOTE = 4096 };
+enum { MAX_NOTES = 4096 }; /* bytes of lines in one place */
 
 static const char *kind_of(const struct text_work *work, const struct text_stack *stack)
 {
@@ -22,31 +22,34 @@ static const char *kind_of(const struct text_work *work, const struct text_stack
     }
 }
 
-/* Writes the lines between two frames. */
-static void put_notes(struct sl_str text, struct sl_json_writer *w)
+/* Writes lines around frames, but for the title; not if they are many. */
+static void put_notes(const char *begin, const char *end, struct sl_str title, struct sl_json_writer *w)
 {
-    struct sl_str line;
-    while (text.size < MAX_NOTE && sl_str_next_line(&text, &line))
-        if (sl_str_trimmed(line).size)
-            sl_json_put_str(w, sl_str_trimmed(line));
+    struct sl_str text = {begin, begin && end > begin ? (size_t)(end - begin) : 0}, line;
+    while (text.size && text.size < MAX_NOTES && sl_str_next_line(&text, &line)) {
+        line = sl_str_trimmed(line);
+        if (line.size && line.data != title.data)
+            sl_json_put_str(w, line);
+    }
 }
 
 static void put_lines(const struct text_work *work, const struct text_stack *stack, uint32_t index,
                       struct sl_json_writer *w)
 {
-    const char *done = NULL;
+    struct sl_str text = work->parts[TEXT_TEXT];
+    const char *done = stack->begin, *last = index + 1 == work->stack_count ? text.data + text.size : stack->end;
     size_t left = stack->count;
     sl_json_member_array(w, "lines");
     for (size_t i = stack->first; left && i < work->item_count; i++) {
         const struct text_item *item = &work->items[i];
         if (item->piece.kind == SL_TEXT_MADE || item->stack != index)
             continue;
-        if (done && item->source.data > done)
-            put_notes((struct sl_str){done, (size_t)(item->source.data - done)}, w);
+        put_notes(done, item->source.data, stack->title, w);
         sl_json_put_u64(w, item->frame);
         done = item->source.data + item->source.size;
         left--;
     }
+    put_notes(done, last, stack->title, w);
     sl_json_end_array(w);
 }
 

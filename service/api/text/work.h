@@ -37,7 +37,8 @@ struct text_item { /* a piece that is not copied */
 struct text_stack {      /* consecutive frames of one format */
     size_t first, count; /* in `items` */
     uint32_t trace;      /* index among the traces of its API */
-    const char *begin;   /* where its title begins */
+    const char *begin;   /* the lines in front of the first frame, with the title; NULL: none */
+    const char *end;     /* behind the last line that belongs to it */
     struct sl_str title; /* the line in front of the frames; may be empty */
 };
 

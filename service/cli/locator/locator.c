@@ -172,6 +172,7 @@ bool locator_add_files(struct locator *b, const char *const *paths, size_t count
 bool locator_find_named(struct locator *b, struct sl_str name, struct object_id *id)
 {
     enum name_match found = NAMED_NONE;
+    struct object_id best = *id;
     size_t parts = 0;
     for (size_t i = 0; i <= b->own.place_count; i++) {
         struct file_index *index = i < b->own.place_count ? b->indexes[i] : b->local;
@@ -181,12 +182,14 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
         if (here == NAMED_NONE)
             continue;
         if (parts > before || found == NAMED_NONE) {
-            *id = other;
+            best = other;
             found = here;
-        } else if (here == NAMED_SEVERAL || !object_ids_equal(id, &other)) {
+        } else if (here == NAMED_SEVERAL || !object_ids_equal(&best, &other)) {
             found = NAMED_SEVERAL;
         }
     }
+    if (found == NAMED_ONE)
+        *id = best;
     return found == NAMED_ONE;
 }
 

@@ -328,8 +328,14 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
     missing_init(&t.missing, &missing_symbols);
     missing_init(&t.missing_scripts, &missing_maps);
     missing_init(&t.missing_traces, &missing_mappings);
-    t.part = (struct local_text){
-        .reader = &t.reader, .find_id = find_id, .find_id_arg = &t, .on_module = on_module, .on_module_arg = &t};
+    t.part = (struct local_text){.frames = &t.frames,
+                                 .unplaced = &t.unplaced,
+
+                                 .reader = &t.reader,
+                                 .find_id = find_id,
+                                 .find_id_arg = &t,
+                                 .on_module = on_module,
+                                 .on_module_arg = &t};
     int status = run_text(&t, path, whole);
     if (t.is_open)
         search_place_close(&t.place, &t.missing);

@@ -14,6 +14,7 @@ const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
 const PAUSE_MS = 120;     // in typing, before the service is asked what it is
 let given = null;         // the file that was dropped or chosen: {file, text}
 let recognition = Promise.resolve({}); // what the service reads in what was given
+let pasted = {};          // the text that was put into the field: as the field shows it, and with its own line ends
 let waiting = [];         // crashes that are to be read after it
 let artifacts = [];
 
@@ -136,6 +137,7 @@ async function takeText(file, text) {
     given = null;
     showFile(false);
     $("text").value = text;
+    pasted = { shown: $("text").value, text };
   } else {
     keepFile(file, text);
   }
@@ -220,7 +222,7 @@ async function symbolicate() {
   const place = $("result"), mine = ++round;
   keepResult(place);
   await recognition;
-  const kind = kindNow(), text = $("text").value, input = given ?? { text };
+  const shown = $("text").value, text = shown === pasted.shown ? pasted.text : shown, kind = kindNow(), input = given ?? { text };
   if (!given && !text.trim()) {
     $("recognised").textContent = "Paste or drop a crash, or choose an example.";
     $("text").focus();

@@ -1,9 +1,15 @@
 // Whether there are symbols of one module, and where they were looked for.
 import { $, el } from "./dom.js";
-import { buildIdToDebugId } from "./recognise.js";
 import { candidateList, moduleFacts, statusTag } from "./stack.js";
 import { MODULE_STATUS } from "./answers.js";
 import { chosenSources, presetChips, send, withProgress } from "./ask.js";
+
+/** The debug id of a GNU build id: its first 16 bytes, of which the first three fields are little-endian. */
+function buildIdToDebugId(id) {
+  const b = id.toLowerCase().padEnd(32, "0").match(/../g);
+  const text = [b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], ...b.slice(8, 16)].join("");
+  return text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
 
 const DEBUG_ID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?:-?[0-9a-f]{1,8})?$|^[0-9a-f]{16,40}$/i;
 
