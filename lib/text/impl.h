@@ -11,13 +11,31 @@ uint32_t sl_text_module(struct sl_text *text, struct sl_str name, struct sl_str 
 /* Adds addresses of a module, which replace what was known of them. `value`: as in struct sl_text_range. */
 void sl_text_add_range(struct sl_text *text, const struct sl_text_range *range);
 
+/* What a line has, of all that frames of some format need: found in one pass, since most lines of logs have little of it. */
+enum {
+    HAS_HASH = 1,
+    HAS_BRACKET = 1 << 1, /* "[" */
+    HAS_BANG = 1 << 2,
+    HAS_0X = 1 << 3,     /* "0x" */
+    HAS_BRACES = 1 << 4, /* "{{{" */
+    HAS_AT = 1 << 5,     /* "at " */
+    HAS_PLACE = 1 << 6,  /* ":" and a digit */
+    HAS_SIGN = 1 << 7,   /* "@" */
+    HAS_CLOSE = 1 << 8,  /* ")" */
+    HAS_QUOTE = 1 << 9,
+    HAS_GO = 1 << 10,      /* ".go:" */
+    HAS_SLASHES = 1 << 11, /* "://" */
+    HAS_ID = 1 << 12,      /* "with build-id " or the like: "id " */
+};
+unsigned sl_text_marks(struct sl_str line);
+
 /* tables.c: reads a line that lists a module or a mapping. True if it is such a line. */
-bool sl_text_read_table(struct sl_text *text, struct sl_str line);
+bool sl_text_read_table(struct sl_text *text, struct sl_str line, unsigned marks);
 
 /* native.c: reads the frame of native code in a line (without its end). */
-bool sl_text_read_native(struct sl_text *text, struct sl_str line, struct sl_text_frame *frame);
+bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned marks, struct sl_text_frame *frame);
 /* True if the line is a frame of a format that has its names already. */
-bool sl_text_read_named(struct sl_str line, enum sl_text_format *format);
+bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format);
 
 /* markup.c: takes the next piece of a line with markup. */
 bool sl_text_next_markup(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);

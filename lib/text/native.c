@@ -498,17 +498,44 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
 
 /* ---- all ---- */
 
-/* Characters that frames of some format need. */
-enum { HAS_HASH = 1, HAS_BRACKET = 2, HAS_BANG = 4, HAS_X = 8 };
-
-static unsigned marks_of(struct sl_str line)
+/* True if the text before `at` ends with the word. */
+static bool is_behind(struct sl_str line, size_t at, const char *word, size_t size)
 {
-    static const uint8_t marks[256] = {
-        ['#'] = HAS_HASH, ['['] = HAS_BRACKET, ['!'] = HAS_BANG, ['x'] = HAS_X, ['X'] = HAS_X};
-    unsigned all = 0;
+    return at >= size && memcmp(line.data + at - size, word, size) == 0;
+}
+
+/* Returns the mark of a character that may be part of something. */
+static unsigned mark_at(struct sl_str line, size_t i)
+{
+    char next = i + 1 < line.size ? line.data[i + 1] : 0;
+    switch (line.data[i]) {
+    case '#': return HAS_HASH;
+    case '[': return HAS_BRACKET;
+    case '!': return HAS_BANG;
+    case '@': return HAS_SIGN;
+    case ')': return HAS_CLOSE;
+    case '"': return HAS_QUOTE;
+    case 'x':
+    case 'X': return is_behind(line, i, "0", 1) ? HAS_0X : 0;
+    case '{': return is_behind(line, i, "{{", 2) ? HAS_BRACES : 0;
+    case ' ': return is_behind(line, i, "at", 2) ? HAS_AT : is_behind(line, i, "id", 2) ? HAS_ID : 0;
+    case ':':
+        return (sl_is_digit(next) ? HAS_PLACE : 0) | (next == '/' ? HAS_SLASHES : 0) |
+               (is_behind(line, i, ".go", 3) ? HAS_GO : 0);
+    default: return 0;
+    }
+}
+
+unsigned sl_text_marks(struct sl_str line)
+{
+    static const bool is_special[256] = {
+        ['#'] = true, ['['] = true, ['!'] = true, ['@'] = true, [')'] = true, ['"'] = true,
+        ['x'] = true, ['X'] = true, ['{'] = true, [' '] = true, [':'] = true};
+    unsigned marks = 0;
     for (size_t i = 0; i < line.size; i++)
-        all |= marks[(uint8_t)line.data[i]];
-    return all;
+        if (is_special[(uint8_t)line.data[i]])
+            marks |= mark_at(line, i);
+    return marks;
 }
 
 /* Forgets what a reader has set that then found that the line is of another format. */
@@ -517,14 +544,13 @@ static struct sl_text_frame blank_frame(void)
     return (struct sl_text_frame){.module = SL_TEXT_NO_MODULE};
 }
 
-bool sl_text_read_native(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
+bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, struct sl_text_frame *f)
 {
-    unsigned marks = marks_of(line);
     size_t prefix = t->prefix < line.size ? t->prefix : 0;
     *f = blank_frame();
     if ((marks & HAS_HASH) && read_numbered(t, line, f))
         return true;
-    if (!(marks & HAS_X))
+    if (!(marks & HAS_0X))
         return false;
     *f = blank_frame();
     if ((marks & HAS_BRACKET) && (read_glibc(t, line, f) || (*f = blank_frame(), read_hs_err(t, line, f))))
@@ -577,13 +603,11 @@ static bool is_dotnet(struct sl_str line)
            memmem(trimmed.data, (size_t)(at - trimmed.data), "at ", 3);
 }
 
-bool sl_text_read_named(struct sl_str line, enum sl_text_format *format)
+bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format)
 {
-    if (line.size < 8)
-        return false;
-    *format = is_dotnet(line)   ? SL_TEXT_DOTNET
-              : is_go(line)     ? SL_TEXT_GO
-              : is_python(line) ? SL_TEXT_PYTHON
-                                : SL_TEXT_PLAIN;
+    *format = (marks & HAS_CLOSE) && (marks & HAS_AT) && is_dotnet(line) ? SL_TEXT_DOTNET
+              : (marks & HAS_GO) && is_go(line)                          ? SL_TEXT_GO
+              : (marks & HAS_QUOTE) && is_python(line)                   ? SL_TEXT_PYTHON
+                                                                         : SL_TEXT_PLAIN;
     return *format != SL_TEXT_PLAIN;
 }

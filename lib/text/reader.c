@@ -72,19 +72,15 @@ static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
     return true;
 }
 
-/* True if a line may hold a frame of a script: it has ":DIGIT" and "at " or "@". Most lines of logs have not. */
-static bool may_be_script(struct sl_str line)
+/* True if a line may hold a frame of a script. */
+static bool may_be_script(unsigned marks)
 {
-    bool has_number = false;
-    for (const char *at = line.data, *end = at + line.size; !has_number && (at = memchr(at, ':', (size_t)(end - at)));)
-        has_number = ++at < end && sl_is_digit(*at);
-    return has_number && (memchr(line.data, '@', line.size) || memmem(line.data, line.size, "at ", 3) ||
-                          memmem(line.data, line.size, "://", 3));
+    return (marks & HAS_PLACE) && (marks & (HAS_SIGN | HAS_AT | HAS_SLASHES));
 }
 
-static bool may_be_jvm(struct sl_str line)
+static bool may_be_jvm(unsigned marks)
 {
-    return line.size > 6 && memchr(line.data, ')', line.size) && memmem(line.data, line.size, "at ", 3);
+    return (marks & HAS_CLOSE) && (marks & HAS_AT);
 }
 
 /* ---- lines ---- */
@@ -108,16 +104,16 @@ static bool take_all(struct sl_str *rest, struct sl_text_piece *piece)
 }
 
 /* Recognises the first piece of a line; sets its format. */
-static bool read_line(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
+static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, struct sl_text_piece *piece)
 {
     struct sl_str end, line = without_end(*rest, &end);
-    if (sl_text_read_native(t, line, &piece->native)) {
+    if (sl_text_read_native(t, line, marks, &piece->native)) {
         piece->native.end = end;
         piece->kind = SL_TEXT_NATIVE;
         piece->format = piece->native.format;
         return take_all(rest, piece);
     }
-    if (may_be_script(line)) {
+    if (may_be_script(marks)) {
         struct sl_str part = *rest;
         if (read_script(&part, piece) || part.size) {
             *rest = part;
@@ -125,14 +121,14 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         }
         piece->kind = SL_TEXT_COPY;
     }
-    if (sl_text_read_named(line, &piece->format)) {
+    if (sl_text_read_named(line, marks, &piece->format)) {
         piece->kind = SL_TEXT_COPY;
-    } else if (may_be_jvm(line) && sl_jvm_trace_frame(line, &piece->jvm)) {
+    } else if (may_be_jvm(marks) && sl_jvm_trace_frame(line, &piece->jvm)) {
         piece->kind = SL_TEXT_JAVA;
         piece->format = SL_TEXT_JVM;
     } else {
         piece->format = SL_TEXT_PLAIN;
-        sl_text_read_table(t, line);
+        sl_text_read_table(t, line, marks);
     }
     return take_all(rest, piece);
 }
@@ -153,7 +149,8 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
         return take_all(rest, piece);
-    if (memmem(rest->data, rest->size, "{{{", 3)) {
+    unsigned marks = sl_text_marks(*rest);
+    if (marks & HAS_BRACES) {
         sl_text_next_markup(t, rest, piece);
         if (piece->kind == SL_TEXT_MADE)
             return true;
@@ -162,7 +159,7 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
         piece->text = sl_text_end_module_line(t);
         return true;
     } else {
-        read_line(t, rest, piece);
+        read_line(t, rest, marks, piece);
     }
     count(t, piece);
     return true;

@@ -250,14 +250,17 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
 
 /* ---- all ---- */
 
-bool sl_text_read_table(struct sl_text *t, struct sl_str line)
+bool sl_text_read_table(struct sl_text *t, struct sl_str line, unsigned marks)
 {
     size_t prefix = t->prefix < line.size ? t->prefix : 0;
     struct sl_scan whole = sl_scan(line), rest = {line.data + prefix, line.data + line.size};
     if (line.size < 16)
         return false;
-    if (read_mapping(t, whole) || (prefix && read_mapping(t, rest)) || read_image(t, whole) ||
-        (prefix && read_image(t, rest)))
+    if (read_mapping(t, whole) || (prefix && read_mapping(t, rest)))
         return true;
-    return read_systemd_module(t, line) || (line.size < 1024 && read_module_list(t, line));
+    if ((marks & HAS_0X) && (read_image(t, whole) || (prefix && read_image(t, rest))))
+        return true;
+    if ((marks & HAS_ID) && read_systemd_module(t, line))
+        return true;
+    return (marks & HAS_0X) && line.size < 1024 && read_module_list(t, line);
 }
