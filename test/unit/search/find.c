@@ -563,6 +563,34 @@ FIBER_TEST(features_of_an_older_version_are_remade_before_a_file_is_served)
     check_file(&search_code_file_target, SL_NOT_FOUND, "", false);
 }
 
+FIBER_TEST(features_tell_whether_the_program_headers_are_those_of_the_program)
+{
+    static const struct {
+        const char *uri, *loads, *stored;
+    } rows[] = {
+        {"http://s/full", "\"loads\":{\"usable\":true,\"entries\":[[0,0,",
+         "\"debug_sections\":true,\"symbol_table\":true,\"code\":true"},
+        {"http://s/debug", "\"loads\":{\"usable\":false,",
+         "\"debug_sections\":true,\"symbol_table\":true,\"code\":false"},
+        {"http://s/bare", "\"loads\":{\"usable\":true,",
+         "\"debug_sections\":false,\"symbol_table\":false,\"code\":true"},
+    };
+    USE_SOURCES({.id = SL_STR("s")});
+    USE_FILES({.source = "s", .uri = "http://s/full", .type = FILE_ELF_CODE, .path = full},
+              {.source = "s", .uri = "http://s/debug", .type = FILE_ELF_DEBUG, .path = debug},
+              {.source = "s", .uri = "http://s/bare", .type = FILE_ELF_CODE, .path = bare});
+    look_up(&elf);
+    cache_release(found.item);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char key[80], relative[128], path[160];
+        snprintf(key, sizeof key, "scope: scope1\n\nsource: s\nlocation: %s\n", rows[i].uri);
+        cache_relative_path(sl_str(key), 5, false, relative);
+        snprintf(path, sizeof path, "object_meta/%s", relative);
+        assert_non_null(strstr(file_text(path), rows[i].loads));
+        assert_non_null(strstr(file_text(path), rows[i].stored));
+    }
+}
+
 /* ---- together, and leaving ---- */
 
 struct visitor {
