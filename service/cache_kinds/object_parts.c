@@ -57,7 +57,7 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
 /* ---- source files ---- */
 
 /* Files of hostile tables may share one long directory: joining them is charged, and longer paths are never asked for. */
-enum { LONGEST_JOINED = 16 * 1024, BYTES_PER_STEP = 16 };
+enum { LONGEST_JOINED = 16 * 1024 };
 
 struct path_search {
     struct sl_str wanted;
@@ -81,8 +81,7 @@ static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
     struct sl_str directory, name;
     size_t size = file->comp_dir.size + file->directory.size + file->name.size;
     sl_path_split(file->name, &directory, &name);
-    if (!sl_str_ends(p->wanted, name) || size > LONGEST_JOINED ||
-        !sl_account_spend(&p->account, (uint32_t)(size / BYTES_PER_STEP + 1)))
+    if (!sl_str_ends(p->wanted, name) || size > LONGEST_JOINED || !sl_account_spend(&p->account, size + 1))
         return false;
     sl_buf_clear(&p->path);
     sl_path_full(&p->path, file->comp_dir, file->directory, file->name);

@@ -79,8 +79,8 @@ def test_invalid_values_report_the_valid_ones(work, files):
     layouts = "native, symstore, symstore_index2, ssqp, debuginfod, unified, slashsymbols"
     types = ("pe, pdb, portablepdb, mach_debug, mach_code, elf_debug, elf_code, wasm_debug, wasm_code, breakpad, sourcebundle, "
              "uuidmap, bcsymbolmap, il2cpp, proguard")
-    groups = "symbolicate mozilla proxy symcache symbols metrics status page admin downloads"
-    rights = "symbolicate mozilla proxy symcache symbols:read symbols:write symbols:delete metrics status page admin downloads"
+    groups = "symbolicate mozilla proxy symcache symbols metrics status page admin downloads debuginfod"
+    rights = "symbolicate mozilla proxy symcache symbols:read symbols:write symbols:delete metrics status page admin downloads debuginfod"
     http = "sources: [{id: a, type: http, url: 'https://example.com/', "
     for text, line in (
             ("sources: [{id: a, type: http, url: 'ftp://example.com/'}]", "sources[0].url: only http and https can be asked"),
