@@ -47,7 +47,7 @@ static enum sl_code run_converter(struct worker_job *job, void *result, struct s
 static bool check_result(const struct worker_function *function, const void *result)
 {
     const struct converter *converter = function->context;
-    return !converter->check_result || converter->check_result(result);
+    return converter->check_result ? converter->check_result(result) : !converter->result_size;
 }
 
 static struct worker_function make_function(const struct converter *converter)

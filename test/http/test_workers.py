@@ -158,6 +158,22 @@ def test_isolation_key_chooses_threads(work, objects):
         equal(children(s.process.pid), [])
 
 
+def test_without_filters_files_are_read_in_threads_with_a_warning(work, objects):
+    breakpad(work, "good", BIG, 10)
+    os.environ["MISBEHAVE_NO_SECCOMP"] = "1"
+    try:
+        s = Service(work, {"sources": [source(work)]}, program=preloaded(work))
+    finally:
+        del os.environ["MISBEHAVE_NO_SECCOMP"]
+    with s:
+        why = "this system has no seccomp filters: workers cannot be confined"
+        equal(conversion(s), {"isolation": "thread", "why_thread": why})
+        equal(status_of(s, "good", BIG), "found")
+        equal(children(s.process.pid), [])
+        if f'hostile files are not isolated: they are read by threads of the process that has the keys why="{why}"' not in s.logged():
+            raise AssertionError(s.logged())
+
+
 def test_each_of_several_processes_has_workers(work, objects):
     breakpad(work, "good", BIG, 10)
     port = harness.free_port()

@@ -1,12 +1,15 @@
 /* Preloaded into the service by test_workers.py. In a worker that maps a file with "deed-NAME" in its first line it does what a hostile
  * file might have its reader do. The launcher keeps the image of the program, so workers have the library too. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,10 +18,27 @@
 
 static pid_t service;
 static char deed[32];
+static bool has_no_filters; /* this kernel is said to have no seccomp */
 
 __attribute__((constructor)) static void begin(void)
 {
     service = (pid_t)syscall(SYS_getpid);
+    has_no_filters = getenv("MISBEHAVE_NO_SECCOMP") != NULL;
+}
+
+int prctl(int option, ...)
+{
+    va_list list;
+    unsigned long given[4];
+    va_start(list, option);
+    for (int i = 0; i < 4; i++)
+        given[i] = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_SECCOMP && has_no_filters) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_prctl, option, given[0], given[1], given[2], given[3]);
 }
 
 static bool is(const char *name)
