@@ -655,7 +655,8 @@ static int load_and_start(const struct options *o)
     struct sl_error error;
     if (!options_arguments(o, 0))
         return 2;
-    isolation_prepare(catalog_converters, catalog_converter_count, catalog_prepare_workers, &error); /* before there are secrets and threads */
+    /* before there are secrets and threads */
+    isolation_prepare(catalog_converters, catalog_converter_count, catalog_prepare_workers, &error);
     if (timeout && !duration_parse(sl_str(timeout), &ns))
         return options_wrong(o, "--shutdown-timeout: '%s' is not a duration (example: 30s)", timeout);
     int status = server_load(o, &config);
