@@ -79,8 +79,7 @@ static void judge_head(struct head_check *c, const uint8_t *head, size_t size)
                                   "7zXZ",
                                   5) ||
                       begins_with(head, size, "\x28\xB5\x2F\xFD", 4) || begins_with(head, size, "BZh", 3) ||
-                      begins_with(head, size, "07070", 5) ||
-                      (size == HEAD_BYTES && head[0] && !memcmp(head + 257, "ustar", 5));
+                      sl_package_detect(bytes) != SL_PACKAGE_NONE;
 }
 
 /* True for names that packages have: for those it is not worth opening the file only to look at its head. */

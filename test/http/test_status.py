@@ -5,7 +5,7 @@ from faults import Redis
 from harness import Service, Upstream, equal, http_source, request, wait_until
 
 KEYS = ["version", "commit", "node", "state", "uptime_seconds", "jobs", "pool", "memory", "conversion", "disk", "caches", "shared", "sources",
-        "history"]
+        "scans", "history"]
 
 
 def status(service, headers=None):
