@@ -138,7 +138,8 @@ static void read_note(struct core_reader *c, const struct core_note *note)
 
 void core_read_notes(struct core_reader *c)
 {
-    uint64_t left = MAX_NOTES;
+    /* segments of one file do not overlap, so that all notes together are at most as long as the file */
+    uint64_t left = c->bytes.size < MAX_NOTES ? c->bytes.size : MAX_NOTES;
     struct core_note note;
     for (size_t i = 0; i < c->segment_count; i++) {
         const struct core_segment *segment = &c->segments[i];

@@ -15,6 +15,17 @@ def threads(size):
     return core.memory(0x5000, 64, R | W, b"s" * 64).done()
 
 
+def shared_notes(size):
+    """Note segments that are all the same notes."""
+    core = Core()
+    for i in range(size // 2 // 380):
+        core.thread(i + 1, {"rip": 0x1000, "rsp": 0x5000})
+    data, count = core.done(), size // 2 // 56
+    notes = len(data) - 64 - 56
+    at = 64 + count * 56
+    return core.header(4, count) + core.segment(4, 0, at, 0, notes, 0) * count + data[64 + 56:]
+
+
 def mapped_files(size):
     """Mappings of files with names of one letter, each at its beginning."""
     rows = [(0x10000 + (i << 12), 0x11000 + (i << 12), 0, chr(33 + i % 90)) for i in range(size // 26)]
@@ -68,4 +79,4 @@ def false_lists(size):
 
 
 GENERATORS = {f"core_{make.__name__}": (make, ["readers", "core", "{file}"])
-              for make in (threads, mapped_files, overlapping_files, shared_packages, segments, libraries, false_lists)}
+              for make in (threads, shared_notes, mapped_files, overlapping_files, shared_packages, segments, libraries, false_lists)}
