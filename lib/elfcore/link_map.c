@@ -167,9 +167,11 @@ void core_read_link_map(struct core_reader *c)
         return;
     add_program(c, &program);
     core_auxv(c, AT_SYSINFO_EHDR, &vdso);
-    uint64_t at = program.dynamic ? list_of_dynamic(c, program.dynamic) : search_list(c, &program);
-    for (unsigned i = 0; at && i < MAX_LIBRARIES && sl_budget_spend(&c->budget, 1); i++, at = library.next) {
-        if (!read_library(c, at, &library))
+    uint64_t at = program.dynamic ? list_of_dynamic(c, program.dynamic) : search_list(c, &program), first = at;
+    size_t most = c->bytes.size / (4 * word_size(c)); /* the list may lead back to itself */
+    most = most < MAX_LIBRARIES ? most : MAX_LIBRARIES;
+    for (size_t i = 0; at && i < most && sl_budget_spend(&c->budget, 1); i++, at = library.next) {
+        if ((i && at == first) || !read_library(c, at, &library))
             return;
         struct sl_str file = text_at(c, library.name);
         /* the list begins with the program, without a name, and may contain [vdso], which has a file name but no file */
