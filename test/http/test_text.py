@@ -193,6 +193,16 @@ def test_several_formats_in_one_text(work, objects):
         equal(answer["jvm"]["stacktraces"][0]["frames"][0]["function"], "run")
 
 
+def test_exceptions_alone_and_marks_of_the_encoding(work, objects):
+    mapping = ("artifact", MAPPING, "mapping.txt")
+    with Service(work) as s:
+        equal(text(s, "a.e: y\n", mapping), "com.example.Oops: y\n")
+        equal(text(s, "\ufeffa.e: y\n\tat a.b.c(SourceFile:20)\n".encode(), mapping), "\ufeffcom.example.Oops: y\n\tat com.example.Main.run(Main.java:20)\n")
+        line = 'x {"stack":"Error: a.e: y\\n    at f (http://x/a.js:1:2)\\n    at g (http://x/a.js:3:4)"} z\n'
+        for given in (line, line[:-1] + "\n", "\ufeff#0 0x1  (/a+0x1)\n", "\ufeff    at f (http://x/a.js:1:2)\n", "\ufeff", "\ufeff\tat a.x.c(SourceFile:20)\n"):
+            equal(text(s, given.encode(), mapping), given)
+
+
 def test_names_of_several_modules_are_not_guessed(work, objects):
     path, code_id = build(work, "twice", PLAIN, "-O1")
     at, = addresses(path, "f")

@@ -48,14 +48,25 @@ static enum sl_code write_jvm(struct job *part, void *request, struct sl_error *
     return job_jvm.write(part, request, error);
 }
 
+/* True if the JVM's API is asked: for frames, or for exceptions in a text that comes with a mapping. */
+static bool wants_jvm(const struct text_work *work)
+{
+    bool has_mapping = work->jvm_modules.size > 0;
+    for (size_t i = 0; i < work->files.count; i++)
+        has_mapping |= sl_str_ends(work->files.items[i].name, SL_STR(".txt"));
+    bool is_read = work->only == SL_TEXT_PLAIN || work->only == SL_TEXT_JVM;
+    return work->jvm_frames || (has_mapping && is_read);
+}
+
 static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (work->js_frames)
         code = run_part(job, &work->js, &job_js, text_put_js_body, job_js.files, error);
-    if (code == SL_OK && work->jvm_frames)
+    bool jvm = wants_jvm(work);
+    if (code == SL_OK && jvm)
         code = run_part(job, &work->jvm, &job_jvm, text_put_jvm_body, job_jvm.files, error);
-    if (code == SL_OK && work->jvm_frames && !work->wants_text)
+    if (code == SL_OK && jvm && !work->wants_text)
         code = job_work(&work->jvm, POOL_SYMBOLICATE, write_jvm, error);
     return code;
 }

@@ -177,6 +177,12 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
+/* Whether there are places for scripts and source maps. */
+static bool has_symbols(const struct options *o)
+{
+    return option_given(o, "symbols") || o->argument_count > 1;
+}
+
 /* Whether the input is to be written again as text, whatever it is. */
 static bool wants_text(const struct options *o)
 {
@@ -203,7 +209,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
     case INPUT_CORE: return symbolicate_core(o, project, bytes);
     case INPUT_APPLE: return symbolicate_report(o, project, bytes);
-    case INPUT_JSSTACK: return run_scripts(o, &text);
+    case INPUT_JSSTACK: return has_symbols(o) || !wants_text(o) ? run_scripts(o, &text) : run_text(o, project, &text);
     case INPUT_TEXT: return run_text(o, project, &text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
@@ -383,7 +389,7 @@ static int symbolicate_run(const struct options *o)
     if ((status = refuse_second_input(o)))
         return status;
     if (!type && mapping_count && !is_no_log(path)) /* with symbols, other stacks are read too */
-        kind = option_given(o, "symbols") || o->argument_count > 1 ? INPUT_TEXT : INPUT_TRACE;
+        kind = has_symbols(o) ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
