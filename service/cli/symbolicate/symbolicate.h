@@ -1,6 +1,6 @@
 /* `symloom symbolicate`: declarations that its files share.
  *
- *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex
+ *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex (trace_pattern.c)
  *     scripts.c                                 JavaScript stacks
  *     text.c ──▶ scripts.c, trace.c             text with stacks of any format (api/local_text.h)
  *     crash.c, core.c ─────────┐                minidumps, core files and Apple's reports; choosing a microdump of a log
