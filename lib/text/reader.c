@@ -103,12 +103,22 @@ static bool take_all(struct sl_str *rest, struct sl_text_piece *piece)
     return true;
 }
 
+/* Keeps what a frame shows of where its module was loaded: others of the module may have only a symbol and an address. */
+static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
+{
+    if (f->base != SL_TEXT_OF_FILE || f->module == SL_TEXT_NO_MODULE || f->absolute <= f->address)
+        return;
+    t->modules[f->module].bias = f->absolute - f->address;
+    t->modules[f->module].has_bias = true;
+}
+
 /* Recognises the first piece of a line; sets its format. */
 static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, struct sl_text_piece *piece)
 {
     struct sl_str end, line = without_end(*rest, &end);
     if (sl_text_read_native(t, line, marks, &piece->native)) {
         piece->native.end = end;
+        learn_bias(t, &piece->native);
         piece->kind = SL_TEXT_NATIVE;
         piece->format = piece->native.format;
         return take_all(rest, piece);
@@ -172,7 +182,11 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
     uint32_t module;
     uint64_t value;
     bool of_file;
-    if (f->base == SL_TEXT_OF_SYMBOL && f->absolute) {
+    if (f->base == SL_TEXT_OF_SYMBOL && f->absolute && f->module != SL_TEXT_NO_MODULE &&
+        t->modules[f->module].has_bias && t->modules[f->module].bias <= f->absolute) {
+        f->base = SL_TEXT_OF_FILE;
+        f->address = f->absolute - t->modules[f->module].bias;
+    } else if (f->base == SL_TEXT_OF_SYMBOL && f->absolute) {
         f->base = SL_TEXT_ABSOLUTE;
         f->address = f->absolute;
     }

@@ -93,6 +93,9 @@ struct sl_text_module { /* a module as the text names it; texts are in the reade
     struct sl_str id;   /* hex digits of the build id or UUID; empty: the text has none */
     uint64_t base;      /* where it was loaded; 0: unknown */
     uint64_t size;      /* 0: unknown */
+    uint64_t
+        bias; /* what addresses of the process are above those of the file, as a frame has shown; valid if has_bias */
+    bool has_bias;
     uint32_t markup_id; /* markup: its number + 1; 0: not from markup */
 };
 

@@ -107,6 +107,25 @@ TEST(absolute_addresses_are_found_in_the_mappings_of_the_text)
     sl_text_end(&reader);
 }
 
+TEST(frames_show_where_the_module_of_others_was_loaded)
+{
+    struct sl_text reader;
+    struct sl_text_piece piece;
+    struct sl_str first = SL_STR("/l/c.so(+0x2724a)[0x7f965014a24a]\n"),
+                  second = SL_STR("/l/c.so(f+0x85)[0x7f965014a305]\n");
+    sl_text_begin(&reader);
+    assert_true(sl_text_next(&reader, &second, &piece));
+    sl_text_resolve(&reader, &piece.native);
+    assert_int_equal(piece.native.base, SL_TEXT_ABSOLUTE);
+    assert_true(sl_text_next(&reader, &first, &piece));
+    second = SL_STR("/l/c.so(f+0x85)[0x7f965014a305]\n");
+    assert_true(sl_text_next(&reader, &second, &piece));
+    sl_text_resolve(&reader, &piece.native);
+    assert_int_equal(piece.native.base, SL_TEXT_OF_FILE);
+    assert_int_equal(piece.native.address, 0x27305);
+    sl_text_end(&reader);
+}
+
 TEST(markup_ends_with_the_mappings_of_a_module)
 {
     assert_rewritten("{{{reset}}}\n{{{module:1:a:elf:ab}}} "
