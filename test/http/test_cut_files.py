@@ -3,6 +3,7 @@ is made anew, and nothing ends the process."""
 import contextlib, glob, json, os, random, re
 
 import artifacts as js
+import cores
 import dumps
 import harness
 import test_code as code
@@ -86,6 +87,21 @@ def test_truncated_unwind_tables_are_remade(work, objects):
             found = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"]]
             first.extend(found if not first else [])
             equal(found, first)
+        check_cuts(s, ["cficaches", "symcaches", "objects"], ask)
+
+
+def test_truncated_files_are_remade_for_cores(work, objects):
+    program = cores.build(work, cores.NULL, "t", "-static")
+    with open(cores.by_kernel(program, work), "rb") as f:
+        core = f.read()
+    with Upstream(crash.served([program])) as up, faults.leaks_accepted(), Service(work) as s:
+        form = crash.form(upload_file_core=core, sources=[{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}])
+
+        def ask():
+            status, answer = crash.send(s, "/core", form)
+            equal(status, 200, answer)
+            found = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"][:3]]
+            equal(found, [("inner", "context"), ("middle", "context"), ("main", "cfi")])
         check_cuts(s, ["cficaches", "symcaches", "objects"], ask)
 
 
@@ -252,6 +268,7 @@ JOBS = {
     "job_source": [test_truncated_files_are_remade_for_source_v1],
     "job_any": [test_truncated_files_are_remade_for_downloaded_crash_files],
     "crash_minidump": [test_truncated_unwind_tables_are_remade],
+    "crash_core": [test_truncated_files_are_remade_for_cores],
     "crash_apple": [test_truncated_files_are_remade_for_apple_reports],
     "crash_named": [test_truncated_symcaches_are_remade_for_named_files],
 }
