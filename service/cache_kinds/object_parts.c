@@ -28,8 +28,14 @@ static enum sl_code find_section(struct conversion *conversion, const struct con
     return SL_OK;
 }
 
+static bool check_section(const void *result)
+{
+    const struct raw_section_result *found = result;
+    return found->store == SL_SECTION_ABSENT || found->store == SL_SECTION_EMPTY || found->store == SL_SECTION_STORED;
+}
+
 const struct converter converter_raw_section = {"raw_section", sizeof(struct reader_limits),
-                                                sizeof(struct raw_section_result), find_section};
+                                                sizeof(struct raw_section_result), find_section, check_section};
 
 /* Runs a converter of this file on the object. */
 static enum sl_code run_on_object(struct cache_item *object, const struct converter *converter, struct sl_str name,
@@ -133,8 +139,14 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     return code;
 }
 
+static bool check_source_path(const void *result)
+{
+    const struct source_path_result *found = result;
+    return converter_bool_is_valid(&found->named) && memchr(found->relative, '\0', sizeof found->relative);
+}
+
 const struct converter converter_source_path = {"source_path", sizeof(struct reader_limits),
-                                                sizeof(struct source_path_result), find_source_path};
+                                                sizeof(struct source_path_result), find_source_path, check_source_path};
 
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error)

@@ -101,5 +101,15 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
     return code;
 }
 
+/* Members are read from the file in which they are kept; places beyond its end give an error then. */
+static bool check_result(const void *result)
+{
+    const struct package_member_result *found = result;
+    bool good = found->count <= PACKAGE_MEMBERS_KEPT;
+    for (uint32_t i = 0; good && i < found->count; i++)
+        good = found->kept[i].size <= INT64_MAX / PACKAGE_MEMBERS_KEPT && found->kept[i].at <= INT64_MAX / 2;
+    return good;
+}
+
 const struct converter converter_package_member = {"package_member", sizeof(struct package_member_options),
-                                                   sizeof(struct package_member_result), extract_member};
+                                                   sizeof(struct package_member_result), extract_member, check_result};

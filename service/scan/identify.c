@@ -230,5 +230,12 @@ static enum sl_code make_record(struct conversion *conversion, const struct conv
     return code;
 }
 
+static bool check_result(const void *result)
+{
+    const struct scan_file_result *found = result;
+    return converter_bool_is_valid(&found->is_package) && converter_bool_is_valid(&found->is_damaged) &&
+           memchr(found->damage, '\0', sizeof found->damage);
+}
+
 const struct converter converter_scan_file = {"scan_file", sizeof(struct scan_file_options),
-                                              sizeof(struct scan_file_result), make_record};
+                                              sizeof(struct scan_file_result), make_record, check_result};

@@ -332,6 +332,27 @@ def test_metadata_finds_files_by_their_path(work, objects):
         equal(ask(s, "file", "/usr/bin/tool"), {"results": [tool], "complete": True}, "a server that does not know the route")
 
 
+def test_debuginfod_serves_sources_out_of_source_packages(work, objects):
+    """The text of a program is in the archive that its package was built from; `debuginfod-find` gets it by the path in the debug file."""
+    made, directory = programs(work, 1)[0], os.path.join(work, "mirror")
+    text = open(made.source, "rb").read()
+    put(directory, "app_1.0-1_amd64.deb", deb({"usr/bin/app": made.stripped}, "app"))
+    put(directory, "app-dbgsym_1.0-1_amd64.deb", deb({made.path: made.debug}, "app-dbgsym", source="app"))
+    below = made.source.lstrip("/")
+    put(directory, "app_1.0.orig.tar.xz", PACKERS["xz"](tar({f"app-1.0/{below}": text, "app-1.0/README": b"read me\n"})))
+    with Service(work, scan(directory)) as s:
+        idle(s)
+        status, headers, body = s.request("GET", f"/buildid/{made.build_id}/source{made.source}")
+        equal((status, body), (200, text))
+        equal(s.request("GET", f"/buildid/{made.build_id}/source/nowhere/else.c")[0], 404)
+        env = {**os.environ, "DEBUGINFOD_URLS": f"http://127.0.0.1:{s.port}", "DEBUGINFOD_CACHE_PATH": os.path.join(work, "found")}
+        out = subprocess.run(["debuginfod-find", "source", made.build_id, made.source], env=env, capture_output=True, text=True)
+        equal((out.returncode, open(out.stdout.strip(), "rb").read()), (0, text), out.stderr)
+        status, headers, body = s.request("GET", f"/buildid/{made.build_id}/debuginfo")
+        equal((status, body, headers.get("x-debuginfod-archive"), headers.get("x-debuginfod-file")),
+              (200, made.debug, "app-dbgsym_1.0-1_amd64.deb", "/" + made.path))
+
+
 def test_the_command_makes_the_first_pass(work, objects):
     made = programs(work, 1)
     directory, cache = os.path.join(work, "mirror"), os.path.join(work, "cache")

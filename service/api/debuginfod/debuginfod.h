@@ -28,6 +28,19 @@ struct debuginfod_request {
 
 /* ---- routes.c ---- */
 
+/* On whose behalf other debuginfod servers are asked: values of header fields, allocated from the exchange's arena. */
+struct debuginfod_forwarding {
+    struct sl_str forwarded_for, via; /* X-Forwarded-For and Via; data NULL when out of memory */
+    bool skips_upstreams; /* they must not be asked: the request was passed on too often, or came through here before */
+};
+/* Servers that ask each other would do so for ever; and as equal requests join, one that comes back here would wait for itself. */
+void debuginfod_read_forwarding(struct http_exchange *x, const struct config *config,
+                                struct debuginfod_forwarding *forwarding);
+
+/* Functions of the families of this folder (http_family); `service` is a struct service. */
+bool debuginfod_is_enabled(const void *service);
+const char *debuginfod_path_prefix(const void *service);
+
 /* Reads the build id and where to look. False: 404 is answered. Ends with debuginfod_end either way. */
 bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type);
 void debuginfod_end(struct debuginfod_request *r);

@@ -2,7 +2,7 @@
  * ask for them. Answers from the scanned packages, and adds what the configured debuginfod servers answer. */
 #include <stdio.h>
 
-#include "api/impl.h"
+#include "api/debuginfod/debuginfod.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"
 #include "scan/scan.h"
@@ -10,7 +10,6 @@
 enum {
     MAX_RESULTS = 10000,
     MAX_VALUE = 4096,
-    MAX_HOPS = 8,            /* servers that have passed a request on, before it is no longer passed on */
     MAX_UPSTREAM = 16 << 20, /* bytes of an answer */
 };
 
@@ -54,22 +53,6 @@ static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *err
 }
 
 /* ---- other servers ---- */
-
-/* The addresses of the clients and servers that have passed the request on, and this client's. Empty: there are too many. */
-static struct sl_str forwarded_for(struct metadata_request *r)
-{
-    struct sl_str before = http_header(r->x, "x-forwarded-for");
-    struct sl_buf text = {0};
-    size_t hops = before.size > 0;
-    for (size_t i = 0; i < before.size; i++)
-        hops += before.data[i] == ',';
-    if (hops > MAX_HOPS)
-        return (struct sl_str){NULL, 0};
-    sl_buf_str(&text, before);
-    sl_buf_cstr(&text, before.size ? ", " : "");
-    sl_buf_str(&text, r->x->client);
-    return sl_buf_move_to_arena(&text, &r->x->arena);
-}
 
 /* Copies a result of another server: only the members that are known, and only texts. */
 static bool copy_result(struct metadata_request *r, struct sl_json *j)
@@ -136,23 +119,25 @@ static const char *upstream_url(struct metadata_request *r, const struct source 
 }
 
 /* Asks another server. A server that fails or is too slow makes the answer incomplete. */
-static void ask_upstream(struct metadata_request *r, const struct source *source, struct sl_str hops)
+static void ask_upstream(struct metadata_request *r, const struct source *source,
+                         const struct debuginfod_forwarding *forwarding)
 {
     struct sl_buf answer = {0};
     struct sl_error error;
     uint64_t now_ns = clock_mono_ns();
     const char *url = upstream_url(r, source), *label = origin_label(&r->x->arena, source);
-    struct fetch_header *headers = SL_ARENA_ARRAY(&r->x->arena, struct fetch_header, source->header_count + 1);
+    struct fetch_header *headers = SL_ARENA_ARRAY(&r->x->arena, struct fetch_header, source->header_count + 2);
     if (!url || !label || !headers || now_ns >= r->end_ns) {
         r->complete = false;
         return;
     }
     for (size_t i = 0; i < source->header_count; i++)
         headers[i] = source->headers[i];
-    headers[source->header_count] = (struct fetch_header){SL_STR("X-Forwarded-For"), {hops}};
+    headers[source->header_count] = (struct fetch_header){SL_STR("X-Forwarded-For"), {forwarding->forwarded_for}};
+    headers[source->header_count + 1] = (struct fetch_header){SL_STR("Via"), {forwarding->via}};
     struct fetch_request request = {.url = url,
                                     .headers = headers,
-                                    .header_count = source->header_count + 1,
+                                    .header_count = source->header_count + 2,
                                     .trusted_host = source->configured,
                                     .accept_invalid_certs = source->accept_invalid_certs,
                                     .source = label,
@@ -170,10 +155,13 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
 
 static void add_upstream(struct metadata_request *r, const struct config *config)
 {
-    struct sl_str hops = forwarded_for(r);
-    for (size_t i = 0; hops.data && i < config->source_count && !fiber_cancelled(); i++)
+    struct debuginfod_forwarding forwarding;
+    debuginfod_read_forwarding(r->x, config, &forwarding);
+    r->complete = r->complete && forwarding.forwarded_for.data && forwarding.via.data;
+    for (size_t i = 0; r->complete && !forwarding.skips_upstreams && i < config->source_count && !fiber_cancelled();
+         i++)
         if (config->sources[i].type == SOURCE_HTTP && config->sources[i].layout == LAYOUT_DEBUGINFOD)
-            ask_upstream(r, &config->sources[i], hops);
+            ask_upstream(r, &config->sources[i], &forwarding);
 }
 
 /* ---- the answer ---- */
@@ -223,4 +211,5 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
-const struct http_family family_metadata = {.routes = routes, .group = "debuginfod"};
+const struct http_family family_metadata = {
+    .routes = routes, .group = "debuginfod", .enabled = debuginfod_is_enabled, .prefix = debuginfod_path_prefix};

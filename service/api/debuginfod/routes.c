@@ -51,20 +51,29 @@ static struct sl_str own_via(void)
     return sl_str(text);
 }
 
-/* Says on whose behalf upstreams are asked, or that they must not be. Servers that ask each other would do so for ever; and as equal
- * requests join, one that comes back here would wait for itself. */
-static void read_forwarded(struct debuginfod_request *r)
+void debuginfod_read_forwarding(struct http_exchange *x, const struct config *config,
+                                struct debuginfod_forwarding *forwarding)
 {
     struct sl_buf clients = {0}, servers = {0};
     struct sl_str own = own_via();
-    uint64_t hops = add_list(r->x, SL_STR("x-forwarded-for"), &clients) + 1;
-    add_list(r->x, SL_STR("via"), &servers);
+    uint64_t hops = add_list(x, SL_STR("x-forwarded-for"), &clients) + 1;
+    add_list(x, SL_STR("via"), &servers);
     bool was_here = own.size && servers.size && memmem(servers.data, servers.size, own.data, own.size);
-    sl_buf_str(&clients, r->x->client);
+    sl_buf_str(&clients, x->client);
     sl_buf_str(&servers, own);
-    r->where.skips_upstreams = hops > r->config->debuginfod.max_hops || was_here;
-    r->where.forwarded_for = sl_buf_move_to_arena(&clients, &r->x->arena);
-    r->where.via = sl_buf_move_to_arena(&servers, &r->x->arena);
+    forwarding->skips_upstreams = hops > config->debuginfod.max_hops || was_here;
+    forwarding->forwarded_for = sl_buf_move_to_arena(&clients, &x->arena);
+    forwarding->via = sl_buf_move_to_arena(&servers, &x->arena);
+}
+
+/* Sets on whose behalf upstreams are asked. */
+static void read_forwarded(struct debuginfod_request *r)
+{
+    struct debuginfod_forwarding forwarding;
+    debuginfod_read_forwarding(r->x, r->config, &forwarding);
+    r->where.skips_upstreams = forwarding.skips_upstreams;
+    r->where.forwarded_for = forwarding.forwarded_for;
+    r->where.via = forwarding.via;
     if (r->where.skips_upstreams)
         r->where.list = 0; /* the result is not that of other requests */
 }
@@ -175,12 +184,12 @@ void debuginfod_fail(struct debuginfod_request *r, enum sl_code code)
 
 /* ---- the family ---- */
 
-static bool is_enabled(const void *service)
+bool debuginfod_is_enabled(const void *service)
 {
     return ((const struct service *)service)->config->debuginfod.enabled;
 }
 
-static const char *path_prefix(const void *service)
+const char *debuginfod_path_prefix(const void *service)
 {
     return ((const struct service *)service)->config->debuginfod.path_prefix;
 }
@@ -228,7 +237,7 @@ static const struct http_route routes[] = {
 
 const struct http_family family_debuginfod = {.routes = routes,
                                               .group = "debuginfod",
-                                              .enabled = is_enabled,
-                                              .prefix = path_prefix,
+                                              .enabled = debuginfod_is_enabled,
+                                              .prefix = debuginfod_path_prefix,
                                               .prefers_reset = prefers_reset,
                                               .error = write_error};

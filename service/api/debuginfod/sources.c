@@ -1,6 +1,7 @@
 /* GET /buildid/{id}/source/{path}: the text of a source file.
  *
- *     source bundles and embedded texts of the id ─▶ directories of this machine, if a line table names the path ─▶ upstreams
+ *     source bundles and embedded texts of the id ─▶ directories of this machine, if a line table names the path
+ *         ─▶ scanned source packages of the program's package ─▶ upstreams
  *
  * The path is what debuggers read in debug information, so it may contain anything, also `..`. It is compared with paths of bundles and
  * line tables. Only a path that a line table names is opened, below a configured directory. */
@@ -10,6 +11,7 @@
 
 #include "function/path.h"
 #include "origin/failures.h"
+#include "scan/scan.h"
 
 struct source_search {
     struct sl_str path, canonical; /* as requested; without `.`, `..` and empty segments */
@@ -201,6 +203,27 @@ static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_se
     return code;
 }
 
+/* ---- packages ---- */
+
+/* Searches the scanned packages that were built from the same source as the program. */
+static enum sl_code ask_packages(struct debuginfod_request *r, struct source_search *s)
+{
+    struct sl_error error = {0};
+    struct sl_str id = r->id.code_id;
+    uint8_t *bytes = SL_ARENA_ARRAY(&r->x->arena, uint8_t, id.size / 2 + 1);
+    if (!bytes)
+        return SL_BUSY;
+    if (!sl_hex_decode(id, bytes, id.size / 2, NULL))
+        return SL_NOT_FOUND;
+    enum sl_code code =
+        scan_find_source((struct sl_bytes){bytes, id.size / 2}, s->canonical, &r->x->arena, &s->item, &error);
+    if (!note_failure(s, code))
+        return SL_CANCELLED;
+    s->source = SL_STR("scan");
+    s->is_public = false;
+    return code == SL_OK ? SL_OK : SL_NOT_FOUND;
+}
+
 /* ---- all together ---- */
 
 /* Reads the debug information only if something depends on what it says: a bundle that lacks the path may have it relative to the
@@ -228,6 +251,8 @@ static enum sl_code find_source(struct debuginfod_request *r, void *arg)
         code = find_named(r, s, &lookup);
     for (size_t i = 0; i < lookup.count; i++)
         source_object_release(&lookup.objects[i]);
+    if (code == SL_NOT_FOUND)
+        code = ask_packages(r, s);
     if (code == SL_NOT_FOUND)
         code = ask_upstreams(r, s);
     return code == SL_NOT_FOUND && s->undecided ? SL_BUSY : code;
