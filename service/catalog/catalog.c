@@ -1,5 +1,7 @@
 #include "catalog/catalog.h"
 
+#include <iconv.h>
+#include <langinfo.h>
 #include <openssl/evp.h>
 
 #include "cache_kinds/converters.h"
@@ -57,6 +59,10 @@ void catalog_prepare_workers(void)
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned size;
     EVP_Digest("", 0, digest, &size, EVP_sha256(), NULL); /* reads openssl.cnf; on failure conversions that hash fail */
+    /* libarchive converts names of tar and ZIP members; the C library reads its list of character sets at the first conversion */
+    iconv_t names = iconv_open(nl_langinfo(CODESET), "UTF-8");
+    if (names != (iconv_t)-1)
+        iconv_close(names);
 }
 
 void catalog_init(const struct config *config)
