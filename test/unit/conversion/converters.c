@@ -128,7 +128,7 @@ static struct sl_bytes no_options(void)
     return (struct sl_bytes){NULL, 0};
 }
 
-enum { MAX_SAMPLES = 16 };
+enum { MAX_SAMPLES = 64 };
 
 static size_t make_samples(struct sample samples[MAX_SAMPLES])
 {
