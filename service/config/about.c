@@ -61,6 +61,7 @@ const struct key_about key_abouts[] = {
     {"debuginfod.source_roots",
      "Directories of this machine from which source files may be served, if the debug information of the requested "
      "build id names them."},
+    {"debuginfod.metadata_time", "Time limit of `/metadata`; what was found until then is answered as incomplete."},
     {"propagate_traces", "Send the `sentry-trace` and `baggage` headers of a request with its requests to Sentry."},
     {"allow_filesystem_sources_in_requests", "Allow requests to use directories of this machine as sources."},
     {"allow_ambient_credentials_in_requests", "Allow sources in requests to use the credentials of this machine."},
@@ -360,7 +361,6 @@ const struct key_about key_abouts[] = {
     {"scan.prefetch",
      "Bytes of other debug files that are kept when a package has to be read from its beginning for one of them.",
      .title = "Scanned directories and packages"},
-    {"debuginfod.metadata_time", "Time limit of `/metadata`; what was found until then is answered as incomplete."},
 
     {"memory.request_budget", "Memory limit for all requests together.",
      .usual = "half of the memory of the machine or cgroup", .title = "Memory, conversions, access, shutdown"},

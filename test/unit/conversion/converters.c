@@ -147,10 +147,10 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_proguard, no_options(), mapping, true),
         make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
         make_index_sample(),
-        make_scan_sample(),
-        make_member_sample(),
         make_name_sample(&converter_raw_section, SL_STR(".text")),
         make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
+        make_scan_sample(),
+        make_member_sample(),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;
