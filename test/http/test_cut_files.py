@@ -258,6 +258,20 @@ def test_truncated_symcaches_are_remade_for_named_files(work, objects):
         check_cuts(s, ["symcaches"], ask)
 
 
+def test_truncated_symcaches_are_remade_for_texts(work, objects):
+    up, sources = serving_reports(work)
+    raw = bytes.fromhex(UUID[:32])
+    build_id = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex() + "00000000"
+    numbers = range(0, FUNCTIONS, 100)
+    text = "".join(f"    #{i} 0x{0x7f0000000000 + n * 16 + 1:x}  (/opt/app+0x{n * 16 + 1:x}) (BuildId: {build_id})\n" for i, n in enumerate(numbers))
+    with up, faults.leaks_accepted(), Service(work) as s:
+        def ask():
+            headers = {"Content-Type": f"multipart/form-data; boundary={crash.BOUNDARY}", "Accept": "text/plain"}
+            answer = s.request("POST", "/symbolicate-text", crash.form(text=text.encode(), sources=sources), headers)[2]
+            equal([f" in function_with_number_{n}".encode() in line for n, line in zip(numbers, answer.splitlines())], [True] * len(numbers), answer[:300])
+        check_cuts(s, ["symcaches"], ask)
+
+
 # By the rows of kinds of jobs in the source: which tests cut files under their jobs.
 JOBS = {
     "job_native": [test_truncated_portable_pdb_tables_are_remade, test_truncated_bundles_are_remade, test_truncated_upload_indexes_are_remade],
@@ -270,6 +284,7 @@ JOBS = {
     "crash_minidump": [test_truncated_unwind_tables_are_remade],
     "crash_core": [test_truncated_files_are_remade_for_cores],
     "crash_apple": [test_truncated_files_are_remade_for_apple_reports],
+    "job_text": [test_truncated_symcaches_are_remade_for_texts],
     "crash_named": [test_truncated_symcaches_are_remade_for_named_files],
 }
 
