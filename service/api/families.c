@@ -16,6 +16,7 @@
     ROW(minidump)                                                                                                      \
     ROW(core)                                                                                                          \
     ROW(any)                                                                                                           \
+    ROW(sentry)                                                                                                        \
     ROW(text)                                                                                                          \
     ROW(named)                                                                                                         \
     ROW(jobs)                                                                                                          \

@@ -6,6 +6,7 @@
 
 #include "cache_kinds/converters.h"
 #include "conversion/conversion.h"
+#include "debug_file_store/converters.h"
 #include "origin/origin.h"
 #include "scan/converters.h"
 #include "scan/scan.h"
@@ -49,8 +50,8 @@ const struct converter *const catalog_converters[] = {
     &converter_object_check,   &converter_object_meta,      &converter_symcache,    &converter_ppdb_cache,
     &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,   &converter_uuidmap,
     &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,    &converter_mozilla_syms,
-    &converter_symbfile_index, &converter_raw_section,      &converter_source_path, &converter_scan_file,
-    &converter_package_member,
+    &converter_symbfile_index, &converter_upload_check,     &converter_raw_section, &converter_source_path,
+    &converter_scan_file,      &converter_package_member,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 

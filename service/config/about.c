@@ -288,6 +288,23 @@ const struct key_about key_abouts[] = {
     {"symbfile.staging_ttl", "Remove incomplete uploads after this time."},
     {"symbfile.body_timeout", "Timeout between two bytes of a part."},
 
+    {"store.gcs.bucket",
+     "Google Cloud Storage bucket for uploaded debug files; without a bucket they are in `symbfile.store_dir`.",
+     .title = "Uploaded debug files"},
+    {"store.gcs.service_account_path", "Service account key file."},
+    {"store.s3.bucket", "S3 bucket for uploaded debug files."},
+    {"store.s3.region", "Region of the bucket."},
+    {"store.s3.endpoint", "URL of the S3 server, if not Amazon's."},
+    {"store.s3.prefix", "Prefix of object names."},
+    {"store.s3.aws_credentials_provider", "Source of credentials: the two keys below, or the machine."},
+    {"store.s3.access_key",
+     "Access key; default: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` of the "
+     "environment."},
+    {"store.s3.secret_key", "Secret key."},
+    {"store.max_file_size", "Maximum size of an uploaded debug file; larger ones are rejected with 413."},
+    {"upload.public_url", "Base URL in answers to uploading clients.", .usual = "as the client addressed symloom"},
+    {"upload.sentry", "Accept uploads of `sentry-cli`."},
+
     {"mozilla.compat", "Service whose behavior sets the defaults of the keys below.", .title = "Mozilla's API"},
     {"mozilla.path_prefix", "Prefix of the routes."},
     {"mozilla.root_alias", "Also accept requests at `POST /`."},

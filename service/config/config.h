@@ -268,6 +268,15 @@ struct config {
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
 
+    struct { /* store: uploaded debug files */
+        struct bucket_config bucket;
+        uint64_t max_file_size; /* bytes */
+    } uploads_store;
+    struct {
+        const char *public_url;           /* base of URLs in answers; NULL: as the client addressed the service */
+        bool sentry; /* the doors that are open */
+    } upload;
+
     struct {
         bool on;                 /* the section exists */
         int compat;              /* determines the defaults of the other keys */

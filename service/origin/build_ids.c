@@ -127,6 +127,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     switch (q->source->layout) {
     case LAYOUT_NATIVE:
     case LAYOUT_UNIFIED:
+    case LAYOUT_UPLOADS:
         n->directory = sl_arena_strndup(arena, q->known, 2);
         n->digits = q->known + 2;
         for (char *c = (char *)(uintptr_t)n->directory; c && *c && q->source->casing == CASING_UPPERCASE; c++)

@@ -288,6 +288,17 @@ static void unified(struct layout_parts *p, enum file_type type, struct paths *o
                                     file_type_rows[type].suffix));
 }
 
+/* Adds the path by the debug id, unless it is there. Age 0 is written, so that the path differs from one by the UUID alone. */
+static void by_debug_id(struct layout_parts *p, enum file_type type, struct paths *out)
+{
+    if (!p->id->has_debug_id)
+        return;
+    struct sl_str id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);
+    if (id.size >= 2)
+        origin_layout_add(out, text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(layout_part(id, 2, id.size)),
+                                    file_type_rows[type].suffix));
+}
+
 /* Adds `<code file>/<CODE ID>/symbols`, in upper case and, if it differs, as the code id is. */
 static void slashsymbols(struct layout_parts *p, struct paths *out)
 {
@@ -331,6 +342,10 @@ static void layout_add(struct layout_parts *p, enum layout_type layout, enum fil
     case LAYOUT_UNIFIED: unified(p, type, out); break;
     case LAYOUT_SLASHSYMBOLS: slashsymbols(p, out); break;
     case LAYOUT_MOZILLA: mozilla(p, type, out); break;
+    case LAYOUT_UPLOADS:
+        unified(p, type, out);
+        by_debug_id(p, type, out);
+        break;
     }
 }
 

@@ -54,7 +54,8 @@ const char *const layout_type_words[] = {
     [LAYOUT_DEBUGINFOD] = "debuginfod",
     [LAYOUT_UNIFIED] = "unified",
     [LAYOUT_SLASHSYMBOLS] = "slashsymbols",
-    NULL,
+    [LAYOUT_MOZILLA] = NULL, /* the end of the words of configurations */
+    [LAYOUT_UPLOADS] = "unified",
 };
 
 const char *file_type_name(enum file_type type)

@@ -83,6 +83,9 @@ enum layout_type {
     LAYOUT_UNIFIED,
     LAYOUT_SLASHSYMBOLS,
     LAYOUT_MOZILLA, /* layout of Mozilla's symbol servers; cannot be configured */
+    /* The unified layout, and after each of its paths one by the debug id, for files that have no code id of their own, such as
+     * Breakpad files of Linux programs; cannot be configured. */
+    LAYOUT_UPLOADS,
 };
 extern const char *const layout_type_words[]; /* words of configurations, "native" ...; ends with NULL */
 bool layout_type_parse(struct sl_str name, enum layout_type *type);
@@ -116,6 +119,7 @@ struct source {
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator; false: named by a request */
+    bool hides_misses; /* files that it does not have are no candidates in responses */
     bool internal;     /* may connect to reserved addresses; http: only to its own host, not to redirect targets */
     unsigned attempts; /* as in struct fetch_request */
     /* filesystem */

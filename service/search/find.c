@@ -365,13 +365,14 @@ static bool report_downloads(struct search *search)
     if (!items)
         return search_fail(search, SL_BUSY);
     for (size_t i = 0; i < search->source_count; i++)
-        if (search->listings[i].count == 0)
+        if (search->listings[i].count == 0 && !search->listings[i].source->hides_misses)
             items[count++] = (struct candidate){.source = search->listings[i].source->id,
                                                 .location = SL_STR("No object files listed on this source"),
                                                 .download = SL_NOT_FOUND};
     for (size_t i = 0; i < search->count; i++) {
         struct candidate_file *probe = &search->probes[i];
-        if (probe->skipped || probe->code == SL_BUSY)
+        if (probe->skipped || probe->code == SL_BUSY ||
+            (probe->code == SL_NOT_FOUND && probe->request.file->source->hides_misses))
             continue;
         probe->candidate = &items[count++];
         report_download(search->arena, probe, probe->candidate);

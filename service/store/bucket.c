@@ -9,12 +9,11 @@
 
 enum { PUBLIC_EXPIRES_S = 3600 };
 
-static struct object_store bucket;
-
 /* Creates the temporary file that receives an upload: in the cache directory, without a name, as it is sent to the bucket
  * afterwards. */
-static enum sl_code bucket_work(struct store_tmp_file *work, struct sl_error *error)
+static enum sl_code bucket_tmp_file(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error)
 {
+    (void)area;
     struct cache_tmp tmp;
     enum sl_code code = cache_tmp_create(&tmp, true, error);
     *work = (struct store_tmp_file){.fd = code == SL_OK ? tmp.fd : -1};
@@ -23,14 +22,15 @@ static enum sl_code bucket_work(struct store_tmp_file *work, struct sl_error *er
 
 /* Reads an object's properties. The original size and MD5 of a compressed object are in its metadata. The MD5 in the ETag
  * serves for uncompressed objects only: of a compressed one it is the MD5 of the compressed bytes. */
-static enum sl_code bucket_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+static enum sl_code bucket_stat(const struct store_area *area, struct sl_str name, bool with_md5,
+                                struct store_meta *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct object_info info;
     struct object_field known[] = {{"original_size", {NULL, 0}}, {"original_md5_hash", {NULL, 0}}};
     size_t size;
     (void)with_md5; /* servers return the MD5 in any case */
-    enum sl_code code = object_head(&bucket, name, &arena, &info, known, 2, error);
+    enum sl_code code = object_head(&area->bucket, name, &arena, &info, known, 2, error);
     *meta =
         (struct store_meta){.size = info.size, .is_packed = info.is_gzip, .modified_ns = info.modified_s * 1000000000};
     meta->has_original = sl_parse_u64(known[0].value, &meta->original_size) &&
@@ -50,8 +50,8 @@ static void bucket_discard(void *arg)
 }
 
 /* Uploads the file and discards it in any case. A 404 means that the bucket does not exist, an error of the configuration. */
-static enum sl_code bucket_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
-                               const char *media_type, struct sl_error *error)
+static enum sl_code bucket_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                               const struct store_meta *meta, const char *media_type, struct sl_error *error)
 {
     char size[24], md5[2 * sizeof meta->md5 + 1];
     struct object_store_call call = {0};
@@ -63,62 +63,118 @@ static enum sl_code bucket_put(struct sl_str name, struct store_tmp_file *work, 
                                        .encoding = meta->is_packed ? "gzip" : NULL,
                                        .metadata = metadata,
                                        .metadata_count = meta->is_packed ? 2 : 0};
-    enum sl_code code = object_put_file(&bucket, name, work->fd, contents, &call, error);
+    enum sl_code code = object_put_file(&area->bucket, name, work->fd, contents, &call, error);
     pool_run(POOL_IO, bucket_discard, work, NULL);
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
 /* Writes a JSON text under several names; stops at the first failure. */
-static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, struct sl_str text,
-                                    struct sl_error *error)
+static enum sl_code bucket_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
+                                    struct sl_str text, struct sl_error *error)
 {
     const struct object_contents contents = {
         .bytes = {(const uint8_t *)text.data, text.size}, .media_type = "application/json", .no_transform = true};
     struct object_store_call call = {0};
     enum sl_code code = SL_OK;
     for (size_t i = 0; code == SL_OK && i < count; i++)
-        code = object_put(&bucket, names[i], &contents, &call, error);
+        code = object_put(&area->bucket, names[i], &contents, &call, error);
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
 /* Returns the uncompressed contents. */
-static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
-                                struct sl_error *error)
+static enum sl_code bucket_open(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
+                                struct store_meta *meta, struct sl_error *error)
 {
     struct store_tmp_file work = {.fd = -1};
-    enum sl_code code = bucket_stat(name, false, meta, error);
+    enum sl_code code = bucket_stat(area, name, false, meta, error);
     if (code == SL_OK)
-        code = bucket_work(&work, error);
+        code = bucket_tmp_file(area, &work, error);
     if (code != SL_OK)
         return code;
     struct object_store_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
-    code = object_get_mapped(&bucket, name, work.fd, mapping, &call, error);
+    code = object_get_mapped(&area->bucket, name, work.fd, mapping, &call, error);
     pool_run(POOL_IO, bucket_discard, &work, NULL);
     meta->is_packed = false;
     return code;
 }
 
-static const char *bucket_url(struct sl_str name, struct sl_arena *arena)
+static const char *bucket_url(const struct store_area *area, struct sl_str name, struct sl_arena *arena)
 {
-    return object_url(&bucket, name, PUBLIC_EXPIRES_S, arena);
+    return object_url(&area->bucket, name, PUBLIC_EXPIRES_S, arena);
 }
 
-static bool bucket_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
+static bool bucket_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
+                          struct source *source)
 {
-    source->type = bucket.config->s3_name.data ? SOURCE_S3 : SOURCE_GCS;
-    return object_store_directory_config(&bucket, arena, prefix, &source->bucket);
+    source->type = area->bucket.config->s3_name.data ? SOURCE_S3 : SOURCE_GCS;
+    return object_store_directory_config(&area->bucket, arena, prefix, &source->bucket);
 }
 
-const struct store_backend *store_bucket_backend(const struct config_store *config, struct sl_arena *arena,
-                                                 struct sl_error *error)
+static enum sl_code bucket_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
 {
-    static const struct store_backend backend = {.source = bucket_source,
-                                                 .work = bucket_work,
-                                                 .stat = bucket_stat,
-                                                 .put = bucket_put,
-                                                 .put_text = bucket_put_text,
-                                                 .open = bucket_open,
-                                                 .url = bucket_url};
+    return object_delete(&area->bucket, name, NULL, error);
+}
+
+/* Appends the names of a page of objects; `*after` becomes the last one. Objects in deeper directories are left out. */
+static bool add_page(const struct object_list *page, size_t skip, size_t most, struct sl_arena *arena,
+                     struct sl_str *names, size_t *count)
+{
+    for (size_t i = 0; i < page->count && *count < most; i++) {
+        struct sl_str name = page->items[i].name;
+        if (name.size <= skip || memchr(name.data + skip, '/', name.size - skip))
+            continue;
+        const char *kept = sl_arena_strndup(arena, name.data + skip, name.size - skip);
+        if (!kept)
+            return false;
+        names[(*count)++] = (struct sl_str){kept, name.size - skip};
+    }
+    return true;
+}
+
+static enum sl_code bucket_list(const struct store_area *area, struct sl_str directory, size_t most,
+                                struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
+{
+    struct object_list *page = SL_ARENA_NEW(arena, struct object_list);
+    struct sl_buf prefix = {0};
+    sl_buf_str(&prefix, directory);
+    sl_buf_u8(&prefix, '/');
+    struct sl_str begin = sl_buf_move_to_arena(&prefix, arena), after = SL_STR("");
+    *names = SL_ARENA_ARRAY(arena, struct sl_str, most + 1);
+    bool good = page && begin.data && *names, more = true;
+    enum sl_code code = good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    while (code == SL_OK && more && *count < most) {
+        code = object_list(&area->bucket, begin, after, page, error);
+        if (code != SL_OK)
+            break;
+        good = !page->failed && add_page(page, begin.size, most, arena, *names, count);
+        more = page->more && page->count;
+        if (more) {
+            struct sl_str last = page->items[page->count - 1].name;
+            after = (struct sl_str){sl_arena_strndup(arena, last.data, last.size), last.size};
+        }
+        object_list_free(page);
+        if (!good || !after.data)
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    return code;
+}
+
+enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket_config *config, struct sl_arena *arena,
+                                    struct sl_error *error)
+{
+    static const struct store_area_type type = {.source = bucket_source,
+                                                .tmp_file = bucket_tmp_file,
+                                                .stat = bucket_stat,
+                                                .put = bucket_put,
+                                                .put_text = bucket_put_text,
+                                                .open = bucket_open,
+                                                .remove = bucket_remove,
+                                                .list = bucket_list,
+                                                .url = bucket_url};
     const char *key;
-    return object_store_open(&bucket, &config->bucket, "uploads", arena, &key, error) == SL_OK ? &backend : NULL;
+    *area = (struct store_area){NULL};
+    enum sl_code code = object_store_open(&area->bucket, config, "uploads", arena, &key, error);
+    if (code == SL_OK)
+        area->type = &type;
+    return code;
 }

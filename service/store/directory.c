@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,16 +14,14 @@
 #include "core/loop.h"
 #include "core/pool.h"
 
-static const char *root;
-
 /* ---- paths ---- */
 
 enum { OBJECT_PATH = 1024 };
 
 /* Makes the path of an object. False with errno ENAMETOOLONG if it is too long. */
-static bool object_path(struct sl_str name, char path[OBJECT_PATH])
+static bool object_path(const struct store_area *area, struct sl_str name, char path[OBJECT_PATH])
 {
-    int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
+    int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, area->root, SL_STR_ARG(name));
     if (size > 0 && size < OBJECT_PATH)
         return true;
     errno = ENAMETOOLONG;
@@ -39,16 +39,42 @@ static enum sl_code directory_fail(int number, const char *what, struct sl_error
     return sl_fail_errno(error, number, what);
 }
 
-static enum sl_code directory_work(struct store_tmp_file *work, struct sl_error *error)
+/* Creates a file without a name, or one below tmp/ where the file system cannot do that (open(2), O_TMPFILE). */
+static enum sl_code directory_tmp_file(const struct store_area *area, struct store_tmp_file *work,
+                                       struct sl_error *error)
 {
     char tmp[OBJECT_PATH];
-    work->fd = object_path(SL_STR("tmp"), tmp) ? files_temp(tmp, "", 0750, work->path, sizeof work->path) : -1;
+    if (!object_path(area, SL_STR("tmp"), tmp))
+        return sl_fail_errno(error, errno, "cannot create a file in the upload store");
+    work->fd = open(tmp, O_TMPFILE | O_RDWR | O_CLOEXEC, 0640);
+    if (work->fd < 0 && errno == ENOENT && files_make_directory(tmp, 0750, FILES_DURABLE))
+        work->fd = open(tmp, O_TMPFILE | O_RDWR | O_CLOEXEC, 0640);
+    if (work->fd < 0)
+        work->fd = files_temp(tmp, "", 0750, work->path, sizeof work->path);
     return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a file in the upload store");
+}
+
+/* Gives a file without a name one below tmp/. */
+static bool name_tmp_file(const struct store_area *area, struct store_tmp_file *work)
+{
+    char tmp[OBJECT_PATH], self[40];
+    if (*work->path)
+        return true;
+    if (!object_path(area, SL_STR("tmp"), tmp))
+        return false;
+    int size = snprintf(work->path, sizeof work->path, "%s/%016llx", tmp, (unsigned long long)files_random());
+    snprintf(self, sizeof self, "/proc/self/fd/%d", work->fd);
+    if (size > 0 && (size_t)size < sizeof work->path &&
+        linkat(AT_FDCWD, self, AT_FDCWD, work->path, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    *work->path = '\0';
+    return false;
 }
 
 /* ---- pool jobs ---- */
 
 struct directory_job {
+    const struct store_area *area;
     struct sl_str name;
     bool with_md5;
     struct store_meta *meta;
@@ -95,7 +121,7 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
     char path[OBJECT_PATH];
-    int fd = object_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    int fd = object_path(job->area, job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd < 0)
         return directory_fail(errno, "cannot open a file of the upload store", error);
     enum sl_code code = directory_examine(fd, job, error);
@@ -104,10 +130,10 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 }
 
 /* Renames a file to the path of an object. `fd` is the open file, which is synced first; -1: it is synced already. */
-static bool move_to(int fd, const char *from, struct sl_str name)
+static bool move_to(const struct store_area *area, int fd, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
-    return object_path(name, path) && files_publish(fd, from, path, FILES_DURABLE);
+    return object_path(area, name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
 /* Closes the temporary file and reports the result; removes it if it was not published. A missing path is an internal error
@@ -126,45 +152,46 @@ static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_er
 static enum sl_code directory_put_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
-    bool good = move_to(job->work->fd, job->work->path, job->name);
+    bool good = fsync(job->work->fd) == 0 && name_tmp_file(job->area, job->work) &&
+                move_to(job->area, -1, job->work->path, job->name);
     return put_end(job->work, good, error);
 }
 
 struct directory_text {
+    const struct store_area *area;
     const struct sl_str *names;
     size_t count;
     struct sl_str text;
 };
 
 /* Publishes one file under several names, as hard links. */
-static bool directory_write_text(const struct directory_text *t, const struct store_tmp_file *work)
+static bool directory_write_text(const struct directory_text *t, struct store_tmp_file *work)
 {
     char other[sizeof work->path + 2];
-    bool good =
-        sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) && fsync(work->fd) == 0;
+    bool good = sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) &&
+                fsync(work->fd) == 0 && name_tmp_file(t->area, work);
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
-        good = link(work->path, other) == 0 && move_to(-1, other, t->names[i]);
+        good = link(work->path, other) == 0 && move_to(t->area, -1, other, t->names[i]);
         unlink(other); /* rename(2) keeps both names if they are the same file */
     }
-    return good && move_to(-1, work->path, t->names[0]);
+    return good && move_to(t->area, -1, work->path, t->names[0]);
 }
 
 static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 {
     const struct directory_text *t = arg;
     struct store_tmp_file work;
-    enum sl_code code = directory_work(&work, error);
+    enum sl_code code = store_area_tmp_file(t->area, &work, error);
     return code == SL_OK ? put_end(&work, directory_write_text(t, &work), error) : code;
 }
 
 /* ---- expiry ---- */
 
-/* Temporary files that a crash left behind live for WORK_LIFE_S, records of uploads for RECORD_LIFE_S (two years). */
-enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
-static uint64_t try_life_s;
+/* Records of uploads live for RECORD_LIFE_S (two years). */
+enum { RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 
-struct store_directory_sweep {
+struct sweep_limits {
     uint64_t life_s;
     int64_t now_s;
 };
@@ -172,7 +199,7 @@ struct store_directory_sweep {
 /* Removes a file that is too old, or a directory whose entries were all removed. True if it removed the entry. */
 static bool sweep_entry(void *arg, const struct dir_entry *entry)
 {
-    const struct store_directory_sweep *sweep = arg;
+    const struct sweep_limits *sweep = arg;
     int64_t age_s = sweep->now_s - (int64_t)entry->st->st_mtim.tv_sec;
     if (S_ISDIR(entry->st->st_mode))
         return entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
@@ -183,18 +210,18 @@ static bool sweep_entry(void *arg, const struct dir_entry *entry)
 /* Removes files older than `life_s` and the directories that become empty. */
 static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth)
 {
-    struct store_directory_sweep sweep = {life_s, clock_wall_s()};
+    struct sweep_limits sweep = {life_s, clock_wall_s()};
     dir_walk(&(struct dir_walk){.depth = depth, .visit = sweep_entry, .arg = &sweep}, at, name);
 }
 
 /* Removes expired "try" symbols and old records of uploads; regular symbols are kept forever. */
-static void sweep_uploads(int fd)
+static void sweep_uploads(int fd, uint64_t try_life_s)
 {
     sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
     sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
 }
 
-static void sweep_scopes(int fd)
+static void sweep_scopes(int fd, uint64_t try_life_s)
 {
     DIR *dir = dir_open(fd, "scopes");
     struct stat st;
@@ -202,81 +229,205 @@ static void sweep_scopes(int fd)
         int scope = e->d_name[0] == '.' ? -1 : openat(dirfd(dir), e->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (scope < 0)
             continue;
-        sweep_uploads(scope);
+        sweep_uploads(scope, try_life_s);
         close(scope);
     }
     if (dir)
         closedir(dir);
 }
 
-static void directory_sweep(void)
+void store_directory_sweep(const struct store_area *area, uint64_t try_life_s)
 {
-    int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    store_area_sweep_tmp(area);
+    int fd = open(area->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
-    sweep_tree(fd, "tmp", WORK_LIFE_S, 0);
-    sweep_uploads(fd);
-    sweep_scopes(fd);
+    sweep_uploads(fd, try_life_s);
+    sweep_scopes(fd, try_life_s);
     close(fd);
+}
+
+static void directory_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth)
+{
+    int fd = open(area->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    sweep_tree(fd, name, life_s, depth);
+    close(fd);
+}
+
+/* ---- locks ---- */
+
+struct lock_job {
+    const struct store_area *area;
+    struct sl_str name;
+    int fd;
+    bool is_busy;
+};
+
+static enum sl_code directory_lock_job(void *arg, struct sl_error *error)
+{
+    struct lock_job *job = arg;
+    char path[OBJECT_PATH];
+    if (!object_path(job->area, job->name, path) || !files_make_parents(path, 0750))
+        return directory_fail(errno, "cannot lock a name of the upload store", error);
+    job->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (job->fd < 0)
+        return sl_fail_errno(error, errno, "cannot lock a name of the upload store");
+    if (flock(job->fd, LOCK_EX | LOCK_NB) == 0)
+        return SL_OK;
+    job->is_busy = errno == EWOULDBLOCK || errno == EINTR;
+    enum sl_code code = job->is_busy ? SL_OK : sl_fail_errno(error, errno, "cannot lock a name of the upload store");
+    close(job->fd);
+    job->fd = -1;
+    return code;
+}
+
+enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, int *fd, struct sl_error *error)
+{
+    enum { AGAIN_MS = 20 };
+    struct lock_job job = {.area = area, .name = name, .fd = -1};
+    *fd = -1;
+    if (!area->root)
+        return SL_OK;
+    for (;;) {
+        job.is_busy = false;
+        enum sl_code code = pool_call(POOL_IO, directory_lock_job, &job, error);
+        *fd = job.fd;
+        if (code != SL_OK || !job.is_busy)
+            return code;
+        if (!fiber_sleep(AGAIN_MS))
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
+}
+
+/* ---- removing and listing ---- */
+
+static enum sl_code directory_remove_job(void *arg, struct sl_error *error)
+{
+    const struct directory_job *job = arg;
+    char path[OBJECT_PATH];
+    return object_path(job->area, job->name, path) && unlink(path) == 0
+               ? SL_OK
+               : directory_fail(errno, "cannot remove a file of the upload store", error);
+}
+
+struct listing_job {
+    const struct store_area *area;
+    struct sl_str directory;
+    size_t most;
+    struct sl_arena *arena;
+    struct sl_str *names;
+    size_t count;
+};
+
+static enum sl_code directory_list_job(void *arg, struct sl_error *error)
+{
+    struct listing_job *job = arg;
+    char path[OBJECT_PATH];
+    struct stat st;
+    job->names = SL_ARENA_ARRAY(job->arena, struct sl_str, job->most + 1);
+    DIR *dir = object_path(job->area, job->directory, path) ? opendir(path) : NULL;
+    enum sl_code code = SL_OK;
+    if (!job->names)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (!dir && errno != ENOENT)
+        code = directory_fail(errno, "cannot list files of the upload store", error);
+    for (struct dirent *e; code == SL_OK && job->count < job->most && (e = dir_next(dir, &st));) {
+        size_t size = strlen(e->d_name);
+        const char *name = S_ISREG(st.st_mode) ? sl_arena_strndup(job->arena, e->d_name, size) : NULL;
+        if (name)
+            job->names[job->count++] = (struct sl_str){name, size};
+    }
+    if (dir)
+        closedir(dir);
+    if (code == SL_OK)
+        qsort(job->names, job->count, sizeof *job->names, sl_str_order);
+    return code;
 }
 
 /* ---- the back end ---- */
 
-static enum sl_code directory_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+static enum sl_code directory_stat(const struct store_area *area, struct sl_str name, bool with_md5,
+                                   struct store_meta *meta, struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .with_md5 = with_md5, .meta = meta};
+    struct directory_job job = {.area = area, .name = name, .with_md5 = with_md5, .meta = meta};
     return pool_call(POOL_IO, directory_stat_job, &job, error);
 }
 
-static enum sl_code directory_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
-                                   struct sl_error *error)
+static enum sl_code directory_open(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
+                                   struct store_meta *meta, struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .meta = meta, .mapping = mapping};
+    struct directory_job job = {.area = area, .name = name, .meta = meta, .mapping = mapping};
     return pool_call(POOL_IO, directory_stat_job, &job, error);
 }
 
-static enum sl_code directory_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
-                                  const char *media_type, struct sl_error *error)
+static enum sl_code directory_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                                  const struct store_meta *meta, const char *media_type, struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .work = work};
+    struct directory_job job = {.area = area, .name = name, .work = work};
     (void)meta, (void)media_type; /* both are in the file and its name */
     return pool_call(POOL_IO, directory_put_job, &job, error);
 }
 
-static enum sl_code directory_put_text(const struct sl_str *names, size_t count, struct sl_str text,
-                                       struct sl_error *error)
+static enum sl_code directory_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
+                                       struct sl_str text, struct sl_error *error)
 {
-    struct directory_text t = {.names = names, .count = count, .text = text};
+    struct directory_text t = {.area = area, .names = names, .count = count, .text = text};
     return pool_call(POOL_IO, directory_text_job, &t, error);
 }
 
-static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
+static enum sl_code directory_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
+{
+    struct directory_job job = {.area = area, .name = name};
+    return pool_call(POOL_IO, directory_remove_job, &job, error);
+}
+
+static enum sl_code directory_list(const struct store_area *area, struct sl_str directory, size_t most,
+                                   struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
+{
+    struct listing_job job = {.area = area, .directory = directory, .most = most, .arena = arena};
+    enum sl_code code = pool_call(POOL_IO, directory_list_job, &job, error);
+    *names = job.names;
+    *count = job.count;
+    return code;
+}
+
+static bool directory_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
+                             struct source *source)
 {
     struct sl_buf path = {0};
-    sl_buf_printf(&path, "%s/" SL_STR_FMT, root, SL_STR_ARG(prefix));
+    sl_buf_printf(&path, "%s/" SL_STR_FMT, area->root, SL_STR_ARG(prefix));
     source->type = SOURCE_FILESYSTEM;
     source->path = sl_buf_move_to_arena(&path, arena);
     return source->path.data != NULL;
 }
 
-static const struct store_backend directory = {.source = directory_source,
-                                               .work = directory_work,
-                                               .stat = directory_stat,
-                                               .put = directory_put,
-                                               .put_text = directory_put_text,
-                                               .open = directory_open,
-                                               .sweep = directory_sweep};
+static const struct store_area_type directory = {.source = directory_source,
+                                                 .tmp_file = directory_tmp_file,
+                                                 .stat = directory_stat,
+                                                 .put = directory_put,
+                                                 .put_text = directory_put_text,
+                                                 .open = directory_open,
+                                                 .remove = directory_remove,
+                                                 .list = directory_list,
+                                                 .sweep = directory_sweep};
 
-const struct store_backend *store_directory(const struct config_store *config, struct sl_arena *arena,
-                                            struct sl_error *error)
+void store_area_use_directory(struct store_area *area, const char *root)
 {
-    char path[OBJECT_PATH];
-    (void)arena;
-    root = config->filesystem_path;
-    try_life_s = config->try_retention_ns / 1000000000;
-    if (object_path(SL_STR("tmp"), path) && files_make_directory(path, 0750, FILES_DURABLE) && access(root, W_OK) == 0)
-        return &directory;
-    sl_fail_errno(error, errno, "mozilla.store.filesystem.path: cannot create files there");
-    error->code = SL_INTERNAL;
-    return NULL;
+    *area = (struct store_area){.type = &directory, .root = root};
+}
+
+enum sl_code store_area_open_directory(struct store_area *area, const char *root, const char *key,
+                                       struct sl_error *error)
+{
+    char path[OBJECT_PATH], what[128];
+    *area = (struct store_area){.type = &directory, .root = root};
+    if (object_path(area, SL_STR("tmp"), path) && files_make_directory(path, 0750, FILES_DURABLE) &&
+        access(root, W_OK) == 0)
+        return SL_OK;
+    snprintf(what, sizeof what, "%s: cannot create files there", key);
+    sl_fail_errno(error, errno, what);
+    area->type = NULL;
+    return error->code = SL_INTERNAL;
 }

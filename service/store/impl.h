@@ -1,29 +1,31 @@
 /* Shared by the files of the store. Private to this folder. */
 #pragma once
 
+#include "store/area.h"
 #include "store/store.h"
 
-struct store_backend {
-    /* Sets the source's type and location; texts lie in the arena. */
-    bool (*source)(struct sl_arena *arena, struct sl_str prefix, struct source *source);
-    enum sl_code (*work)(struct store_tmp_file *work, struct sl_error *error); /* pool work */
-    enum sl_code (*stat)(struct sl_str name, bool with_md5, struct store_meta *meta,
+struct store_area_type { /* the functions of area.h with the same suffix */
+    bool (*source)(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix, struct source *source);
+    enum sl_code (*tmp_file)(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error);
+    enum sl_code (*stat)(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,
                          struct sl_error *error) SL_SUSPENDS;
-    enum sl_code (*put)(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
-                        const char *media_type, struct sl_error *error) SL_SUSPENDS;
-    enum sl_code (*put_text)(const struct sl_str *names, size_t count, struct sl_str text,
-                             struct sl_error *error) SL_SUSPENDS;
-    enum sl_code (*open)(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
-                         struct sl_error *error) SL_SUSPENDS;
-    const char *(*url)(struct sl_str name, struct sl_arena *arena)SL_SUSPENDS; /* signed URL; NULL: not supported */
-    void (*sweep)(void); /* removes expired objects; pool work. NULL: the bucket expires them itself */
+    enum sl_code (*put)(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                        const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*put_text)(const struct store_area *area, const struct sl_str *names, size_t count,
+                             struct sl_str text, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*open)(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
+                         struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*remove)(const struct store_area *area, struct sl_str name, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*list)(const struct store_area *area, struct sl_str directory, size_t most, struct sl_arena *arena,
+                         struct sl_str **names, size_t *count, struct sl_error *error) SL_SUSPENDS;
+    /* A URL that is signed for an hour; NULL: not supported. */
+    const char *(*url)(const struct store_area *area, struct sl_str name, struct sl_arena *arena)SL_SUSPENDS;
+    /* Pool work; NULL: not needed. */
+    void (*sweep)(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth);
 };
 
-/* Creates a backend; it allocates in the arena. NULL on failure, with `error` set. */
-const struct store_backend *store_directory(const struct config_store *config, struct sl_arena *arena,
-                                            struct sl_error *error);
-const struct store_backend *store_bucket_backend(const struct config_store *config, struct sl_arena *arena,
-                                                 struct sl_error *error);
+/* Removes expired files of Mozilla's store, which is a directory. Pool. */
+void store_directory_sweep(const struct store_area *area, uint64_t try_life_s);
 
 /* Parses a gzip header written by store_gzip_header_write(); returns false for other headers. Pure. */
 bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta);

@@ -8,13 +8,11 @@
 #include "core/pool.h"
 #include "fetch/fetch.h"
 
-enum { SMALL_OBJECT = 64 << 10 /* limit for store_read, which reads JSON texts */ };
-
 const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
 
 static struct {
     const struct config_store *config;
-    const struct store_backend *backend; /* NULL: no store is configured */
+    struct store_area area; /* not open: no store is configured */
     struct source sources[STORE_PARTS];
     struct sl_arena arena;
 } store;
@@ -36,7 +34,7 @@ static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct sou
         prefix.size--; /* without the last slash */
         *source =
             (struct source){.id = SL_STR("uploads"), .layout = LAYOUT_MOZILLA, .configured = true, .internal = true};
-        if (!store.backend->source(arena, prefix, source))
+        if (!store_area_source(&store.area, arena, prefix, source))
             return false;
     }
     return true;
@@ -45,29 +43,31 @@ static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct sou
 enum sl_code store_init(const struct config *config, struct sl_error *error)
 {
     store.config = &config->mozilla.store;
+    enum sl_code code = SL_OK;
     if (store.config->filesystem_path)
-        store.backend = store_directory(store.config, &store.arena, error);
+        code = store_area_open_directory(&store.area, store.config->filesystem_path, "mozilla.store.filesystem.path",
+                                         error);
     else if (bucket_is_configured(&store.config->bucket))
-        store.backend = store_bucket_backend(store.config, &store.arena, error);
+        code = store_area_open_bucket(&store.area, &store.config->bucket, &store.arena, error);
     else
-        return sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
-    if (store.backend && !make_sources(SL_STR(""), &store.arena, store.sources)) {
-        store.backend = NULL;
-        return sl_fail(error, SL_BUSY, "out of memory");
-    }
-    return store.backend ? SL_OK : error->code;
+        code = sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+    if (code == SL_OK && !make_sources(SL_STR(""), &store.arena, store.sources))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code != SL_OK)
+        store.area.type = NULL;
+    return code;
 }
 
 void store_close(void)
 {
     sl_arena_free(&store.arena);
-    store.backend = NULL;
+    store.area = (struct store_area){NULL};
 }
 
 static void store_sweep_job(void *unused)
 {
     (void)unused;
-    store.backend->sweep();
+    store_directory_sweep(&store.area, store.config->try_retention_ns / 1000000000);
 }
 
 /* Sweeps the store four times per retention period, but at most every 100 ms and at least once an hour. Returns at once if
@@ -76,7 +76,7 @@ void store_sweep_repeatedly(void *unused)
 {
     enum { HOUR_MS = 3600 * 1000, MIN_MS = 100 };
     (void)unused;
-    if (!store.backend || !store.backend->sweep)
+    if (!store.area.type || !store.area.type->sweep)
         return;
     uint64_t pause = DURATION_MS(store.config->try_retention_ns) / 4;
     pause = pause > HOUR_MS ? HOUR_MS : pause < MIN_MS ? MIN_MS : pause;
@@ -87,7 +87,7 @@ void store_sweep_repeatedly(void *unused)
 
 bool store_is_open(void)
 {
-    return store.backend != NULL;
+    return store.area.type != NULL;
 }
 
 /* Returns the name of the store for responses: that of the bucket, or the last component of the directory. */
@@ -102,19 +102,19 @@ const char *store_bucket(void)
 
 const struct source *store_sources(size_t *count)
 {
-    *count = store.backend ? STORE_PARTS : 0;
+    *count = store.area.type ? STORE_PARTS : 0;
     return store.sources;
 }
 
 const struct source *store_native_sources(size_t *count)
 {
-    *count = store.backend && store.config->serve_native ? STORE_PARTS : 0;
+    *count = store.area.type && store.config->serve_native ? STORE_PARTS : 0;
     return store.sources;
 }
 
 const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *arena, size_t *count)
 {
-    struct source *sources = store.backend ? SL_ARENA_ARRAY(arena, struct source, STORE_PARTS) : NULL;
+    struct source *sources = store.area.type ? SL_ARENA_ARRAY(arena, struct source, STORE_PARTS) : NULL;
     bool good = sources && make_sources(scope, arena, sources);
     *count = good ? STORE_PARTS : 0;
     return good ? sources : NULL;
@@ -167,56 +167,33 @@ bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta)
 
 enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error *error)
 {
-    work->fd = -1;
-    return store.backend->work(work, error);
-}
-
-void store_tmp_file_discard(struct store_tmp_file *work)
-{
-    if (work->fd < 0)
-        return;
-    close(work->fd);
-    if (*work->path)
-        unlink(work->path);
-    work->fd = -1;
+    return store_area_tmp_file(&store.area, work, error);
 }
 
 enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
-    *meta = (struct store_meta){0};
-    return store.backend->stat(name, with_md5, meta, error);
+    return store_area_stat(&store.area, name, with_md5, meta, error);
 }
 
 enum sl_code store_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                        const char *media_type, struct sl_error *error)
 {
-    return store.backend->put(name, work, meta, media_type, error);
+    return store_area_put(&store.area, name, work, meta, media_type, error);
 }
 
 enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_str text, struct sl_error *error)
 {
-    return count ? store.backend->put_text(names, count, text, error) : SL_OK;
+    return store_area_put_text(&store.area, names, count, text, error);
 }
 
 enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta, struct sl_error *error)
 {
-    *meta = (struct store_meta){0};
-    return store.backend->open(name, mapping, meta, error);
+    return store_area_open(&store.area, name, mapping, meta, error);
 }
 
 enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error *error)
 {
-    struct sl_mapping mapping;
-    struct store_meta meta;
-    enum sl_code code = store_open(name, &mapping, &meta, error);
-    if (code != SL_OK)
-        return code;
-    if (mapping.bytes.size > SMALL_OBJECT)
-        code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large to be read into memory");
-    else
-        sl_buf_add(text, mapping.bytes.data, mapping.bytes.size);
-    sl_unmap(&mapping);
-    return code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
+    return store_area_read(&store.area, name, text, error);
 }
 
 /* Returns the URL from which clients download an object: below public_url if it is configured, otherwise a presigned URL of
@@ -224,7 +201,7 @@ enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error
 const char *store_url(struct sl_str name, struct sl_arena *arena)
 {
     if (!store.config->public_url)
-        return store.backend->url ? store.backend->url(name, arena) : NULL;
+        return store.area.type->url ? store.area.type->url(&store.area, name, arena) : NULL;
     struct sl_buf url = {0};
     struct sl_str base = sl_str(store.config->public_url);
     while (sl_str_ends(base, SL_STR("/")))

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "core/fiber.h"
 #include "origin/origin.h"
+#include "store/area.h"
 
 enum store_part { STORE_REGULAR, STORE_TRY, STORE_PARTS };
 extern const char *const store_prefixes[STORE_PARTS]; /* "v1/", "try/v1/" */
@@ -47,22 +48,8 @@ const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *a
 bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
                     struct sl_str *location);
 
-struct store_meta {
-    uint64_t size;     /* stored size */
-    bool is_packed;    /* gzip-compressed */
-    bool has_original; /* the members below are valid; for plain objects original_size is `size` */
-    uint64_t original_size;
-    uint8_t md5[16];     /* of the uncompressed contents */
-    int64_t modified_ns; /* since the epoch; 0 = unknown */
-};
-
-/* A temporary file for writing an object. Pool. */
-struct store_tmp_file {
-    int fd; /* -1: no file */
-    char path[600];
-};
+/* Creates a temporary file for an object (area.h). Pool. */
 enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error *error);
-void store_tmp_file_discard(struct store_tmp_file *work); /* also allowed after store_put() */
 
 /* Writes the gzip header with the original's size and MD5: STORE_GZIP_HEADER_SIZE bytes. Pure. */
 enum { STORE_GZIP_HEADER_SIZE = 10 + 2 + 4 + 24 };

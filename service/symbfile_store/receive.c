@@ -43,27 +43,29 @@ static bool has_room(const char *store)
     return atomic_load(&known_bytes) < most;
 }
 
-/* Returns a file descriptor; -1 with `failure` if there is no store, or it is full or unreachable. */
-int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
+bool symbfile_store_make_room(struct symbfile_failure *failure)
 {
     char store[512];
     if (!symbfile_store_dir(store)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
-        return -1;
-    }
-    if (!store_present(store)) {
+    } else if (!store_present(store)) {
         symbfile_fail_unreachable(failure, strerror(errno));
-        return -1;
-    }
-    /* A directory that is not there has no free space to compare with the limit. */
-    if (!files_make_directory(store, 0750, FILES_DURABLE)) {
+    } else if (!files_make_directory(store, 0750, FILES_DURABLE)) {
+        /* A directory that is not there has no free space to compare with the limit. */
         store_fail(failure, "cannot create the directory of the upload store");
-        return -1;
-    }
-    if (!has_room(store)) {
+    } else if (!has_room(store)) {
         symbfile_fail(failure, 507, "1402", "Storage is full.");
-        return -1;
+    } else {
+        return true;
     }
+    return false;
+}
+
+/* Returns a file descriptor; -1 with `failure` if there is no store, or it is full or unreachable. */
+int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
+{
+    if (!symbfile_store_make_room(failure))
+        return -1;
     char tmp[STORE_PATH];
     int fd = store_tmp(tmp) ? files_temp(tmp, "", 0750, path, 600) : -1;
     if (fd < 0)

@@ -119,6 +119,8 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
 /* Applies the configuration of the store from now on; keeps its strings. The other functions may run on the pool meanwhile. */
 void symbfile_store_configure(const struct config *config);
 
+/* Makes the store's directory. False, with `failure`, if there is none, or it is full or unreachable. */
+bool symbfile_store_make_room(struct symbfile_failure *failure);
 /* Creates a file to receive a part; `path` gets its name. 507 in `failure` if the store is full. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 

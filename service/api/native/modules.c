@@ -6,6 +6,7 @@
 #include "base/search.h"
 #include "conversion/conversion.h"
 #include "symbfile_store/symbfile_store.h"
+#include "debug_file_store/debug_file_store.h"
 #include "store/store.h"
 
 enum { MAX_UPLOADS_AT_ONCE = 16 };
@@ -141,16 +142,19 @@ void native_assign_modules(struct native_request *request)
 
 /* ---- look-ups ---- */
 
-/* Appends Mozilla's symbol store to the request's sources. */
+/* Appends the store of uploaded debug files, unless the sources are the configured ones, which contain it, and Mozilla's symbol
+ * store to the request's sources. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
-    size_t all = request->source_count + count;
     if (request->with_store)
         return;
-    request->with_store = SL_ARENA_ARRAY(request->arena, struct source, all);
+    size_t before = request->source_count;
+    const struct source *sources = debug_files_append(request->sources, &before, request->arena);
+    size_t all = before + count;
+    request->with_store = sources || !before ? SL_ARENA_ARRAY(request->arena, struct source, all) : NULL;
     request->out_of_memory |= !request->with_store;
     for (size_t i = 0; request->with_store && i < all; i++)
-        request->with_store[i] = i < request->source_count ? request->sources[i] : store[i - request->source_count];
+        request->with_store[i] = i < before ? sources[i] : store[i - before];
     request->with_store_count = request->with_store ? all : 0;
 }
 
@@ -184,7 +188,7 @@ struct search_scope native_search_scope(struct native_request *request)
     const struct source *store = request->includes_symbol_store ? store_sources(&count) : store_native_sources(&count);
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
-    if (!count)
+    if (!count && !debug_files_are_open())
         return (struct search_scope){request->sources, request->source_count, request->scope, request->arena,
                                      number,           request->own};
     add_store(request, store, count);

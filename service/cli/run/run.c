@@ -34,6 +34,7 @@
 #include "origin/origin.h"
 #include "scan/scan.h"
 #include "store/store.h"
+#include "debug_file_store/debug_file_store.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
@@ -121,6 +122,7 @@ static bool reload_here(struct service_run *run, struct sl_buf *problems)
         config_exclude_from_core_dumps(fresh);
     run->config = fresh;
     fill_http_options(run, &options);
+    debug_files_apply(fresh);
     service_configure(run->service, fresh);
     http_server_configure(run->server, &options);
     memory_configure(fresh->memory.request_budget, DURATION_MS(fresh->memory.queue_timeout_ns));
@@ -559,6 +561,7 @@ static void serve(void *arg)
     if (run->config->process.index == 0) { /* one process cleans for all */
         fiber_start(&run->cleaning, symbfile_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
+        fiber_start(&run->cleaning, debug_files_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, warn_repeatedly, run);
     }
     fiber_start(&run->cleaning, scan_run, NULL);
@@ -615,6 +618,7 @@ static int start(struct config *config, const struct options *options)
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
+    debug_files_apply(config);
     server_init_fetch(config);
     run.service = fetch_start(&run.error) == SL_OK ? service_new(config) : NULL;
     metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
@@ -623,6 +627,7 @@ static int start(struct config *config, const struct options *options)
     fetch_close();
     catalog_close();
     store_close();
+    debug_files_close();
     cache_close();
     isolation_close();
     log_stop();

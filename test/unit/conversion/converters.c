@@ -8,6 +8,7 @@
 #include "cache_kinds/converters.h"
 #include "catalog/catalog.h"
 #include "conversion/conversion.h"
+#include "debug_file_store/converters.h"
 #include "scan/converters.h"
 #include "conversion/isolation.h"
 #include "search/converters.h"
@@ -147,6 +148,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_proguard, no_options(), mapping, true),
         make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
         make_index_sample(),
+        make_sample(&converter_upload_check, readers, program_text(), false),
         make_name_sample(&converter_raw_section, SL_STR(".text")),
         make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
         make_scan_sample(),

@@ -1,0 +1,183 @@
+/* Requests to join the chunks of debug files:
+ *
+ *     {"<sha1 of the file>": {"name": "app.debug", "debug_id": "...", "chunks": ["<sha1>", ...]}, ...}
+ *     {"<sha1 of the file>": {"state": "ok", "missingChunks": [], "detail": null, "dif": {...}}, ...} */
+#include "api/sentry/sentry.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/json_fields.h"
+#include "base/json_write.h"
+#include "core/log.h"
+
+enum { MAX_FILES = 10000, MAX_FILE_CHUNKS = 100000 };
+
+static bool read_chunk_name(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct sl_str *sha1 = out;
+    size_t where = s->json->at;
+    if (!sl_fields_text(s, at, out))
+        return false;
+    return sentry_is_sha1(*sha1) || sl_fields_fail(s, at, where, "is not a SHA-1 of 40 lower-case hex digits");
+}
+
+static const struct sl_field file_fields[] = {
+    SL_FIELD(TEXT, true, assembly_file, name, "name"),
+    SL_FIELD(TEXT, false, assembly_file, debug_id, "debug_id"),
+    SL_FIELD_EACH(true, assembly_file, chunks, chunk_count, "chunks", read_chunk_name),
+    SL_FIELDS_END,
+};
+
+/* Reads the body. False: `*problem` says why; NULL: out of memory. */
+static bool read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
+                       const char **problem)
+{
+    struct sl_json json = sl_json(body, arena, false);
+    struct sl_fields s = {.json = &json};
+    struct sl_str key;
+    *files = SL_ARENA_ARRAY(arena, struct assembly_file, MAX_FILES);
+    *count = 0;
+    *problem = NULL;
+    if (!*files)
+        return false;
+    bool good = sl_json_object(&json);
+    while (good && sl_json_next(&json, &key)) {
+        struct assembly_file *file = &(*files)[*count];
+        struct sl_json_path at = {.key = key};
+        if (*count == MAX_FILES || !sentry_is_sha1(key)) {
+            *problem = *count == MAX_FILES ? "too many files in one request" : "a key is not a SHA-1";
+            return false;
+        }
+        *file = (struct assembly_file){.sha1 = key};
+        good = sl_fields_object(&s, &at, file_fields, file) && file->chunk_count <= MAX_FILE_CHUNKS;
+        (*count)++;
+    }
+    good = good && sl_json_end(&json);
+    if (!good && !json.busy)
+        *problem = s.problem ? s.problem : json.problem ? json.problem : "expected an object of files";
+    return good;
+}
+
+/* ---- the answer ---- */
+
+static void put_date(struct sl_json_writer *w, const char *key, uint64_t seconds)
+{
+    char text[32];
+    time_t at = (time_t)seconds;
+    struct tm tm;
+    gmtime_r(&at, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    sl_json_member_str(w, key, sl_str(text));
+}
+
+/* Sentry's name of a file's format: that of its file type without the part. */
+static struct sl_str symbol_type(struct sl_str type)
+{
+    static const struct sl_str formats[] = {SL_STR("elf"), SL_STR("mach"), SL_STR("wasm")},
+                               names[] = {SL_STR("elf"), SL_STR("macho"), SL_STR("wasm")};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (sl_str_starts(type, formats[i]))
+            return names[i];
+    return type;
+}
+
+/* sentry-cli refuses a file whose class it does not know. */
+static struct sl_str object_class(struct sl_str kind)
+{
+    static const struct sl_str known[] = {SL_STR("none"), SL_STR("rel"), SL_STR("exe"), SL_STR("lib"),
+                                          SL_STR("dump"), SL_STR("dbg"), SL_STR("src")};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (sl_str_equal(kind, known[i]))
+            return kind;
+    return SL_STR("other");
+}
+
+static void write_record(struct sl_json_writer *w, const struct debug_file_record *record)
+{
+    sl_json_member_object(w, "dif");
+    sl_json_member_str(w, "id", record->sha1);
+    sl_json_member_str(w, "uuid", record->debug_id);
+    sl_json_member_str(w, "debugId", record->debug_id);
+    sl_json_member_or_null(w, "codeId", record->code_id.size ? record->code_id : (struct sl_str){NULL, 0});
+    sl_json_member_str(w, "cpuName", record->cpu);
+    sl_json_member_str(w, "objectName", record->name);
+    sl_json_member_str(w, "symbolType", symbol_type(record->type));
+    sl_json_member_object(w, "headers");
+    sl_json_member_str(w, "Content-Type", SL_STR("application/octet-stream"));
+    sl_json_end_object(w);
+    sl_json_member_u64(w, "size", record->size);
+    sl_json_member_str(w, "sha1", record->sha1);
+    put_date(w, "dateCreated", record->created_s);
+    sl_json_member_object(w, "data");
+    sl_json_member_str(w, "type", object_class(record->kind));
+    sl_json_member_array(w, "features");
+    for (size_t i = 0; i < record->feature_count; i++)
+        sl_json_put_str(w, record->features[i]);
+    sl_json_end_array(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
+}
+
+static void write_status(struct sl_json_writer *w, struct sl_str sha1, const struct sentry_status *status)
+{
+    sl_json_put_key_str(w, sha1);
+    sl_json_begin_object(w);
+    sl_json_member_str(w, "state", sl_str(sentry_state_words[status->state]));
+    sl_json_member_array(w, "missingChunks");
+    for (size_t i = 0; i < status->missing_count; i++)
+        sl_json_put_str(w, status->missing[i]);
+    sl_json_end_array(w);
+    sl_json_member_or_null(w, "detail", status->detail);
+    if (status->state == SENTRY_OK)
+        write_record(w, &status->record);
+    sl_json_end_object(w);
+}
+
+static void reply_failure(struct http_exchange *x, enum sl_code code, const struct sl_error *error)
+{
+    if (code == SL_CANCELLED)
+        return;
+    if (code == SL_BUSY) {
+        http_reply_no_memory(x);
+        return;
+    }
+    log_error("uploads", "cannot read the store of uploaded debug files", LOG_ERR(error));
+    sentry_reply_error(x, 500, "Internal error");
+}
+
+void sentry_assemble_debug_files(struct http_exchange *x)
+{
+    struct sl_bytes body;
+    struct sl_error error = {.code = SL_OK};
+    struct assembly_file *files;
+    size_t count;
+    const char *problem;
+    if (http_body(x, &body) != SL_OK)
+        return;
+    struct sl_str text = {(const char *)body.data, body.size};
+    if (!read_files(text, &x->arena, &files, &count, &problem)) {
+        if (problem)
+            sentry_reply_error(x, 400, problem);
+        else
+            http_reply_no_memory(x);
+        return;
+    }
+    struct sl_buf json = {0};
+    struct sl_json_writer w = sl_json_writer(&json);
+    enum sl_code code = SL_OK;
+    sl_json_begin_object(&w);
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        struct sentry_status status;
+        code = sentry_get_status(x, &files[i], &status, &error);
+        if (code == SL_OK)
+            write_status(&w, files[i].sha1, &status);
+    }
+    sl_json_end_object(&w);
+    if (code == SL_OK) {
+        http_reply_json(x, 200, &json);
+        return;
+    }
+    sl_buf_free(&json);
+    reply_failure(x, code, &error);
+}

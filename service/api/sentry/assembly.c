@@ -1,0 +1,257 @@
+/* Joins the chunks of files, each in a fiber of its own that outlives the request: clients ask again each second. */
+#include "api/sentry/sentry.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+const char *const sentry_state_words[] = {"not_found", "created", "assembling", "ok", "error"};
+
+struct assembly { /* allocated in its own arena */
+    struct sl_link link;
+    struct sl_arena arena;
+    const struct config *config; /* held while it runs */
+    struct assembly_file file;
+    bool is_done;
+    int references; /* of the fiber, and of requests that wait */
+    enum sl_code code;
+    struct sl_error error;
+    struct debug_file_record record;
+    struct fiber_wait_list waiting;
+};
+
+static struct sl_list assemblies; /* those that run */
+
+static void assembly_release(struct assembly *a)
+{
+    struct sl_arena arena = a->arena;
+    if (--a->references == 0)
+        sl_arena_free(&arena);
+}
+
+static struct assembly *find_assembly(struct sl_str sha1)
+{
+    for (struct assembly *a = SL_LIST_FIRST(&assemblies, struct assembly, link); a; a = SL_LIST_NEXT(a, link))
+        if (sl_str_equal(a->file.sha1, sha1))
+            return a;
+    return NULL;
+}
+
+/* ---- joining ---- */
+
+struct chunk_appending {
+    int fd;
+    struct sl_bytes bytes;
+};
+
+static enum sl_code append_chunk(void *arg, struct sl_error *error)
+{
+    const struct chunk_appending *job = arg;
+    return sl_write_all(job->fd, job->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+}
+
+static enum sl_code join_chunks(struct assembly *a, struct store_tmp_file *file, struct sl_error *error)
+{
+    uint64_t size = 0;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < a->file.chunk_count; i++) {
+        struct sl_mapping mapping;
+        struct store_meta meta;
+        struct sl_str name = sentry_chunk_name(&a->arena, a->file.chunks[i]);
+        code = name.data ? store_area_open(debug_files_area(), name, &mapping, &meta, error)
+                         : sl_fail(error, SL_BUSY, "out of memory");
+        if (code != SL_OK)
+            break;
+        size += mapping.bytes.size;
+        struct chunk_appending job = {file->fd, mapping.bytes};
+        if (size > a->config->uploads_store.max_file_size)
+            code = sl_fail(error, SL_UNSUPPORTED, "the file is larger than allowed (store.max_file_size)");
+        else
+            code = pool_call(POOL_IO | POOL_HEAVY, append_chunk, &job, error);
+        pool_unmap(&mapping);
+    }
+    return code;
+}
+
+/* Reads the id from names like `/proguard/<uuid>.txt` and `<uuid>.bcsymbolmap`. */
+static bool read_name_id(struct sl_str name, struct sl_debug_id *id)
+{
+    enum { UUID_TEXT = 36 };
+    for (size_t i = name.size; i > 0; i--)
+        if (name.data[i - 1] == '/') {
+            name = (struct sl_str){name.data + i, name.size - i};
+            break;
+        }
+    return name.size > UUID_TEXT && name.data[UUID_TEXT] == '.' &&
+           sl_debug_id_parse((struct sl_str){name.data, UUID_TEXT}, id);
+}
+
+static void discard_file(void *file)
+{
+    store_tmp_file_discard(file);
+}
+
+static enum sl_code assemble(struct assembly *a, struct sl_error *error)
+{
+    struct store_tmp_file file;
+    int status = 0;
+    struct debug_file_upload upload = {
+        .door = "sentry", .file = &file, .name = a->file.name, .wanted_sha1 = a->file.sha1, .arena = &a->arena};
+    upload.has_claimed_id = a->file.debug_id.size && sl_debug_id_parse(a->file.debug_id, &upload.claimed_id);
+    upload.has_name_id = read_name_id(a->file.name, &upload.name_id);
+    enum sl_code code = debug_file_tmp(&file, &status, error);
+    if (code == SL_OK)
+        code = join_chunks(a, &file, error);
+    if (code == SL_OK)
+        code = debug_file_add(a->config, &upload, error);
+    else if (file.fd >= 0)
+        pool_run(POOL_IO, discard_file, &file, NULL);
+    a->record = upload.record;
+    return code;
+}
+
+static void run_assembly(void *arg)
+{
+    struct assembly *a = arg;
+    a->code = assemble(a, &a->error);
+    if (a->code != SL_OK && a->code != SL_MALFORMED && a->code != SL_CANCELLED)
+        log_error("uploads", "cannot store an uploaded file", LOG_SLSTR("name", a->file.name), LOG_ERR(&a->error));
+    a->is_done = true;
+    sl_list_remove(&assemblies, &a->link);
+    fiber_wake_all(&a->waiting);
+    config_release((struct config *)(uintptr_t)a->config);
+    assembly_release(a);
+}
+
+static bool copy_text(struct sl_arena *arena, struct sl_str *text)
+{
+    const char *kept = sl_arena_strndup(arena, text->data ? text->data : "", text->size);
+    text->data = kept;
+    return kept != NULL;
+}
+
+/* Copies the file into the assembly, as it outlives the request. */
+static bool copy_file(struct assembly *a, const struct assembly_file *file)
+{
+    a->file = *file;
+    a->file.chunks = SL_ARENA_ARRAY(&a->arena, struct sl_str, file->chunk_count + 1);
+    bool good = a->file.chunks && copy_text(&a->arena, &a->file.sha1) && copy_text(&a->arena, &a->file.name) &&
+                copy_text(&a->arena, &a->file.debug_id);
+    for (size_t i = 0; good && i < file->chunk_count; i++) {
+        a->file.chunks[i] = file->chunks[i];
+        good = copy_text(&a->arena, &a->file.chunks[i]);
+    }
+    return good;
+}
+
+/* Returns the assembly with a reference for the caller; NULL when out of memory or fibers. */
+static struct assembly *begin_assembly(struct service *service, const struct assembly_file *file)
+{
+    struct sl_arena arena = {0};
+    struct assembly *a = SL_ARENA_NEW(&arena, struct assembly);
+    if (!a)
+        return NULL;
+    *a = (struct assembly){.arena = arena, .references = 2};
+    if (copy_file(a, file)) {
+        a->config = config_retain(service->config);
+        sl_list_prepend(&assemblies, &a->link);
+        if (fiber_start(&service->jobs_group, run_assembly, a))
+            return a;
+        sl_list_remove(&assemblies, &a->link);
+        config_release((struct config *)(uintptr_t)a->config);
+    }
+    a->references = 1;
+    assembly_release(a);
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+/* Lists the chunks that the store does not have. */
+static enum sl_code list_missing(const struct assembly_file *file, struct sl_arena *arena, struct sentry_status *status,
+                                 struct sl_error *error)
+{
+    struct store_meta meta;
+    enum sl_code code = SL_OK;
+    status->missing = SL_ARENA_ARRAY(arena, struct sl_str, file->chunk_count + 1);
+    if (!status->missing)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; code == SL_OK && i < file->chunk_count; i++) {
+        struct sl_str name = sentry_chunk_name(arena, file->chunks[i]);
+        code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
+                         : sl_fail(error, SL_BUSY, "out of memory");
+        if (code == SL_NOT_FOUND) {
+            status->missing[status->missing_count++] = file->chunks[i];
+            code = SL_OK;
+        }
+    }
+    return code;
+}
+
+/* Copies a record out of the arena of an assembly. */
+static bool copy_record(struct debug_file_record *to, const struct debug_file_record *from, struct sl_arena *arena)
+{
+    *to = *from;
+    bool good = copy_text(arena, &to->sha1) && copy_text(arena, &to->name) && copy_text(arena, &to->type) &&
+                copy_text(arena, &to->cpu) && copy_text(arena, &to->debug_id) && copy_text(arena, &to->code_id) &&
+                copy_text(arena, &to->kind);
+    to->paths = NULL;
+    to->path_count = 0;
+    to->features = SL_ARENA_ARRAY(arena, struct sl_str, from->feature_count + 1);
+    for (size_t i = 0; to->features && i < from->feature_count; i++)
+        to->features[i] = from->features[i]; /* static texts */
+    return good && to->features;
+}
+
+/* Waits a moment for the assembly, whose reference it takes over, and tells its state. */
+static enum sl_code wait_for(struct assembly *a, struct sl_arena *arena, struct sentry_status *status,
+                             struct sl_error *error)
+{
+    enum { MOMENT_MS = 2000 };
+    enum sl_code code = SL_OK;
+    status->state = SENTRY_ASSEMBLING;
+    if (!a->is_done && fiber_wait_on(&a->waiting, MOMENT_MS) == FIBER_CANCELLED)
+        code = sl_fail(error, SL_CANCELLED, "cancelled");
+    if (code == SL_OK && a->is_done && a->code == SL_OK) {
+        status->state = SENTRY_OK;
+        if (!copy_record(&status->record, &a->record, arena))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    } else if (code == SL_OK && a->is_done) {
+        status->state = SENTRY_ERROR;
+        status->detail = a->code == SL_INTERNAL ? SL_STR("the file could not be stored; see the log of the service")
+                                                : sl_str(a->error.message);
+        if (!copy_text(arena, &status->detail))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    assembly_release(a);
+    return code;
+}
+
+enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, struct sentry_status *status,
+                               struct sl_error *error)
+{
+    *status = (struct sentry_status){.state = SENTRY_NOT_FOUND};
+    struct assembly *a = find_assembly(file->sha1);
+    if (a) {
+        a->references++;
+        return wait_for(a, &x->arena, status, error);
+    }
+    enum sl_code code = debug_files_find(file->sha1, &x->arena, &status->record, error);
+    if (code == SL_OK)
+        status->state = SENTRY_OK;
+    if (code != SL_NOT_FOUND || !file->chunk_count)
+        return code == SL_NOT_FOUND ? SL_OK : code;
+    code = list_missing(file, &x->arena, status, error);
+    if (code != SL_OK || status->missing_count)
+        return code;
+    a = find_assembly(file->sha1); /* another request may have begun meanwhile */
+    if (a)
+        a->references++;
+    else if (!(a = begin_assembly(x->service, file)))
+        return sl_fail(error, SL_BUSY, "too many uploads at once");
+    return wait_for(a, &x->arena, status, error);
+}

@@ -1,0 +1,48 @@
+/* The part of Sentry's API that sentry-cli uploads debug files to: pieces of at most 8 MiB, then a request to join them.
+ *
+ *     GET  /api/0/organizations/{org}/chunk-upload/                      limits (door.c)
+ *     POST /api/0/organizations/{org}/chunk-upload/                      pieces, each named by its SHA-1 (chunks.c)
+ *     POST /api/0/projects/{org}/{project}/files/difs/assemble/          joins them, tells what is missing (assemble.c)
+ *
+ * Organization and project are accepted and ignored: there is one store (debug_file_store/). */
+#pragma once
+
+#include "api/impl.h"
+#include "debug_file_store/debug_file_store.h"
+
+enum { SENTRY_CHUNK_SIZE = 8 << 20, SENTRY_MAX_CHUNKS = 64, SENTRY_MAX_REQUEST = 32 << 20, SHA1_HEX = 40 };
+
+/* Replies `{"error": text}`. */
+void sentry_reply_error(struct http_exchange *x, int status, const char *text);
+/* True for 40 lower-case hex digits. */
+bool sentry_is_sha1(struct sl_str text);
+/* "chunks/<aa>/<sha1>"; data NULL when out of memory. */
+struct sl_str sentry_chunk_name(struct sl_arena *arena, struct sl_str sha1);
+
+http_handler sentry_receive_chunks;
+void sentry_check_chunks(struct http_exchange *x);
+http_handler sentry_assemble_debug_files;
+
+/* ---- assembly.c: files that are being joined ---- */
+
+struct assembly_file { /* a file of an assemble request */
+    struct sl_str sha1, name, debug_id;
+    struct sl_str *chunks;
+    size_t chunk_count;
+};
+
+enum sentry_state { SENTRY_NOT_FOUND, SENTRY_CREATED, SENTRY_ASSEMBLING, SENTRY_OK, SENTRY_ERROR };
+extern const char *const sentry_state_words[];
+
+struct sentry_status {
+    enum sentry_state state;
+    struct sl_str *missing; /* SHA-1 of chunks */
+    size_t missing_count;
+    struct sl_str detail;            /* SENTRY_ERROR: the reason; else data NULL */
+    struct debug_file_record record; /* SENTRY_OK */
+};
+
+/* Says what is known of the file, or begins to join its chunks, if all are here, and waits a moment for the end. SL_BUSY,
+ * SL_CANCELLED, and errors of the store. The answer is in the arena. */
+enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, struct sentry_status *status,
+                               struct sl_error *error) SL_SUSPENDS;

@@ -1,0 +1,154 @@
+/* What an uploaded file is, and how good. */
+#include "debug_file_store/converters.h"
+
+#include <stdio.h>
+
+#include "object/archive.h"
+#include "object/bcsymbolmap.h"
+#include "source/bundle.h"
+#include "source/il2cpp.h"
+
+/* True if the ELF file has a symbol table that `strip` removes, not only that of the dynamic linker. */
+static bool has_symbol_table(struct sl_object *object, enum sl_format format)
+{
+    struct sl_section_info section;
+    if (format != SL_FORMAT_ELF)
+        return true;
+    for (size_t i = 0; sl_object_section_info(object, i, &section); i++)
+        if (section.size && sl_str_equal(section.name, SL_STR(".symtab")))
+            return true;
+    return false;
+}
+
+static bool has_code(const struct sl_object *object, const struct sl_object_info *info)
+{
+    struct sl_segment segment;
+    if (info->kind == SL_KIND_DBG)
+        return false;
+    for (size_t i = 0; sl_object_segment(object, i, &segment); i++)
+        if (segment.executable && segment.bytes.size)
+            return true;
+    return info->format == SL_FORMAT_WASM && info->kind != SL_KIND_NONE;
+}
+
+static enum debug_file_quality rate(struct sl_object *object, const struct sl_object_info *info)
+{
+    if (info->format == SL_FORMAT_BREAKPAD)
+        return QUALITY_BREAKPAD;
+    if (info->features.has_debug_info || info->format == SL_FORMAT_SOURCEBUNDLE)
+        return QUALITY_LINES;
+    if (!info->features.has_symbols)
+        return QUALITY_CODE;
+    return has_symbol_table(object, info->format) ? QUALITY_SYMBOLS : QUALITY_DYNAMIC_SYMBOLS;
+}
+
+static enum object_type program_type(enum sl_format format)
+{
+    for (int type = OBJECT_UNKNOWN + 1; type < OBJECT_TYPES; type++)
+        if (object_type_format((enum object_type)type) == format)
+            return (enum object_type)type;
+    return OBJECT_UNKNOWN;
+}
+
+static bool describe_object(struct sl_object *object, struct checked_object *checked)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    *checked = (struct checked_object){.program = program_type(sl_format_traits(info->format)->program),
+                                       .quality = rate(object, info),
+                                       .arch = info->arch,
+                                       .kind = info->kind,
+                                       .has_code = has_code(object, info),
+                                       .has_debug_info = info->features.has_debug_info,
+                                       .has_symbols = info->features.has_symbols,
+                                       .has_unwind_info = info->features.has_unwind_info,
+                                       .has_sources = info->features.has_sources,
+                                       .debug_id = info->debug_id};
+    if (info->format == SL_FORMAT_BREAKPAD && info->program_format != SL_FORMAT_UNKNOWN)
+        checked->program = program_type(info->program_format);
+    if (info->code_id.size < CHECKED_CODE_ID)
+        snprintf(checked->code_id, sizeof checked->code_id, SL_STR_FMT, SL_STR_ARG(info->code_id));
+    bool is_debug = checked->has_debug_info || (!checked->has_code && checked->has_symbols);
+    return file_type_for_format(info->format, is_debug, &checked->type);
+}
+
+static enum sl_code describe_objects(struct conversion *conversion, struct sl_bytes file,
+                                     const struct reader_limits *limits, struct upload_check_result *told,
+                                     struct sl_error *error)
+{
+    struct sl_archive archive;
+    struct sl_object_limits object_limits = make_object_limits(limits, &conversion->budget);
+    enum sl_code code = sl_archive_open(file, &archive, error);
+    if (code == SL_OK && archive.count > CHECKED_OBJECTS)
+        return sl_fail(error, SL_MALFORMED, "the file has %zu objects, more than the %d that are kept", archive.count,
+                       CHECKED_OBJECTS);
+    for (size_t i = 0; code == SL_OK && i < archive.count; i++) {
+        struct sl_object *object;
+        code = sl_archive_object(&archive, i, &object_limits, &object, error);
+        if (code != SL_OK)
+            break;
+        const struct sl_object_info *info = sl_object_info(object);
+        if (!*told->name && info->debug_file.size < CHECKED_NAME)
+            snprintf(told->name, sizeof told->name, SL_STR_FMT, SL_STR_ARG(info->debug_file));
+        bool known = describe_object(object, &told->objects[told->count++]);
+        code = sl_object_status(object, error);
+        sl_object_close(object);
+        if (code == SL_OK && !known)
+            code = sl_fail(error, SL_MALFORMED, "files of the format %s are not kept", sl_format_name(info->format));
+    }
+    return code;
+}
+
+/* Like Sentry's tools: a mapping has a line "class -> obfuscated:" near its beginning. */
+static bool looks_like_mapping(struct sl_bytes file)
+{
+    enum { LOOKED_AT = 64 << 10 };
+    struct sl_str text = {(const char *)file.data, file.size < LOOKED_AT ? file.size : LOOKED_AT};
+    return memmem(text.data, text.size, " -> ", 4) != NULL && !memchr(text.data, '\0', text.size);
+}
+
+/* Tells what a file is that is no object. The parsers fail fast on files of other kinds. */
+static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_bytes file, enum file_type *type,
+                                       struct sl_error *error)
+{
+    struct sl_str text = {(const char *)file.data, file.size};
+    if (sl_str_starts(text, SL_STR("BCSymbolMap Version:"))) {
+        struct sl_bcsymbolmap *map;
+        *type = FILE_BCSYMBOLMAP;
+        enum sl_code code = sl_bcsymbolmap_open(file, &conversion->budget, &map, error);
+        sl_bcsymbolmap_close(map);
+        return code;
+    }
+    if (sl_str_starts(text, SL_STR("bplist00")) || sl_str_starts(text, SL_STR("<?xml")) ||
+        sl_str_starts(text, SL_STR("<plist"))) {
+        struct sl_debug_id original;
+        *type = FILE_UUIDMAP;
+        return sl_uuidmap_parse(file, &original, error);
+    }
+    if (sl_str_starts(text, SL_STR("{"))) {
+        struct sl_il2cpp *lines;
+        *type = FILE_IL2CPP;
+        enum sl_code code = sl_il2cpp_open(file, &conversion->budget, &lines, error);
+        sl_il2cpp_close(lines);
+        return code;
+    }
+    *type = FILE_PROGUARD;
+    return looks_like_mapping(file) ? SL_OK
+                                    : sl_fail(error, SL_MALFORMED,
+                                              "the file is no debug file, executable, source bundle or mapping that "
+                                              "symloom knows");
+}
+
+static enum sl_code check_upload(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
+{
+    struct upload_check_result *told = result;
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
+    if (sl_format_detect(file) != SL_FORMAT_UNKNOWN)
+        return describe_objects(conversion, file, converter_options(call), told, error);
+    told->count = 1;
+    told->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
+    return describe_auxiliary(conversion, file, &told->objects[0].type, error);
+}
+
+const struct converter converter_upload_check = {"upload_check", sizeof(struct reader_limits),
+                                                 sizeof(struct upload_check_result), check_upload};

@@ -1,0 +1,90 @@
+/* The store of uploaded debug files: executables, debug files, Breakpad files, source bundles and mappings, kept as they are.
+ *
+ * It is data, not cache: the source "uploads" of every API, asked after the configured sources. The files are in the directory of
+ * uploads (`symbfile.store_dir` or `symbfile.store.filesystem.path`) or in a bucket (`store.s3`, `store.gcs`):
+ *
+ *     objects/ab/cdef.../debuginfo     a file by its id, as in the unified layout (LAYOUT_UPLOADS)
+ *     uploads/sha1/<aa>/<sha1>         what is known of a stored file (JSON), by the SHA-1 of its contents
+ *     uploads/locks/<aa>               locked while a file below objects/<aa>/ may be replaced
+ *     chunks/<aa>/<sha1>               pieces of files that are being uploaded; removed after a day
+ *     tmp/                             files that are being written
+ *
+ *     door ──▶ debug_file_tmp ──▶ check.c: what is it? ──▶ place.c: is it better than what is there? ──▶ objects/
+ *
+ * Quality decides, not arrival: a worse file never replaces or hides a better one of the same id and type. Several processes and
+ * nodes may share the directory or the bucket. Loop thread. */
+#pragma once
+
+#include "config/config.h"
+#include "debug_file_store/converters.h"
+#include "store/area.h"
+
+/* Opens the store if the configuration has a place for it and a key that may upload, or files are there already, and appends its
+ * source to the configured ones. Call it for every new configuration, before it is used. Failures are logged: then there is no
+ * store. Blocks. */
+void debug_files_apply(struct config *config);
+void debug_files_close(void);
+bool debug_files_are_open(void);
+const struct store_area *debug_files_area(void);
+/* The source; NULL: there is no store. Requests that name their own sources ask it after these. */
+const struct source *debug_files_source(void);
+/* Appends the source to a list of sources that lacks it: the new list is in the arena. Returns `sources` if there is nothing to
+ * add; NULL when out of memory. */
+const struct source *debug_files_append(const struct source *sources, size_t *count, struct sl_arena *arena);
+
+/* A fiber that removes old chunks and temporary files until it is cancelled; `unused` is NULL. */
+void debug_files_sweep_repeatedly(void *unused) SL_SUSPENDS;
+
+enum debug_file_result { DEBUG_FILE_NEW, DEBUG_FILE_DUPLICATE, DEBUG_FILE_WORSE, DEBUG_FILE_REFUSED };
+
+/* What is known of a stored file. Texts may be empty. */
+struct debug_file_record {
+    struct sl_str sha1, sha256; /* lower-case hex */
+    struct sl_str name;         /* base name, as the client sent it */
+    struct sl_str type;         /* as in `filetypes` of sources */
+    struct sl_str cpu, debug_id, code_id, kind;
+    struct sl_str *features, *paths; /* "debug", "symtab", "unwind", "sources"; names below objects/ */
+    size_t feature_count, path_count;
+    uint64_t size;
+    uint64_t created_s; /* since the epoch */
+};
+
+struct debug_file_upload {
+    const char *door;            /* label of the metrics: "sentry", "breakpad", "pyroscope" */
+    struct store_tmp_file *file; /* complete; consumed in any case */
+    struct sl_str name;          /* as the client sent it */
+    /* The ids that the client claims. They must not contradict those of the file, and serve for a file that has none. */
+    struct sl_str claimed_code_id; /* lower-case hex; empty = none */
+    struct sl_debug_id claimed_id;
+    bool has_claimed_id;
+    struct sl_debug_id name_id; /* from the name; used only if the file and the client give none */
+    bool has_name_id;
+    struct sl_str wanted_sha1; /* lower-case hex; refused if the file has another one; empty = any */
+    struct sl_arena *arena;    /* of the record */
+    /* the answer */
+    enum debug_file_result result;
+    bool is_full; /* no space is left, or the file is larger than allowed: see `status` */
+    int status;   /* of HTTP, for failures: 400, 413, 500, 503, 507 */
+    struct debug_file_record record;
+};
+
+/* Creates the file that receives an upload. On failure `*status` is that for HTTP: 503, 507, 500. */
+enum sl_code debug_file_tmp(struct store_tmp_file *file, int *status, struct sl_error *error) SL_SUSPENDS;
+
+/* Checks the file and stores it unless the store or a configured source has a better one or the same. SL_OK: see `result`, which is
+ * not DEBUG_FILE_REFUSED. SL_MALFORMED: refused, `error` says why, for the client. Other errors: see `status`. */
+enum sl_code debug_file_add(const struct config *config, struct debug_file_upload *upload,
+                            struct sl_error *error) SL_SUSPENDS;
+
+/* Finds a stored file by its SHA-1 (lower-case hex). SL_NOT_FOUND, also if it has been replaced or removed since. */
+enum sl_code debug_files_find(struct sl_str sha1, struct sl_arena *arena, struct debug_file_record *record,
+                              struct sl_error *error) SL_SUSPENDS;
+
+/* Tells how good the best stored or configured file of an id is. SL_NOT_FOUND. */
+enum sl_code debug_file_best(const struct config *config, const struct object_id *id, enum file_type type,
+                             struct sl_arena *arena, enum debug_file_quality *quality,
+                             struct sl_error *error) SL_SUSPENDS;
+
+/* Removes the stored files of an id and type. SL_OK also if there are none. */
+enum sl_code debug_file_remove(const struct object_id *id, enum file_type type, struct sl_arena *arena,
+                               struct sl_error *error) SL_SUSPENDS;

@@ -1,0 +1,20 @@
+/* Shared by the files of the store. Private to this folder. */
+#pragma once
+
+#include "debug_file_store/debug_file_store.h"
+
+/* ---- record.c ---- */
+
+/* Stores the record. */
+enum sl_code record_put(const struct debug_file_record *record, struct sl_error *error) SL_SUSPENDS;
+/* Reads a record. SL_NOT_FOUND. */
+enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug_file_record *record,
+                        struct sl_error *error) SL_SUSPENDS;
+
+/* ---- store.c ---- */
+
+/* "objects/<path>"; data NULL when out of memory. */
+struct sl_str object_name(struct sl_arena *arena, struct sl_str path);
+/* Runs the converter on a file. `fd` -1: the bytes are in memory. */
+enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *told,
+                        struct sl_error *error) SL_SUSPENDS;

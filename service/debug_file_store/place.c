@@ -1,0 +1,467 @@
+/* The decision about an uploaded file: refused, new, the same, or worse than what is there. */
+#include "debug_file_store/impl.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "search/search.h"
+#include "symbfile_store/symbfile_store.h"
+
+enum { SHA1_SIZE = 20, SHA256_BYTES = 32 };
+
+struct debug_file_adding {
+    const struct config *config;
+    struct debug_file_upload *upload;
+    struct sl_mapping mapping; /* of the file */
+    uint8_t sha1[SHA1_SIZE], sha256[SHA256_BYTES];
+    struct upload_check_result told;
+    struct sl_str *paths; /* where it was stored, or is already */
+    size_t path_count;
+    bool is_new, is_known;
+};
+
+/* ---- receiving ---- */
+
+struct tmp_job {
+    struct store_tmp_file *file;
+    struct symbfile_failure failure;
+};
+
+static enum sl_code make_tmp(void *arg, struct sl_error *error)
+{
+    struct tmp_job *job = arg;
+    bool is_directory = debug_files_area()->root != NULL;
+    if (!is_directory || symbfile_store_make_room(&job->failure))
+        return store_area_tmp_file(debug_files_area(), job->file, error);
+    return sl_fail(error, job->failure.status == 507 ? SL_UNSUPPORTED : SL_BUSY, "%.200s", job->failure.text);
+}
+
+enum sl_code debug_file_tmp(struct store_tmp_file *file, int *status, struct sl_error *error)
+{
+    struct tmp_job job = {.file = file};
+    *file = (struct store_tmp_file){.fd = -1};
+    enum sl_code code = pool_call(POOL_IO, make_tmp, &job, error);
+    if (code != SL_OK)
+        *status = code == SL_UNSUPPORTED ? 507 : code == SL_BUSY ? 503 : 500;
+    return code;
+}
+
+static void discard(void *file)
+{
+    store_tmp_file_discard(file);
+}
+
+/* Hashes the file with both algorithms. Pool. */
+static enum sl_code hash_file(void *arg, struct sl_error *error)
+{
+    struct debug_file_adding *a = arg;
+    struct sl_bytes bytes = a->mapping.bytes;
+    bool good = EVP_Digest(bytes.data, bytes.size, a->sha1, NULL, EVP_sha1(), NULL) == 1 &&
+                EVP_Digest(bytes.data, bytes.size, a->sha256, NULL, EVP_sha256(), NULL) == 1;
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* ---- ids ---- */
+
+/* True if the claimed ids do not contradict those of the object. */
+static bool claim_fits(const struct debug_file_upload *u, const struct checked_object *object)
+{
+    struct sl_str own = sl_str(object->code_id), claimed = u->claimed_code_id;
+    bool has_id = sl_debug_id_has_uuid(&object->debug_id);
+    if (u->has_claimed_id && has_id && memcmp(u->claimed_id.uuid, object->debug_id.uuid, 16) != 0)
+        return false;
+    return !claimed.size || !own.size || sl_str_equal(claimed, own);
+}
+
+/* Refuses a file whose own ids contradict the claimed ones, and gives a file without ids those. */
+static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *error)
+{
+    const struct debug_file_upload *u = a->upload;
+    char own[SL_DEBUG_ID_TEXT];
+    bool fits = false;
+    for (uint32_t i = 0; i < a->told.count; i++)
+        fits = fits || claim_fits(u, &a->told.objects[i]);
+    sl_debug_id_format(&a->told.objects[0].debug_id, own);
+    if (!fits)
+        return sl_fail(error, SL_MALFORMED,
+                       "the file has the debug id %s and the code id %s, which are not the given ones", own,
+                       *a->told.objects[0].code_id ? a->told.objects[0].code_id : "(none)");
+    for (uint32_t i = 0; i < a->told.count; i++) {
+        struct checked_object *object = &a->told.objects[i];
+        if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_claimed_id)
+            object->debug_id = u->claimed_id;
+        else if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_name_id)
+            object->debug_id = u->name_id;
+        if (!*object->code_id && u->claimed_code_id.size < CHECKED_CODE_ID)
+            snprintf(object->code_id, sizeof object->code_id, SL_STR_FMT, SL_STR_ARG(u->claimed_code_id));
+    }
+    return SL_OK;
+}
+
+static struct object_id make_id(const struct checked_object *object)
+{
+    return (struct object_id){.type = object->program,
+                              .code_id = sl_str(object->code_id),
+                              .debug_id = object->debug_id,
+                              .has_debug_id = sl_debug_id_has_uuid(&object->debug_id)};
+}
+
+/* ---- what is there ---- */
+
+/* Finds the object with the id in a checked file, else the first. */
+static const struct checked_object *matching(const struct upload_check_result *told, const struct object_id *id)
+{
+    for (uint32_t i = 0; i < told->count; i++)
+        if (id->has_debug_id && sl_debug_id_equal(&told->objects[i].debug_id, &id->debug_id))
+            return &told->objects[i];
+    return &told->objects[0];
+}
+
+struct comparing {
+    struct sl_bytes bytes;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+static enum sl_code hash_other(void *arg, struct sl_error *error)
+{
+    struct comparing *c = arg;
+    return EVP_Digest(c->bytes.data, c->bytes.size, c->sha256, NULL, EVP_sha256(), NULL) == 1
+               ? SL_OK
+               : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* Opens the file that is stored under a name and says how good it is. `a` NULL: do not compare; else `*same` tells if it has the same
+ * contents. SL_NOT_FOUND. */
+static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, const struct debug_file_adding *a,
+                                bool *same, enum debug_file_quality *quality, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    struct store_meta meta;
+    struct upload_check_result *told = calloc(1, sizeof *told);
+    if (!told)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = store_area_open(debug_files_area(), name, &mapping, &meta, error);
+    if (code == SL_OK) {
+        code = check_file(-1, mapping.bytes, told, error);
+        if (code == SL_OK)
+            *quality = matching(told, id)->quality;
+        if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
+            struct comparing c = {.bytes = mapping.bytes};
+            code = pool_call(POOL_IO | POOL_HEAVY, hash_other, &c, error);
+            *same = code == SL_OK && memcmp(c.sha256, a->sha256, sizeof c.sha256) == 0;
+        }
+        pool_unmap(&mapping);
+    }
+    free(told);
+    return code == SL_MALFORMED ? SL_NOT_FOUND : code; /* a damaged file hides nothing */
+}
+
+/* Says how good the file of a configured source is. A source that does not answer has none. */
+static bool rate_configured(const struct config *config, const struct object_id *id, enum file_type type,
+                            struct sl_arena *arena, enum debug_file_quality *quality)
+{
+    struct search_scope where = {config->sources, config->source_count, SL_STR("global"), arena};
+    struct file_lookup file = {.code = SL_NOT_FOUND};
+    struct upload_check_result *told = SL_ARENA_NEW(arena, struct upload_check_result);
+    struct sl_error error;
+    if (where.source_count && where.sources[where.source_count - 1].layout == LAYOUT_UPLOADS)
+        where.source_count--;
+    if (!where.source_count || !told || type >= FILE_UUIDMAP)
+        return false;
+    search_find_file(&where, id, &type, 1, &file);
+    if (file.code != SL_OK)
+        return false;
+    bool good = check_file(-1, file.item->mapping.bytes, told, &error) == SL_OK;
+    if (good)
+        *quality = matching(told, id)->quality;
+    cache_release(file.item);
+    return good;
+}
+
+/* Lists the names below objects/ under which look-ups find such a file. */
+static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enum file_type type,
+                         struct sl_str paths[LAYOUT_MAX_PATHS])
+{
+    struct object_id wanted = *id;
+    if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD) /* by debug id; bundles by code id, too */
+        wanted.type = type == FILE_SOURCEBUNDLE && id->code_id.size ? OBJECT_ELF : OBJECT_PE;
+    if (type == FILE_PROGUARD)
+        wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
+    size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
+    return type == FILE_SOURCEBUNDLE ? count : count ? 1 : 0;
+}
+
+enum sl_code debug_file_best(const struct config *config, const struct object_id *id, enum file_type type,
+                             struct sl_arena *arena, enum debug_file_quality *quality, struct sl_error *error)
+{
+    struct sl_str paths[LAYOUT_MAX_PATHS];
+    enum debug_file_quality other;
+    enum sl_code code = sl_fail(error, SL_NOT_FOUND, "there is no such file");
+    if (list_paths(arena, id, type, paths)) {
+        struct sl_str name = object_name(arena, paths[0]);
+        if (name.data)
+            code = rate_stored(name, id, NULL, NULL, quality, error);
+    }
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        return code;
+    if (rate_configured(config, id, type, arena, &other) && (code != SL_OK || other > *quality)) {
+        *quality = other;
+        code = SL_OK;
+    }
+    return code;
+}
+
+/* ---- storing ---- */
+
+static enum sl_code invalidate(struct sl_str path, struct sl_arena *arena)
+{
+    struct sl_error error;
+    struct remote_file file = {.source = debug_files_source()};
+    if (!origin_set_path(&file, path, arena))
+        return SL_BUSY;
+    struct cache_file changed = {SL_STR("uploads"), file.uri};
+    enum sl_code code = cache_invalidate(&changed, 1, &error);
+    if (code != SL_OK && code != SL_CANCELLED)
+        log_warn("uploads", "cannot notify other processes of an uploaded file; they may answer with its older version",
+                 LOG_ERR(&error));
+    return code;
+}
+
+struct debug_file_copying {
+    struct sl_bytes bytes;
+    struct store_tmp_file file;
+};
+
+static enum sl_code copy_file(void *arg, struct sl_error *error)
+{
+    struct debug_file_copying *c = arg;
+    enum sl_code code = store_area_tmp_file(debug_files_area(), &c->file, error);
+    if (code == SL_OK && !sl_write_all(c->file.fd, c->bytes))
+        code = sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+    return code;
+}
+
+/* Publishes the file under a name: the received file itself the first time, then copies. */
+static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, struct sl_error *error)
+{
+    struct debug_file_copying copy = {.bytes = a->mapping.bytes, .file = {.fd = -1}};
+    struct store_meta meta = {.size = a->mapping.bytes.size, .original_size = a->mapping.bytes.size};
+    struct store_tmp_file *file = a->upload->file;
+    if (file->fd < 0) {
+        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, copy_file, &copy, error);
+        file = &copy.file;
+        if (code != SL_OK) {
+            pool_run(POOL_IO, discard, file, NULL);
+            return code;
+        }
+    }
+    return store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error);
+}
+
+/* Stores the file under the path unless a better or equal file is there. `*taken` is false if it is worse. */
+static enum sl_code place_at(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
+                             struct sl_str path, bool *taken, struct sl_error *error)
+{
+    struct sl_arena *arena = a->upload->arena;
+    enum debug_file_quality stored = QUALITY_CODE;
+    bool same = false;
+    int lock = -1;
+    struct sl_str name = object_name(arena, path);
+    struct sl_buf lock_name = {0};
+    sl_buf_printf(&lock_name, "uploads/locks/%.2s", path.data);
+    struct sl_str locked = sl_buf_move_to_arena(&lock_name, arena);
+    enum sl_code code = name.data && locked.data ? store_area_lock(debug_files_area(), locked, &lock, error)
+                                                 : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = rate_stored(name, id, a, &same, &stored, error);
+    *taken = code == SL_NOT_FOUND || (code == SL_OK && stored <= quality);
+    if (*taken && !same) {
+        code = publish(a, name, error);
+        a->is_new = a->is_new || code == SL_OK;
+    }
+    a->is_known = a->is_known || same;
+    sl_close(lock);
+    if (code == SL_OK && *taken && !same)
+        invalidate(path, arena);
+    if (code == SL_OK && *taken)
+        a->paths[a->path_count++] = path;
+    return code;
+}
+
+/* Stores the file for one of its objects; if a better file of its type is known, as executable, if it has code. */
+static enum sl_code place(struct debug_file_adding *a, const struct checked_object *object, struct sl_error *error)
+{
+    static const enum file_type executables[FILE_TYPES] = {
+        [FILE_ELF_DEBUG] = FILE_ELF_CODE, [FILE_MACH_DEBUG] = FILE_MACH_CODE, [FILE_WASM_DEBUG] = FILE_WASM_CODE};
+    struct sl_str paths[LAYOUT_MAX_PATHS];
+    struct object_id id = make_id(object);
+    struct sl_arena *arena = a->upload->arena;
+    enum file_type type = object->type;
+    size_t count = list_paths(arena, &id, type, paths);
+    if (!count)
+        return sl_fail(error, SL_MALFORMED, "the file has no id, and none was given: it could never be found");
+    for (;;) {
+        enum debug_file_quality other;
+        bool taken = !rate_configured(a->config, &id, type, arena, &other) || other <= object->quality;
+        enum sl_code code = SL_OK;
+        for (size_t i = 0; code == SL_OK && taken && i < count; i++)
+            code = place_at(a, &id, object->quality, paths[i], &taken, error);
+        if (code != SL_OK || taken || !object->has_code || !executables[type])
+            return code;
+        type = executables[type];
+        count = list_paths(arena, &id, type, paths);
+    }
+}
+
+/* ---- the record ---- */
+
+static struct sl_str hex_text(const uint8_t *bytes, size_t size, struct sl_arena *arena)
+{
+    struct sl_buf text = {0};
+    sl_buf_hex(&text, bytes, size);
+    return sl_buf_move_to_arena(&text, arena);
+}
+
+static struct sl_str base_name(struct sl_str path)
+{
+    enum { LONGEST = 255 };
+    for (size_t i = path.size; i > 0; i--)
+        if (path.data[i - 1] == '/' || path.data[i - 1] == '\\') {
+            path = (struct sl_str){path.data + i, path.size - i};
+            break;
+        }
+    path.size = path.size < LONGEST ? path.size : LONGEST;
+    return path.data ? path : SL_STR("");
+}
+
+static bool fill_record(const struct debug_file_adding *a)
+{
+    static const char *const kind_words[] = {
+        [SL_KIND_NONE] = "none", [SL_KIND_REL] = "rel", [SL_KIND_EXE] = "exe", [SL_KIND_LIB] = "lib",
+        [SL_KIND_DUMP] = "dump", [SL_KIND_DBG] = "dbg", [SL_KIND_SRC] = "src", [SL_KIND_OTHER] = "other"};
+    struct debug_file_upload *u = a->upload;
+    const struct checked_object *object = &a->told.objects[0];
+    char id[SL_DEBUG_ID_TEXT] = "";
+    if (sl_debug_id_has_uuid(&object->debug_id))
+        sl_debug_id_format(&object->debug_id, id);
+    const char *debug_id = sl_arena_strndup(u->arena, id, strlen(id)),
+               *code_id = sl_arena_strndup(u->arena, object->code_id, strlen(object->code_id));
+    struct sl_str name = base_name(u->name.size ? u->name : sl_str(a->told.name));
+    const char *kept = sl_arena_strndup(u->arena, name.data, name.size);
+    struct sl_str *features = SL_ARENA_ARRAY(u->arena, struct sl_str, 4);
+    u->record = (struct debug_file_record){.sha1 = hex_text(a->sha1, sizeof a->sha1, u->arena),
+                                           .sha256 = hex_text(a->sha256, sizeof a->sha256, u->arena),
+                                           .name = {kept, name.size},
+                                           .type = sl_str(file_type_name(object->type)),
+                                           .cpu = sl_str(object->arch ? sl_arch_name(object->arch) : "any"),
+                                           .debug_id = sl_str(debug_id ? debug_id : ""),
+                                           .code_id = sl_str(code_id ? code_id : ""),
+                                           .kind = sl_str(kind_words[object->kind]),
+                                           .size = a->mapping.bytes.size,
+                                           .created_s = (uint64_t)clock_wall_s(),
+                                           .features = features,
+                                           .paths = a->paths,
+                                           .path_count = a->path_count};
+    if (!features || !kept || !u->record.sha1.data || !u->record.sha256.data)
+        return false;
+    if (object->has_debug_info)
+        features[u->record.feature_count++] = SL_STR("debug");
+    if (object->has_symbols)
+        features[u->record.feature_count++] = SL_STR("symtab");
+    if (object->has_unwind_info)
+        features[u->record.feature_count++] = SL_STR("unwind");
+    if (object->has_sources)
+        features[u->record.feature_count++] = SL_STR("sources");
+    return true;
+}
+
+/* ---- all ---- */
+
+static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *error)
+{
+    struct debug_file_upload *u = a->upload;
+    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, hash_file, a, error);
+    struct sl_str sha1 = hex_text(a->sha1, sizeof a->sha1, u->arena);
+    if (code == SL_OK && u->wanted_sha1.size && !sl_str_equal(sha1, u->wanted_sha1))
+        code = sl_fail(error, SL_MALFORMED, "Checksum mismatch: the file has the SHA-1 " SL_STR_FMT, SL_STR_ARG(sha1));
+    if (code == SL_OK)
+        code = check_file(u->file->fd, (struct sl_bytes){NULL, 0}, &a->told, error);
+    if (code == SL_OK)
+        code = settle_ids(a, error);
+    a->paths = SL_ARENA_ARRAY(u->arena, struct sl_str, CHECKED_OBJECTS * LAYOUT_MAX_PATHS);
+    if (code == SL_OK && !a->paths)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    for (uint32_t i = 0; code == SL_OK && i < a->told.count; i++)
+        code = place(a, &a->told.objects[i], error);
+    if (code == SL_OK && !fill_record(a))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        u->result = a->is_new ? DEBUG_FILE_NEW : a->is_known ? DEBUG_FILE_DUPLICATE : DEBUG_FILE_WORSE;
+    if (code == SL_OK && a->path_count) /* also for a duplicate: its record may be missing */
+        code = record_put(&u->record, error);
+    return code;
+}
+
+/* Sets the result and the status of HTTP, and counts both. */
+static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t size)
+{
+    static const char *const words[] = {"new", "duplicate", "worse", "refused"};
+    if (code == SL_MALFORMED) {
+        u->result = DEBUG_FILE_REFUSED;
+        u->status = 400;
+    } else if (code != SL_OK && !u->status) {
+        u->status = code == SL_BUSY ? 503 : code == SL_UNSUPPORTED ? 400 : 500;
+    }
+    if (code != SL_OK && code != SL_MALFORMED)
+        return;
+    metric_add(METRIC_STORE_UPLOADS, 1, u->door, words[u->result], NULL);
+    metric_add(METRIC_STORE_UPLOAD_BYTES, size, u->door, words[u->result], NULL);
+    log_info("uploads", "received a debug file", LOG_STR("door", u->door), LOG_STR("result", words[u->result]),
+             LOG_SLSTR("name", base_name(u->name)), LOG_SLSTR("debug_id", u->record.debug_id), LOG_U64("bytes", size));
+}
+
+enum sl_code debug_file_add(const struct config *config, struct debug_file_upload *u, struct sl_error *error)
+{
+    struct debug_file_adding *a = calloc(1, sizeof *a);
+    enum sl_code code = a ? pool_map_fd(u->file->fd, &a->mapping, error) : sl_fail(error, SL_BUSY, "out of memory");
+    u->record = (struct debug_file_record){.debug_id = SL_STR("")};
+    u->status = 0;
+    uint64_t size = code == SL_OK ? a->mapping.bytes.size : 0;
+    if (code == SL_OK && size > config->uploads_store.max_file_size) {
+        code = sl_fail(error, SL_UNSUPPORTED, "the file is larger than allowed (store.max_file_size)");
+        u->status = 413;
+    } else if (code == SL_OK) {
+        a->config = config;
+        a->upload = u;
+        code = add_mapped(a, error);
+    }
+    if (a && a->mapping.bytes.data)
+        pool_unmap(&a->mapping);
+    pool_run(POOL_IO, discard, u->file, NULL);
+    free(a);
+    conclude(u, code, size);
+    return code;
+}
+
+enum sl_code debug_file_remove(const struct object_id *id, enum file_type type, struct sl_arena *arena,
+                               struct sl_error *error)
+{
+    struct sl_str paths[LAYOUT_MAX_PATHS];
+    size_t count = list_paths(arena, id, type, paths);
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        struct sl_str name = object_name(arena, paths[i]);
+        code =
+            name.data ? store_area_delete(debug_files_area(), name, error) : sl_fail(error, SL_BUSY, "out of memory");
+        if (code == SL_OK)
+            invalidate(paths[i], arena);
+    }
+    return code;
+}

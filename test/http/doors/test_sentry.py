@@ -1,0 +1,205 @@
+"""Uploads of sentry-cli: chunks and their assembly, and that every API knows the files afterwards."""
+import gzip, hashlib, json, os, signal, socket, subprocess, threading
+
+from cloud import S3
+from harness import Service, equal, frames, from_npm, multipart, npm_path, request, wait_until
+
+KEY = "s" * 24
+KEYS = {"keys": [{"id": "ci", "sha256": hashlib.sha256(KEY.encode()).hexdigest(), "rights": ["symbols:write", "symbols:delete"]},
+                 {"id": "reader", "sha256": hashlib.sha256(b"reader").hexdigest(), "rights": ["symbols:read"]}]}
+AUTH = {"Authorization": "Bearer " + KEY}
+CHUNKS, ASSEMBLE = "/api/0/organizations/o/chunk-upload/", "/api/0/projects/o/p/files/difs/assemble/"
+
+
+def server(work, **config):
+    return Service(work, {"auth": KEYS, **config})
+
+
+def sha1(data):
+    return hashlib.sha1(data).hexdigest()
+
+
+def send_chunks(s, *chunks, packed=False, name=None, headers=AUTH):
+    parts = [("file_gzip" if packed else "file", gzip.compress(c) if packed else c, name or sha1(c)) for c in chunks]
+    body, kind = multipart(parts)
+    status, _, data = s.request("POST", CHUNKS, body, {**headers, **kind})
+    return status, json.loads(data) if data else None
+
+
+def assemble(s, data, name="shapes.debug", chunks=None, **keys):
+    chunks = [sha1(data)] if chunks is None else chunks
+    status, _, answer = s.post(ASSEMBLE, {sha1(data): {"name": name, "chunks": chunks, **keys}}, AUTH)
+    equal(status, 200, answer)
+    return json.loads(answer)[sha1(data)]
+
+
+def upload(s, data, name="shapes.debug", **keys):
+    """The last state of an upload as sentry-cli makes it."""
+    state = assemble(s, data, name, **keys)
+    if state["state"] == "not_found" and state["missingChunks"]:
+        equal(send_chunks(s, data), (200, None))
+    return wait_until("the assembly", lambda: (lambda got: got["state"] in ("ok", "error") and got)(assemble(s, data, name, **keys)))
+
+
+def found_lines(s, objects):
+    answer = s.symbolicate(request(objects.module(), [objects.address("main")]))
+    return answer["modules"][0]["debug_status"], [f.get("function") for f in frames(answer)]
+
+
+def test_uploaded_debug_files_answer_every_api(work, objects):
+    with server(work) as s:
+        equal(found_lines(s, objects)[0], "missing")
+        status, _, limits = s.request("GET", CHUNKS, headers=AUTH)
+        limits = json.loads(limits)
+        equal((status, limits["url"], limits["chunkSize"], limits["hashAlgorithm"], limits["maxFileSize"]),
+              (200, f"http://127.0.0.1:{s.port}{CHUNKS}", 8 << 20, "sha1", 15 << 30))
+        half = len(objects.debug) // 2
+        parts = [objects.debug[:half], objects.debug[half:]]
+        names = [sha1(p) for p in parts]
+        equal(assemble(s, objects.debug, chunks=[])["state"], "not_found")
+        equal(assemble(s, objects.debug, chunks=names), {"state": "not_found", "missingChunks": names, "detail": None})
+        equal(send_chunks(s, parts[0]), (200, None))
+        equal(assemble(s, objects.debug, chunks=names)["missingChunks"], names[1:])
+        equal(send_chunks(s, parts[1], parts[1], packed=True), (200, None))
+        got = wait_until("the assembly", lambda: (lambda a: a["state"] == "ok" and a)(assemble(s, objects.debug, chunks=names)))
+        dif = got["dif"]
+        equal((got["missingChunks"], dif["debugId"], dif["codeId"], dif["cpuName"], dif["objectName"], dif["sha1"], dif["symbolType"]),
+              ([], objects.debug_id, objects.build_id, "x86_64", "shapes.debug", sha1(objects.debug), "elf"))
+        equal("debug" in dif["data"]["features"], True)
+        equal(assemble(s, objects.debug, chunks=[])["state"], "ok")
+        equal(found_lines(s, objects)[0], "found")
+        equal(upload(s, objects.stripped, "shapes")["state"], "ok")
+        status, _, data = s.request("GET", f"/proxy/shapes/elf-buildid-{objects.build_id}/shapes")
+        equal((status, data), (200, objects.stripped))
+        text = s.request("GET", "/metrics")[2].decode()
+        for line in 'door="sentry",result="new"} 2', f'store_upload_bytes_total{{door="sentry",result="new"}} {len(objects.debug) + len(objects.stripped)}':
+            equal(line in text, True, line)
+
+
+def test_a_source_of_the_request_is_asked_before_uploads(work, objects):
+    with server(work) as s:
+        equal(upload(s, objects.debug)["state"], "ok")
+        answer = s.symbolicate(request(objects.module(), [objects.address("main")], options={"dif_candidates": True},
+                                       sources=[{"id": "down", "type": "http", "url": "http://127.0.0.1:1/", "layout": {"type": "native"}}]))
+        equal(answer["modules"][0]["debug_status"], "found")
+        equal({c["source"] for c in answer["modules"][0]["candidates"]}, {"down", "uploads"})
+
+
+def test_a_worse_file_never_hides_a_better_one(work, objects):
+    symbols = os.path.join(work, "symbols")
+    subprocess.run(["strip", "-g", "-o", symbols, os.path.join(objects.dir, "full")], check=True)
+    with open(symbols, "rb") as f:
+        symbols = f.read()
+    with server(work) as s:
+        store = os.path.join(s.cache, "uploads", "objects", objects.build_id[:2], objects.build_id[2:])
+        stored = lambda: {n: open(os.path.join(store, n), "rb").read() for n in sorted(os.listdir(store))}
+        equal(upload(s, objects.full)["state"], "ok")
+        equal(stored(), {"debuginfo": objects.full})
+        equal(upload(s, objects.stripped)["state"], "ok")
+        equal(stored(), {"debuginfo": objects.full, "executable": objects.stripped})
+        equal(upload(s, symbols)["state"], "ok")
+        equal(stored(), {"debuginfo": objects.full, "executable": symbols})
+        equal(upload(s, objects.stripped + b"later")["state"], "ok")  # worse than the one with symbols
+        equal(stored(), {"debuginfo": objects.full, "executable": symbols})
+        equal(upload(s, objects.debug)["state"], "ok")  # as good: the newer one counts
+        equal(stored()["debuginfo"], objects.debug)
+        equal(found_lines(s, objects)[0], "found")
+
+
+def test_what_is_no_debug_file_is_refused(work, objects):
+    with server(work) as s:
+        got = upload(s, b"no such thing" * 100, "x.bin")
+        equal((got["state"], "no debug file" in got["detail"]), ("error", True))
+        got = upload(s, objects.debug, debug_id="11111111-2222-3333-4444-555555555555")
+        equal((got["state"], "which are not the given ones" in got["detail"]), ("error", True))
+        equal(send_chunks(s, b"abc", name=sha1(b"abd")), (400, {"error": "Checksum mismatch"}))
+        equal(send_chunks(s, bytes((8 << 20) + 1)), (400, {"error": "Chunk size too large"}))
+        equal(send_chunks(s, bytes((8 << 20) + 1), packed=True), (400, {"error": "Chunk size too large"}))
+        equal(send_chunks(s, b"abc", headers={})[0], 401)
+        equal(send_chunks(s, b"abc", headers={"Authorization": "Bearer wrong"}), (401, {"detail": "Authentication credentials were not provided."}))
+        equal(send_chunks(s, b"abc", headers={"Authorization": "Bearer reader"})[0], 403)
+        for body in b"[]", b"{", b'{"x":{}}', json.dumps({"0" * 40: {"name": "a", "chunks": ["b"]}}).encode():
+            status, _, answer = s.post(ASSEMBLE, body, AUTH)
+            equal((status, list(json.loads(answer))), (400, ["error"]), body)
+
+
+def test_without_a_key_that_may_upload_there_is_no_door(work, objects):
+    with Service(work) as s:
+        equal(s.request("GET", CHUNKS)[0], 404)
+        equal(os.path.exists(os.path.join(s.cache, "uploads", "objects")), False)
+    with server(work, upload={"sentry": False}) as s:
+        equal(s.request("GET", CHUNKS, headers=AUTH)[0], 404)
+
+
+def test_a_large_file_is_refused_by_the_limit(work, objects):
+    with server(work, store={"max_file_size": "1KiB"}) as s:
+        got = upload(s, objects.debug)
+        equal((got["state"], "max_file_size" in got["detail"]), ("error", True))
+
+
+def test_a_killed_upload_leaves_nothing_half_written(work, objects):
+    with server(work) as s:
+        cache = s.cache
+        equal(send_chunks(s, objects.debug), (200, None))
+        ask = lambda: s.post(ASSEMBLE, {sha1(objects.debug): {"name": "a", "chunks": [sha1(objects.debug)] * 1}}, AUTH)
+        threading.Thread(target=lambda: swallow(ask), daemon=True).start()
+        body, kind = multipart([("file", bytes(4 << 20), sha1(bytes(4 << 20)))])
+        with socket.create_connection(("127.0.0.1", s.port)) as half:
+            head = f"POST {CHUNKS} HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
+            half.sendall((head + f"Content-Type: {kind['Content-Type']}\r\n\r\n").encode() + body[:len(body) // 2])
+        s.process.send_signal(signal.SIGKILL)
+        s.process.wait()
+        equal(s.process.returncode, -signal.SIGKILL)
+        s.process.returncode = 0
+    files = [os.path.join(d, f) for d, _, names in os.walk(os.path.join(cache, "uploads")) for f in names]
+    for path in files:
+        if "/objects/" in path:
+            with open(path, "rb") as f:
+                equal(f.read(), objects.debug)
+        equal("/uploads/tmp/" in path, False, path)
+    with Service(work, {"auth": KEYS}, cache_dir=cache) as s:
+        equal(upload(s, objects.debug)["state"], "ok")
+        equal(found_lines(s, objects)[0], "found")
+
+
+def swallow(ask):
+    try:
+        ask()
+    except OSError:
+        pass
+
+
+def test_two_nodes_share_a_bucket(work, objects):
+    with S3() as s3:
+        store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "prefix": "here", "access_key": "AK", "secret_key": "secret"}}
+        with server(work, store=store) as one, server(work, store=store) as two:
+            equal(assemble(two, objects.debug)["state"], "not_found")
+            equal(send_chunks(one, objects.debug), (200, None))
+            equal(upload(two, objects.debug)["state"], "ok")
+            equal(s3.objects[f"here/objects/{objects.build_id[:2]}/{objects.build_id[2:]}/debuginfo"][0], objects.debug)
+            equal(upload(one, objects.stripped)["state"], "ok")
+            for s in one, two:
+                equal(assemble(s, objects.debug, chunks=[])["state"], "ok")
+                equal(found_lines(s, objects)[0], "found")
+
+
+@from_npm
+def test_sentry_cli_uploads_debug_files(work, objects):
+    cli = npm_path(work, "@sentry/cli@3.8.0", "@sentry/cli-linux-x64/bin/sentry-cli")
+    files = os.path.join(work, "files")
+    os.mkdir(files)
+    with open(os.path.join(files, "shapes.debug"), "wb") as f:
+        f.write(objects.debug)
+    # 20 MiB of incompressible data in a section, so that the file has several chunks
+    with open(os.path.join(work, "noise"), "wb") as f:
+        f.write(os.urandom(20 << 20))
+    subprocess.run(["objcopy", "--add-section", ".noise=" + os.path.join(work, "noise"), os.path.join(objects.dir, "full"),
+                    os.path.join(files, "large")], check=True)
+    with server(work) as s:
+        ask = lambda: subprocess.run([cli, "--auth-token", KEY, "debug-files", "upload", "-o", "any", "-p", "any", files],
+                                     env={**os.environ, "SENTRY_URL": f"http://127.0.0.1:{s.port}"}, capture_output=True, text=True, timeout=120)
+        done = ask()
+        equal((done.returncode, done.stdout.count("       OK ") + done.stderr.count("       OK ")), (0, 2), done.stdout + done.stderr)
+        equal(found_lines(s, objects)[0], "found")
+        again = ask()
+        equal((again.returncode, "Nothing to upload" in again.stdout + again.stderr), (0, True), again.stdout + again.stderr)
