@@ -155,6 +155,8 @@ struct sent_key { /* key data sent by a request */
 static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
+    if (!other.data && x->route->family->key_in_query)
+        other = http_query(x, "key");
     sent->any = header.data || other.data;
     if (header.data && strip_scheme(&header, "Bearer")) {
         sent->secret = header;

@@ -304,6 +304,7 @@ const struct key_about key_abouts[] = {
     {"store.max_file_size", "Maximum size of an uploaded debug file; larger ones are rejected with 413."},
     {"upload.public_url", "Base URL in answers to uploading clients.", .usual = "as the client addressed symloom"},
     {"upload.sentry", "Accept uploads of `sentry-cli`."},
+    {"upload.breakpad", "Accept uploads of Breakpad's `sym_upload`."},
 
     {"mozilla.compat", "Service whose behavior sets the defaults of the keys below.", .title = "Mozilla's API"},
     {"mozilla.path_prefix", "Prefix of the routes."},

@@ -57,6 +57,7 @@ struct debug_file_upload {
     struct sl_str claimed_code_id; /* lower-case hex; empty = none */
     struct sl_debug_id claimed_id;
     bool has_claimed_id;
+    struct sl_str claimed_any;  /* a build id, or a debug id as Breakpad writes it; empty = none */
     struct sl_debug_id name_id; /* from the name; used only if the file and the client give none */
     bool has_name_id;
     struct sl_str wanted_sha1; /* lower-case hex; refused if the file has another one; empty = any */
@@ -70,6 +71,14 @@ struct debug_file_upload {
 
 /* Creates the file that receives an upload. On failure `*status` is that for HTTP: 503, 507, 500. */
 enum sl_code debug_file_tmp(struct store_tmp_file *file, int *status, struct sl_error *error) SL_SUSPENDS;
+
+/* Does the same as debug_file_tmp and writes the bytes to the file. */
+enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, int *status,
+                             struct sl_error *error) SL_SUSPENDS;
+
+/* Tells whether the store has a file with these ids, of any type. */
+enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena, bool *found,
+                              struct sl_error *error) SL_SUSPENDS;
 
 /* Checks the file and stores it unless the store or a configured source has a better one or the same. SL_OK: see `result`, which is
  * not DEBUG_FILE_REFUSED. SL_MALFORMED: refused, `error` says why, for the client. Other errors: see `status`. */

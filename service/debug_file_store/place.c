@@ -58,6 +58,31 @@ static void discard(void *file)
     store_tmp_file_discard(file);
 }
 
+struct debug_file_writing {
+    int fd;
+    struct sl_bytes bytes;
+};
+
+static enum sl_code write_to_tmp(void *arg, struct sl_error *error)
+{
+    const struct debug_file_writing *w = arg;
+    return sl_write_all(w->fd, w->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+}
+
+enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, int *status, struct sl_error *error)
+{
+    enum sl_code code = debug_file_tmp(file, status, error);
+    if (code != SL_OK)
+        return code;
+    struct debug_file_writing writing = {file->fd, bytes};
+    code = pool_call(POOL_IO | POOL_HEAVY, write_to_tmp, &writing, error);
+    if (code == SL_OK)
+        return code;
+    *status = code == SL_UNSUPPORTED ? 507 : code == SL_BUSY ? 503 : 500;
+    pool_run(POOL_IO, discard, file, NULL);
+    return code;
+}
+
 /* Hashes the file with both algorithms. Pool. */
 static enum sl_code hash_file(void *arg, struct sl_error *error)
 {
@@ -70,6 +95,17 @@ static enum sl_code hash_file(void *arg, struct sl_error *error)
 
 /* ---- ids ---- */
 
+/* True if the text is one of the object's ids, or it has none. */
+static bool any_id_fits(struct sl_str claimed, const struct checked_object *object, struct sl_arena *arena)
+{
+    struct sl_debug_id id;
+    bool has_id = sl_debug_id_has_uuid(&object->debug_id);
+    if (!claimed.size || (!has_id && !*object->code_id))
+        return true;
+    return sl_str_equal(sl_code_id_normalise(arena, claimed), sl_str(object->code_id)) ||
+           (has_id && sl_debug_id_parse_breakpad(claimed, &id) && memcmp(id.uuid, object->debug_id.uuid, 16) == 0);
+}
+
 /* True if the claimed ids do not contradict those of the object. */
 static bool claim_fits(const struct debug_file_upload *u, const struct checked_object *object)
 {
@@ -77,7 +113,20 @@ static bool claim_fits(const struct debug_file_upload *u, const struct checked_o
     bool has_id = sl_debug_id_has_uuid(&object->debug_id);
     if (u->has_claimed_id && has_id && memcmp(u->claimed_id.uuid, object->debug_id.uuid, 16) != 0)
         return false;
+    if (!any_id_fits(u->claimed_any, object, u->arena))
+        return false;
     return !claimed.size || !own.size || sl_str_equal(claimed, own);
+}
+
+/* Gives a file without ids the claimed one: a debug id if it has its length, else a build id. */
+static void take_any_id(struct sl_str claimed, struct checked_object *object, struct sl_arena *arena)
+{
+    enum { DEBUG_ID_DIGITS = 33 };
+    struct sl_str code_id = sl_code_id_normalise(arena, claimed);
+    if (claimed.size == DEBUG_ID_DIGITS && sl_debug_id_parse_breakpad(claimed, &object->debug_id))
+        return;
+    if (code_id.size < CHECKED_CODE_ID)
+        snprintf(object->code_id, sizeof object->code_id, SL_STR_FMT, SL_STR_ARG(code_id));
 }
 
 /* Refuses a file whose own ids contradict the claimed ones, and gives a file without ids those. */
@@ -99,6 +148,8 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
             object->debug_id = u->claimed_id;
         else if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_name_id)
             object->debug_id = u->name_id;
+        if (!*object->code_id && !sl_debug_id_has_uuid(&object->debug_id) && u->claimed_any.size)
+            take_any_id(u->claimed_any, object, u->arena);
         if (!*object->code_id && u->claimed_code_id.size < CHECKED_CODE_ID)
             snprintf(object->code_id, sizeof object->code_id, SL_STR_FMT, SL_STR_ARG(u->claimed_code_id));
     }
@@ -196,6 +247,24 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
     size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
     return type == FILE_SOURCEBUNDLE ? count : count ? 1 : 0;
+}
+
+enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena, bool *found, struct sl_error *error)
+{
+    *found = false;
+    for (int type = 0; type < FILE_TYPES; type++) {
+        struct sl_str paths[LAYOUT_MAX_PATHS];
+        struct store_meta meta;
+        if (!list_paths(arena, id, (enum file_type)type, paths))
+            continue;
+        struct sl_str name = object_name(arena, paths[0]);
+        enum sl_code code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
+                                      : sl_fail(error, SL_BUSY, "out of memory");
+        *found = code == SL_OK;
+        if (*found || code != SL_NOT_FOUND)
+            return code;
+    }
+    return SL_OK;
 }
 
 enum sl_code debug_file_best(const struct config *config, const struct object_id *id, enum file_type type,

@@ -105,6 +105,7 @@ struct http_family {
     /* Which origins may make cross-origin requests, for a family that sets the CORS headers itself; like http_origin_allowed.
      * NULL = those of the server's `cors_origins`. */
     bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
+    bool key_in_query;        /* clients send the key as ?key=, too */
     bool always_requires_key; /* needs a key, even if everything else is open */
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
      * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */

@@ -29,8 +29,7 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the body. False: `*problem` says why; NULL: out of memory. */
-static bool read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
+bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
                        const char **problem)
 {
     struct sl_json json = sl_json(body, arena, false);
@@ -156,7 +155,7 @@ void sentry_assemble_debug_files(struct http_exchange *x)
     if (http_body(x, &body) != SL_OK)
         return;
     struct sl_str text = {(const char *)body.data, body.size};
-    if (!read_files(text, &x->arena, &files, &count, &problem)) {
+    if (!sentry_read_files(text, &x->arena, &files, &count, &problem)) {
         if (problem)
             sentry_reply_error(x, 400, problem);
         else

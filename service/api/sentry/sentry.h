@@ -31,6 +31,10 @@ struct assembly_file { /* a file of an assemble request */
     size_t chunk_count;
 };
 
+/* Reads the body of an assemble request. False: `*problem` says why; NULL: out of memory. Pure. */
+bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
+                       const char **problem);
+
 enum sentry_state { SENTRY_NOT_FOUND, SENTRY_CREATED, SENTRY_ASSEMBLING, SENTRY_OK, SENTRY_ERROR };
 extern const char *const sentry_state_words[];
 

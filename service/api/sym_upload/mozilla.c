@@ -1,0 +1,151 @@
+/* Breakpad files for the store of Mozilla's symbol server: as an archive of one file, so that the rules for archives hold. */
+#include "api/sym_upload/sym_upload.h"
+
+#include <zlib.h>
+
+#include "api/uploads/uploads.h"
+#include "cache/cache.h"
+#include "core/pool.h"
+
+enum { KEY_PARTS = 3, HEAD_READ = 4096 };
+
+/* Makes the key from the line "MODULE <os> <cpu> <ID> <debug file>". */
+static bool read_module_line(struct sl_str text, struct sl_arena *arena, struct sl_str *key)
+{
+    struct sl_str words[5] = {{NULL, 0}}, parts[KEY_PARTS];
+    size_t at = 0, end = 0;
+    text.size = text.size < HEAD_READ ? text.size : HEAD_READ;
+    while (end < text.size && text.data[end] != '\n' && text.data[end] != '\r')
+        end++;
+    for (int i = 0; i < 5; i++) {
+        size_t begin = at;
+        while (at < end && (i == 4 || text.data[at] != ' '))
+            at++;
+        words[i] = (struct sl_str){text.data + begin, at - begin};
+        at += at < end;
+    }
+    struct sl_buf file = {0};
+    struct sl_str stem = words[4];
+    if (!sl_str_equal(words[0], SL_STR("MODULE")) || !stem.size)
+        return false;
+    if (sl_str_ends(stem, SL_STR(".pdb")))
+        stem.size -= 4;
+    sl_buf_str(&file, stem);
+    sl_buf_cstr(&file, ".sym");
+    parts[0] = words[4];
+    parts[1] = words[3];
+    parts[2] = sl_buf_move_to_arena(&file, arena);
+    return parts[2].data && uploads_make_key(arena, parts, key);
+}
+
+/* ---- the archive (PKWARE's APPNOTE, 4.3) ---- */
+
+struct packing {
+    struct sl_bytes file;
+    struct sl_str key;
+    struct cache_tmp tmp;
+};
+
+static uint32_t checksum(struct sl_bytes bytes)
+{
+    uLong crc = crc32(0, Z_NULL, 0);
+    for (size_t at = 0; at < bytes.size;) {
+        size_t left = bytes.size - at, size = left < 1u << 30 ? left : 1u << 30;
+        crc = crc32(crc, bytes.data + at, (uInt)size);
+        at += size;
+    }
+    return (uint32_t)crc;
+}
+
+/* Appends the members that the header of a file and its entry in the directory share, from the version on. */
+static void put_common(struct sl_buf *out, const struct packing *p, uint32_t crc)
+{
+    enum { VERSION = 10 };
+    sl_buf_u16(out, VERSION);
+    sl_buf_fill(out, 0, 8); /* flags, stored, time, date */
+    sl_buf_u32(out, crc);
+    sl_buf_u32(out, (uint32_t)p->file.size);
+    sl_buf_u32(out, (uint32_t)p->file.size);
+    sl_buf_u16(out, (uint16_t)p->key.size);
+    sl_buf_u16(out, 0);
+}
+
+/* Pool work: writes an archive with the file, not compressed. */
+static enum sl_code pack(void *arg, struct sl_error *error)
+{
+    struct packing *p = arg;
+    struct sl_buf head = {0}, end = {0};
+    uint32_t crc = checksum(p->file);
+    sl_buf_u32(&head, 0x04034B50);
+    put_common(&head, p, crc);
+    sl_buf_str(&head, p->key);
+    sl_buf_u32(&end, 0x02014B50);
+    sl_buf_u16(&end, 10);
+    put_common(&end, p, crc);
+    sl_buf_fill(&end, 0, 14); /* comment, disk, attributes, offset of the header */
+    sl_buf_str(&end, p->key);
+    uint32_t directory = (uint32_t)end.size;
+    sl_buf_u32(&end, 0x06054B50);
+    sl_buf_fill(&end, 0, 4);
+    sl_buf_u16(&end, 1);
+    sl_buf_u16(&end, 1);
+    sl_buf_u32(&end, directory);
+    sl_buf_u32(&end, (uint32_t)(head.size + p->file.size));
+    sl_buf_u16(&end, 0);
+    enum sl_code code = SL_OK;
+    if (head.failed || end.failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if ((code = cache_tmp_create(&p->tmp, true, error)) == SL_OK &&
+             !(sl_write_all(p->tmp.fd, sl_buf_bytes(&head)) && sl_write_all(p->tmp.fd, p->file) &&
+               sl_write_all(p->tmp.fd, sl_buf_bytes(&end))))
+        code = sl_fail(error, SL_UNSUPPORTED, "the disk is full");
+    sl_buf_free(&head);
+    sl_buf_free(&end);
+    return code;
+}
+
+/* ---- storing ---- */
+
+static enum sl_code publish_archive(struct archive *archive, bool *same, struct sl_error *error)
+{
+    if (!archive_read_directory(archive) || archive->count != 1)
+        return sl_fail(error, SL_MALFORMED, "%.*s", archive->failure.text.size ? (int)archive->failure.text.size : 0,
+                       archive->failure.text.size ? archive->failure.text.data : "");
+    struct member_job check = {.archive = archive, .member = &archive->members[0]};
+    enum sl_code code = pool_run(POOL_CONVERT, member_check, &check, error);
+    if (code == SL_OK && check.code != SL_OK) {
+        *error = check.error;
+        code = check.code;
+    }
+    if (code == SL_OK)
+        code = uploads_publish(archive, STORE_REGULAR, error);
+    *same = code == SL_OK && archive->members[0].skipped;
+    return code == SL_PERMISSION_DENIED
+               ? sl_fail(error, SL_MALFORMED, "the file contains a text that mozilla.store.disallowed_snippets forbids")
+               : code;
+}
+
+enum sl_code sym_upload_to_mozilla(const struct config *config, struct sl_bytes file, struct sl_arena *arena,
+                                   bool *same, struct sl_error *error)
+{
+    struct packing packing = {.file = file, .tmp = {.fd = -1}};
+    struct sl_mapping mapping = {{NULL, 0}, 0};
+    if (!read_module_line((struct sl_str){(const char *)file.data, file.size}, arena, &packing.key))
+        return sl_fail(error, SL_MALFORMED, "the file does not begin with a MODULE line of Breakpad");
+    if (file.size > UINT32_MAX - HEAD_READ)
+        return sl_fail(error, SL_MALFORMED, "the Breakpad file is larger than 4 GiB");
+    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack, &packing, error);
+    if (code == SL_OK)
+        code = pool_map_fd(packing.tmp.fd, &mapping, error);
+    if (code == SL_OK) {
+        struct archive archive = {.arena = arena,
+                                  .config = &config->mozilla.store,
+                                  .filename = SL_STR("symbols.zip"),
+                                  .bytes = mapping.bytes};
+        code = publish_archive(&archive, same, error);
+        pool_unmap(&mapping);
+    }
+    if (packing.tmp.fd >= 0)
+        cache_tmp_discard(&packing.tmp);
+    return code;
+}
