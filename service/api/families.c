@@ -16,9 +16,9 @@
     ROW(minidump)                                                                                                      \
     ROW(core)                                                                                                          \
     ROW(any)                                                                                                           \
-    ROW(sentry)                                                                                                        \
-    ROW(sym_upload) ROW(sym_upload_file) ROW(text) ROW(named) ROW(jobs) ROW(proxy) ROW(debuginfod) ROW(metadata)       \
-        ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
+    ROW(pyroscope)                                                                                                     \
+    ROW(sentry) ROW(sym_upload) ROW(sym_upload_file) ROW(text) ROW(named) ROW(jobs) ROW(proxy) ROW(debuginfod)         \
+        ROW(metadata) ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

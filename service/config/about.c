@@ -305,6 +305,7 @@ const struct key_about key_abouts[] = {
     {"upload.public_url", "Base URL in answers to uploading clients.", .usual = "as the client addressed symloom"},
     {"upload.sentry", "Accept uploads of `sentry-cli`."},
     {"upload.breakpad", "Accept uploads of Breakpad's `sym_upload`."},
+    {"upload.pyroscope", "Accept uploads of Pyroscope's clients."},
 
     {"mozilla.compat", "Service whose behavior sets the defaults of the keys below.", .title = "Mozilla's API"},
     {"mozilla.path_prefix", "Prefix of the routes."},

@@ -274,7 +274,7 @@ struct config {
     } uploads_store;
     struct {
         const char *public_url;           /* base of URLs in answers; NULL: as the client addressed the service */
-        bool sentry, breakpad; /* the doors that are open */
+        bool sentry, breakpad, pyroscope; /* the doors that are open */
     } upload;
 
     struct {

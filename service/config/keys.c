@@ -400,6 +400,7 @@ const struct config_key config_keys[] = {
     {"upload.public_url", KEY_STRING, AT(upload.public_url), .none = "null"},
     {"upload.sentry", KEY_BOOL, AT(upload.sentry), .value = true},
     {"upload.breakpad", KEY_BOOL, AT(upload.breakpad), .value = true},
+    {"upload.pyroscope", KEY_BOOL, AT(upload.pyroscope), .value = true},
     {"mozilla.compat", KEY_ENUM, AT(mozilla.compat), .words = compat_words, .then = config_apply_compat},
     {"mozilla.path_prefix", KEY_STRING, AT(mozilla.path_prefix), .text = "", .check = text_is_path_prefix},
     {"mozilla.root_alias", KEY_BOOL, AT(mozilla.root_alias), .value = true},

@@ -62,7 +62,7 @@ def test_every_rule_notices_an_invalid_document(work, objects):
 
 EVERYTHING = {
     "logging": {"level": "debug"}, "symbfile": {"store_dir": ...}, "ms_symcache": {"transcoders": [{"version": "3.2.0", "command": ["false"]}]},
-    "mozilla": {"sources": [], "profiler_apis": True, "store": {"filesystem": {"path": ...}}}, "auth": {"keys": [key("a", "admin")], "require": ["admin"]}}
+    "mozilla": {"sources": [], "profiler_apis": True, "store": {"filesystem": {"path": ...}}}, "auth": {"keys": [key("a", "admin", "symbols:write", "symbols:delete")], "require": ["admin"]}}
 
 
 def everything(work):

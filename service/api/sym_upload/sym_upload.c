@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/form_files.h"
+#include "api/breakpad_file.h"
 #include "base/json_write.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -215,7 +216,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     if (!is_known_type(told->type))
         return sl_fail(error, SL_MALFORMED, "unknown symbol_upload_type");
     if (is_breakpad(told->type) && store_is_open()) {
-        enum sl_code code = sym_upload_to_mozilla(config, file, &x->arena, same, error);
+        enum sl_code code = uploads_store_breakpad_file(config, file, &x->arena, same, error);
         const char *result = code != SL_OK ? "refused" : *same ? "duplicate" : "new";
         if (code == SL_OK || code == SL_MALFORMED) {
             metric_add(METRIC_STORE_UPLOADS, 1, upload.door, result, NULL);

@@ -22,8 +22,3 @@ struct symbol_description { /* what the client says of the file; data NULL: noth
 /* Reads what the body of `complete` says. The clients do not send valid JSON: keys may be bare, in camel or snake case. Texts are
  * views of the body, with their escapes. Pure. */
 void symbol_description_read(struct sl_str body, struct symbol_description *description);
-
-/* Stores a Breakpad file in the store of Mozilla's symbol server; its key is in the file. SL_MALFORMED: it is no Breakpad file.
- * `*same`: it was there already. */
-enum sl_code sym_upload_to_mozilla(const struct config *config, struct sl_bytes file, struct sl_arena *arena,
-                                   bool *same, struct sl_error *error) SL_SUSPENDS;

@@ -1,5 +1,6 @@
 /* Bodies of upload doors from hostile hands: what sym_upload says of a file, which is not quite JSON, and which chunks sentry-cli wants
- * to be joined. */
+ * to be joined; and the messages of Pyroscope's clients. */
+#include "api/pyroscope/pyroscope.h"
 #include "api/sentry/sentry.h"
 #include "api/sym_upload/sym_upload.h"
 
@@ -11,6 +12,24 @@ static void check_view(struct sl_str text, struct sl_str body)
 {
     if (text.data && (text.data < body.data || text.data + text.size > body.data + body.size))
         abort(); /* texts are views of the body */
+}
+
+/* Reads the body as each message, and writes what it says into a list and a record. */
+static void check_connect(struct sl_bytes body, bool is_json, bool has_file)
+{
+    struct sl_arena arena = {0};
+    struct sl_error error;
+    struct sl_buf list = {0}, record = {0};
+    struct debuginfo_object object = {.state = DEBUGINFO_RUNNING}, again;
+    if (debuginfo_read(body, is_json, has_file, &arena, &object.file, &error) == SL_OK) {
+        debuginfo_write_list(is_json, &object, 1, &list);
+        debuginfo_write_record(&object, &record);
+        if (!debuginfo_read_record(sl_buf_view(&record), &arena, &again) || again.file.type != object.file.type)
+            abort();
+    }
+    sl_buf_free(&list);
+    sl_buf_free(&record);
+    sl_arena_free(&arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -30,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             for (size_t j = 0; j < files[i].chunk_count; j++)
                 if (!sentry_is_sha1(files[i].chunks[j]) || !sentry_chunk_name(&arena, files[i].chunks[j]).data)
                     abort(); /* it becomes the name of a file */
+    for (int i = 0; i < 4; i++)
+        check_connect((struct sl_bytes){data, size}, i & 1, i & 2);
     sl_arena_free(&arena);
     return 0;
 }

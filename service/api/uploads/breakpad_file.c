@@ -1,5 +1,5 @@
 /* Breakpad files for the store of Mozilla's symbol server: as an archive of one file, so that the rules for archives hold. */
-#include "api/sym_upload/sym_upload.h"
+#include "api/breakpad_file.h"
 
 #include <zlib.h>
 
@@ -125,8 +125,8 @@ static enum sl_code publish_archive(struct archive *archive, bool *same, struct 
                : code;
 }
 
-enum sl_code sym_upload_to_mozilla(const struct config *config, struct sl_bytes file, struct sl_arena *arena,
-                                   bool *same, struct sl_error *error)
+enum sl_code uploads_store_breakpad_file(const struct config *config, struct sl_bytes file, struct sl_arena *arena,
+                                         bool *same, struct sl_error *error)
 {
     struct packing packing = {.file = file, .tmp = {.fd = -1}};
     struct sl_mapping mapping = {{NULL, 0}, 0};

@@ -1,0 +1,263 @@
+#include "api/pyroscope/pyroscope.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/json_fields.h"
+#include "base/json_write.h"
+#include "debuginfo.pb-c.h"
+
+/* ---- JSON in: names in camel case, as protobuf's JSON mapping writes them, or as in the schema ---- */
+
+static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    static const char *const words[] = {"", "FULL", "NO_TEXT"};
+    struct sl_str text = {NULL, 0};
+    uint64_t number = 0;
+    uint32_t *type = out;
+    if (sl_json_peek(s->json) == SL_JSON_NUMBER) {
+        if (sl_json_u64(s->json, &number))
+            *type = (uint32_t)(number < UINT32_MAX ? number : 0);
+        return !s->json->failed;
+    }
+    bool good = sl_fields_text(s, at, &text);
+    for (uint32_t i = 1; good && i < sizeof words / sizeof *words; i++)
+        if (sl_str_ends(text, sl_str(words[i])))
+            *type = i;
+    return good;
+}
+
+static const struct sl_field file_fields[] = {
+    SL_FIELD(TEXT, false, debuginfo_file, gnu_build_id, "gnuBuildId"),
+    SL_FIELD(TEXT, false, debuginfo_file, gnu_build_id, "gnu_build_id"),
+    SL_FIELD(TEXT, false, debuginfo_file, go_build_id, "goBuildId"),
+    SL_FIELD(TEXT, false, debuginfo_file, go_build_id, "go_build_id"),
+    SL_FIELD(TEXT, false, debuginfo_file, otel_file_id, "otelFileId"),
+    SL_FIELD(TEXT, false, debuginfo_file, otel_file_id, "otel_file_id"),
+    SL_FIELD(TEXT, false, debuginfo_file, name, "name"),
+    SL_FIELD_BY(false, debuginfo_file, type, "type", read_type),
+    SL_FIELDS_END,
+};
+
+static const struct sl_field should_fields[] = {SL_FIELD_SAME("file", file_fields), SL_FIELDS_END};
+
+static enum sl_code read_json(struct sl_str text, bool has_file, struct sl_arena *arena, struct debuginfo_file *file,
+                              struct sl_error *error)
+{
+    struct sl_json json = sl_json(text, arena, false);
+    bool good = sl_json_read_object(&json, has_file ? should_fields : file_fields, file) && sl_json_end(&json);
+    return good        ? SL_OK
+           : json.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                       : sl_fail(error, SL_MALFORMED, "the body is not the JSON of this method");
+}
+
+/* ---- protobuf in ---- */
+
+static bool keep(struct sl_arena *arena, const char *text, struct sl_str *out)
+{
+    size_t size = text ? strlen(text) : 0;
+    *out = (struct sl_str){sl_arena_strndup(arena, text ? text : "", size), size};
+    return out->data != NULL;
+}
+
+static bool keep_file(struct sl_arena *arena, const Debuginfo__File *from, struct debuginfo_file *to)
+{
+    to->type = from->type;
+    return keep(arena, from->gnu_build_id, &to->gnu_build_id) && keep(arena, from->go_build_id, &to->go_build_id) &&
+           keep(arena, from->otel_file_id, &to->otel_file_id) && keep(arena, from->name, &to->name);
+}
+
+/* Unpacked messages are a small multiple of the body, which is limited. */
+static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl_arena *arena,
+                                  struct debuginfo_file *file, struct sl_error *error)
+{
+    bool is_read, is_kept = true;
+    if (has_file) {
+        Debuginfo__ShouldInitiateUploadRequest *request =
+            debuginfo__should_initiate_upload_request__unpack(NULL, body.size, body.data);
+        is_read = request != NULL;
+        is_kept = !request || !request->file || keep_file(arena, request->file, file);
+        debuginfo__should_initiate_upload_request__free_unpacked(request, NULL);
+    } else {
+        Debuginfo__BuildIdRequest *request = debuginfo__build_id_request__unpack(NULL, body.size, body.data);
+        is_read = request != NULL;
+        is_kept = !request || keep(arena, request->gnu_build_id, &file->gnu_build_id);
+        debuginfo__build_id_request__free_unpacked(request, NULL);
+    }
+    if (!is_kept)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return is_read ? SL_OK : sl_fail(error, SL_MALFORMED, "the body is not the protobuf message of this method");
+}
+
+enum sl_code debuginfo_read(struct sl_bytes body, bool is_json, bool has_file, struct sl_arena *arena,
+                            struct debuginfo_file *file, struct sl_error *error)
+{
+    *file = (struct debuginfo_file){SL_STR(""), SL_STR(""), SL_STR(""), SL_STR(""), 0};
+    struct sl_str text = {(const char *)body.data, body.size};
+    return is_json ? read_json(text, has_file, arena, file, error) : read_protobuf(body, has_file, arena, file, error);
+}
+
+/* ---- out ---- */
+
+void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, struct sl_buf *out)
+{
+    if (is_json) {
+        struct sl_json_writer w = sl_json_writer(out);
+        sl_json_begin_object(&w);
+        sl_json_member_boolean(&w, "shouldInitiateUpload", wanted);
+        sl_json_member_str(&w, "reason", sl_str(reason));
+        sl_json_end_object(&w);
+        return;
+    }
+    Debuginfo__ShouldInitiateUploadResponse answer = DEBUGINFO__SHOULD_INITIATE_UPLOAD_RESPONSE__INIT;
+    answer.should_initiate_upload = wanted;
+    answer.reason = (char *)(uintptr_t)reason;
+    size_t size = debuginfo__should_initiate_upload_response__get_packed_size(&answer);
+    if (sl_buf_reserve(out, size + 1))
+        out->size += debuginfo__should_initiate_upload_response__pack(&answer, out->data + out->size);
+}
+
+static void put_time(struct sl_json_writer *w, const char *key, uint64_t seconds)
+{
+    char text[32];
+    time_t at = (time_t)seconds;
+    struct tm tm;
+    if (!seconds)
+        return;
+    gmtime_r(&at, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    sl_json_member_str(w, key, sl_str(text));
+}
+
+static void write_json_object(struct sl_json_writer *w, const struct debuginfo_object *object)
+{
+    static const char *const types[] = {"TYPE_UNSPECIFIED", "TYPE_EXECUTABLE_FULL", "TYPE_EXECUTABLE_NO_TEXT"},
+                             *const states[] = {"STATE_UNKNOWN", "STATE_UPLOADING", "STATE_UPLOADED"};
+    char size[24];
+    snprintf(size, sizeof size, "%llu", (unsigned long long)object->size);
+    sl_json_begin_object(w);
+    sl_json_member_object(w, "file");
+    sl_json_member_str(w, "gnuBuildId", object->file.gnu_build_id);
+    sl_json_member_str(w, "goBuildId", object->file.go_build_id);
+    sl_json_member_str(w, "otelFileId", object->file.otel_file_id);
+    sl_json_member_str(w, "name", object->file.name);
+    sl_json_member_str(w, "type", sl_str(types[object->file.type < 3 ? object->file.type : 0]));
+    sl_json_end_object(w);
+    sl_json_member_str(w, "state", sl_str(states[object->state]));
+    put_time(w, "startedAt", object->started_s);
+    put_time(w, "finishedAt", object->finished_s);
+    sl_json_member_str(w, "size", sl_str(size)); /* numbers of 64 bits are texts in protobuf's JSON */
+    sl_json_end_object(w);
+}
+
+/* Texts in records are views: protobuf-c needs a NUL behind them. */
+static char *terminated(struct sl_arena *arena, struct sl_str text)
+{
+    char *copy = sl_arena_strndup(arena, text.data ? text.data : "", text.size);
+    return copy ? copy : (char *)(uintptr_t) "";
+}
+
+struct packed_object {
+    Debuginfo__Object object;
+    Debuginfo__File file;
+    Debuginfo__Timestamp started, finished;
+};
+
+static void fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
+{
+    *p = (struct packed_object){DEBUGINFO__OBJECT__INIT, DEBUGINFO__FILE__INIT, DEBUGINFO__TIMESTAMP__INIT,
+                                DEBUGINFO__TIMESTAMP__INIT};
+    p->file.gnu_build_id = terminated(arena, from->file.gnu_build_id);
+    p->file.go_build_id = terminated(arena, from->file.go_build_id);
+    p->file.otel_file_id = terminated(arena, from->file.otel_file_id);
+    p->file.name = terminated(arena, from->file.name);
+    p->file.type = from->file.type;
+    p->started.seconds = (int64_t)from->started_s;
+    p->finished.seconds = (int64_t)from->finished_s;
+    p->object.file = &p->file;
+    p->object.state = (uint32_t)from->state;
+    p->object.started_at = from->started_s ? &p->started : NULL;
+    p->object.finished_at = from->finished_s ? &p->finished : NULL;
+    p->object.size = from->size;
+}
+
+static void write_packed_list(const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
+{
+    struct sl_arena arena = {0};
+    Debuginfo__ListDebuginfoResponse list = DEBUGINFO__LIST_DEBUGINFO_RESPONSE__INIT;
+    struct packed_object *packed = SL_ARENA_ARRAY(&arena, struct packed_object, count + 1);
+    Debuginfo__Object **items = SL_ARENA_ARRAY(&arena, Debuginfo__Object *, count + 1);
+    out->failed |= !packed || !items;
+    for (size_t i = 0; !out->failed && i < count; i++) {
+        fill_packed(&packed[i], &objects[i], &arena);
+        items[i] = &packed[i].object;
+    }
+    list.n_objects = out->failed ? 0 : count;
+    list.objects = items;
+    if (!out->failed && sl_buf_reserve(out, debuginfo__list_debuginfo_response__get_packed_size(&list) + 1))
+        out->size += debuginfo__list_debuginfo_response__pack(&list, out->data + out->size);
+    sl_arena_free(&arena);
+}
+
+void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
+{
+    struct sl_json_writer w = sl_json_writer(out);
+    if (!is_json) {
+        write_packed_list(objects, count, out);
+        return;
+    }
+    sl_json_begin_object(&w);
+    sl_json_member_array(&w, "objects");
+    for (size_t i = 0; i < count; i++)
+        write_json_object(&w, &objects[i]);
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
+}
+
+/* ---- records ---- */
+
+struct debuginfo_numbers {
+    struct sl_opt_u64 state, started, finished, size;
+};
+
+static const struct sl_field record_fields[] = {
+    SL_FIELD(U64, false, debuginfo_numbers, state, "state"),
+    SL_FIELD(U64, false, debuginfo_numbers, started, "started"),
+    SL_FIELD(U64, false, debuginfo_numbers, finished, "finished"),
+    SL_FIELD(U64, false, debuginfo_numbers, size, "size"),
+    SL_FIELDS_END,
+};
+
+bool debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object)
+{
+    struct debuginfo_numbers numbers = {0};
+    struct sl_json json = sl_json(text, arena, true), again = json;
+    *object = (struct debuginfo_object){.state = DEBUGINFO_NONE};
+    if (!sl_json_read_object(&json, should_fields, &object->file) ||
+        !sl_json_read_object(&again, record_fields, &numbers) || !object->file.gnu_build_id.data)
+        return false;
+    object->state =
+        numbers.state.value <= DEBUGINFO_FINISHED ? (enum debuginfo_state)numbers.state.value : DEBUGINFO_NONE;
+    object->started_s = numbers.started.value;
+    object->finished_s = numbers.finished.value;
+    object->size = numbers.size.value;
+    return true;
+}
+
+void debuginfo_write_record(const struct debuginfo_object *object, struct sl_buf *out)
+{
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_member_object(&w, "file");
+    sl_json_member_str(&w, "gnuBuildId", object->file.gnu_build_id);
+    sl_json_member_str(&w, "goBuildId", object->file.go_build_id);
+    sl_json_member_str(&w, "otelFileId", object->file.otel_file_id);
+    sl_json_member_str(&w, "name", object->file.name);
+    sl_json_member_u64(&w, "type", object->file.type);
+    sl_json_end_object(&w);
+    sl_json_member_u64(&w, "state", (uint64_t)object->state);
+    sl_json_member_u64(&w, "started", object->started_s);
+    sl_json_member_u64(&w, "finished", object->finished_s);
+    sl_json_member_u64(&w, "size", object->size);
+    sl_json_end_object(&w);
+}
