@@ -35,3 +35,11 @@ struct upload_check_result {
 /* Tells what INPUT_FILE is. Options: struct reader_limits. Writes nothing. SL_MALFORMED: it is none of the kinds of files that the
  * store keeps, or damaged. */
 extern const struct converter converter_upload_check;
+
+/* Writes the debug ids of the files in an artifact bundle, sorted, as lines of 32 hex digits. No options. */
+extern const struct converter converter_artifact_index;
+enum { ARTIFACT_RELEASE = 512, ARTIFACT_DIST = 128 };
+struct artifact_index_result {
+    char release[ARTIFACT_RELEASE],
+        dist[ARTIFACT_DIST]; /* of the manifest; empty: it names none, or one that is too long */
+};

@@ -4,6 +4,7 @@
 #include "api/js/js.h"
 
 #include "core/log.h"
+#include "debug_file_store/artifacts.h"
 #include "core/metrics.h"
 #include "js/names.h"
 #include "source/zip.h"
@@ -232,6 +233,35 @@ static void query_sentry(void *arg)
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
+/* Queries the store of uploaded files, like query_sentry. Bundles of a release are asked for files with a path only. */
+static void query_uploads(void *arg)
+{
+    struct js_file_search *look = arg;
+    struct js_request *r = look->request;
+    const struct js_key *key = &look->file->key;
+    struct artifact_release release = {r->release, r->dist};
+    struct found_bundle *bundles;
+    struct sl_error error = {.code = SL_OK};
+    size_t count;
+    look->listed = NULL;
+    if (r->finder.stopped != SL_OK)
+        return;
+    if (!key->path.data)
+        release = (struct artifact_release){{NULL, 0}, {NULL, 0}};
+    enum sl_code code =
+        artifact_bundles_find(&release, key->has_id ? &key->id : NULL, r->arena, &bundles, &count, &error);
+    if (code != SL_OK && !stops(r, code))
+        log_warn("js", "cannot look up uploaded artifact bundles", LOG_ERR(&error));
+    struct artifact *items = code == SL_OK ? SL_ARENA_ARRAY(r->arena, struct artifact, count + 1) : NULL;
+    if (code != SL_OK || (!items && !finder_stop(r, SL_BUSY)))
+        return;
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct artifact){
+            .file = bundles[i].file, .is_bundle = true, .match = bundles[i].by_id ? MATCH_DEBUG_ID : MATCH_RELEASE};
+    look->listed = items;
+    look->listed_count = count;
+}
+
 /* Queries the local files of a command, like query_sentry. */
 static void query_local_files(void *arg)
 {
@@ -414,7 +444,8 @@ static bool query_missing(struct js_search *l, void (*ask)(void *look))
 static bool search_everywhere(struct js_search *l)
 {
     return search_known(l) && (!l->request->local || query_missing(l, query_local_files)) &&
-           query_missing(l, query_sentry) && js_for_each(l->request, search_web, l->looks, l->count);
+           query_missing(l, query_sentry) && (!debug_files_are_open() || query_missing(l, query_uploads)) &&
+           js_for_each(l->request, search_web, l->looks, l->count);
 }
 
 /* Makes the text by which files are shared: type, debug id and path. An absent path differs from an empty one. */

@@ -4,6 +4,7 @@
 #include "api/js/js.h"
 #include "api/sources.h"
 #include "core/log.h"
+#include "debug_file_store/debug_file_store.h"
 
 static struct js_request *js_get_request(struct sl_fields *s)
 {
@@ -165,7 +166,8 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
-/* The members of the body. JSON bodies must have a source; forms may send the files themselves. */
+/* The members of the body. JSON bodies must have a source, unless there are uploads to look into; forms may send the files
+ * themselves. */
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
         {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \
@@ -181,7 +183,8 @@ static const struct sl_field js_form_fields[] = {JS_BODY_FIELDS(false)};
 
 static bool js_read_body(struct sl_fields *s)
 {
-    return sl_fields_object(s, NULL, js_get_request(s)->files.sent ? js_form_fields : js_body_fields, s->context);
+    return sl_fields_object(
+        s, NULL, js_get_request(s)->files.sent || debug_files_are_open() ? js_form_fields : js_body_fields, s->context);
 }
 
 bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure)

@@ -3,6 +3,7 @@
 #include "api/impl.h"
 #include "api/jvm/jvm.h"
 #include "api/sources.h"
+#include "debug_file_store/debug_file_store.h"
 #include "core/log.h"
 
 #include <stddef.h>
@@ -63,6 +64,9 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
             wanted[count++] = r->modules[i];
     r->modules = wanted;
     r->module_count = count;
+    r->sources = debug_files_append(r->sources, &r->source_count, r->arena);
+    if (r->source_count && !r->sources)
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (!search_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))
         return SL_CANCELLED;
     for (size_t i = 0; i < count; i++)

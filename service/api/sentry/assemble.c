@@ -118,9 +118,9 @@ static void write_record(struct sl_json_writer *w, const struct debug_file_recor
     sl_json_end_object(w);
 }
 
-static void write_status(struct sl_json_writer *w, struct sl_str sha1, const struct sentry_status *status)
+/* Writes the status; without a record for a bundle. */
+static void write_status(struct sl_json_writer *w, const struct sentry_status *status)
 {
-    sl_json_put_key_str(w, sha1);
     sl_json_begin_object(w);
     sl_json_member_str(w, "state", sl_str(sentry_state_words[status->state]));
     sl_json_member_array(w, "missingChunks");
@@ -128,7 +128,7 @@ static void write_status(struct sl_json_writer *w, struct sl_str sha1, const str
         sl_json_put_str(w, status->missing[i]);
     sl_json_end_array(w);
     sl_json_member_or_null(w, "detail", status->detail);
-    if (status->state == SENTRY_OK)
+    if (status->state == SENTRY_OK && status->record.sha1.data)
         write_record(w, &status->record);
     sl_json_end_object(w);
 }
@@ -169,8 +169,10 @@ void sentry_assemble_debug_files(struct http_exchange *x)
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         struct sentry_status status;
         code = sentry_get_status(x, &files[i], &status, &error);
-        if (code == SL_OK)
-            write_status(&w, files[i].sha1, &status);
+        if (code == SL_OK) {
+            sl_json_put_key_str(&w, files[i].sha1);
+            write_status(&w, &status);
+        }
     }
     sl_json_end_object(&w);
     if (code == SL_OK) {
@@ -179,4 +181,45 @@ void sentry_assemble_debug_files(struct http_exchange *x)
     }
     sl_buf_free(&json);
     reply_failure(x, code, &error);
+}
+
+/* ---- artifact bundles: {"checksum": "<sha1>", "chunks": [...], "projects": [...], "version": "1.0", "dist": null} ---- */
+
+static const struct sl_field bundle_fields[] = {
+    SL_FIELD_BY(true, assembly_file, sha1, "checksum", read_chunk_name),
+    SL_FIELD_EACH(true, assembly_file, chunks, chunk_count, "chunks", read_chunk_name),
+    SL_FIELD(TEXT, false, assembly_file, release, "version"),
+    SL_FIELD(TEXT, false, assembly_file, dist, "dist"),
+    SL_FIELDS_END,
+};
+
+void sentry_assemble_bundle(struct http_exchange *x)
+{
+    struct sl_bytes body;
+    struct sl_error error = {.code = SL_OK};
+    struct assembly_file file = {.is_bundle = true, .name = SL_STR("artifact bundle")};
+    struct sentry_status status;
+    if (http_body(x, &body) != SL_OK)
+        return;
+    struct sl_json json = sl_json((struct sl_str){(const char *)body.data, body.size}, &x->arena, false);
+    struct sl_fields s = {.json = &json};
+    bool good =
+        sl_fields_object(&s, NULL, bundle_fields, &file) && sl_json_end(&json) && file.chunk_count <= MAX_FILE_CHUNKS;
+    if (!good && json.busy) {
+        http_reply_no_memory(x);
+        return;
+    }
+    if (!good) {
+        sentry_reply_error(x, 400, s.problem ? s.problem : json.problem ? json.problem : "too many chunks");
+        return;
+    }
+    enum sl_code code = sentry_get_status(x, &file, &status, &error);
+    if (code != SL_OK) {
+        reply_failure(x, code, &error);
+        return;
+    }
+    struct sl_buf answer = {0};
+    struct sl_json_writer w = sl_json_writer(&answer);
+    write_status(&w, &status);
+    http_reply_json(x, 200, &answer);
 }

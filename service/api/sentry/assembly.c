@@ -1,10 +1,12 @@
 /* Joins the chunks of files, each in a fiber of its own that outlives the request: clients ask again each second. */
 #include "api/sentry/sentry.h"
 
+#include <openssl/evp.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/list.h"
+#include "debug_file_store/artifacts.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -95,6 +97,44 @@ static void discard_file(void *file)
     store_tmp_file_discard(file);
 }
 
+struct sha1_job {
+    struct sl_bytes bytes;
+    struct sl_buf hex;
+};
+
+static enum sl_code hash_bundle(void *arg, struct sl_error *error)
+{
+    struct sha1_job *job = arg;
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    if (EVP_Digest(job->bytes.data, job->bytes.size, digest, &size, EVP_sha1(), NULL) != 1)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    sl_buf_hex(&job->hex, digest, size);
+    return SL_OK;
+}
+
+/* Checks the SHA-1 of an artifact bundle and stores it; consumes the file. */
+static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *file,
+                               const struct artifact_release *release, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    struct sha1_job job = {.hex = {0}};
+    int status;
+    enum sl_code code = pool_map_fd(file->fd, &mapping, error);
+    if (code == SL_OK) {
+        job.bytes = mapping.bytes;
+        code = pool_call(POOL_IO | POOL_HEAVY, hash_bundle, &job, error);
+        pool_unmap(&mapping);
+    }
+    if (code == SL_OK && !sl_str_equal(sl_buf_view(&job.hex), a->file.sha1))
+        code = sl_fail(error, SL_MALFORMED, "Checksum mismatch");
+    sl_buf_free(&job.hex);
+    if (code == SL_OK)
+        return artifact_bundle_add(a->config, file, a->file.sha1, release, &status, error);
+    pool_run(POOL_IO, discard_file, file, NULL);
+    return code;
+}
+
 static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 {
     struct store_tmp_file file;
@@ -106,7 +146,10 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
     enum sl_code code = debug_file_tmp(&file, &status, error);
     if (code == SL_OK)
         code = join_chunks(a, &file, error);
-    if (code == SL_OK)
+    struct artifact_release release = {a->file.release, a->file.dist};
+    if (code == SL_OK && a->file.is_bundle)
+        code = add_bundle(a, &file, &release, error);
+    else if (code == SL_OK)
         code = debug_file_add(a->config, &upload, error);
     else if (file.fd >= 0)
         pool_run(POOL_IO, discard_file, &file, NULL);
@@ -140,7 +183,8 @@ static bool copy_file(struct assembly *a, const struct assembly_file *file)
     a->file = *file;
     a->file.chunks = SL_ARENA_ARRAY(&a->arena, struct sl_str, file->chunk_count + 1);
     bool good = a->file.chunks && copy_text(&a->arena, &a->file.sha1) && copy_text(&a->arena, &a->file.name) &&
-                copy_text(&a->arena, &a->file.debug_id);
+                copy_text(&a->arena, &a->file.debug_id) && copy_text(&a->arena, &a->file.release) &&
+                copy_text(&a->arena, &a->file.dist);
     for (size_t i = 0; good && i < file->chunk_count; i++) {
         a->file.chunks[i] = file->chunks[i];
         good = copy_text(&a->arena, &a->file.chunks[i]);
@@ -218,7 +262,7 @@ static enum sl_code wait_for(struct assembly *a, struct sl_arena *arena, struct 
         code = sl_fail(error, SL_CANCELLED, "cancelled");
     if (code == SL_OK && a->is_done && a->code == SL_OK) {
         status->state = SENTRY_OK;
-        if (!copy_record(&status->record, &a->record, arena))
+        if (!a->file.is_bundle && !copy_record(&status->record, &a->record, arena))
             code = sl_fail(error, SL_BUSY, "out of memory");
     } else if (code == SL_OK && a->is_done) {
         status->state = SENTRY_ERROR;
@@ -240,7 +284,9 @@ enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_fi
         a->references++;
         return wait_for(a, &x->arena, status, error);
     }
-    enum sl_code code = debug_files_find(file->sha1, &x->arena, &status->record, error);
+    struct artifact_release release = {file->release, file->dist};
+    enum sl_code code = file->is_bundle ? artifact_bundle_link(file->sha1, &release, error)
+                                        : debug_files_find(file->sha1, &x->arena, &status->record, error);
     if (code == SL_OK)
         status->state = SENTRY_OK;
     if (code != SL_NOT_FOUND || !file->chunk_count)
@@ -253,5 +299,8 @@ enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_fi
         a->references++;
     else if (!(a = begin_assembly(x->service, file)))
         return sl_fail(error, SL_BUSY, "too many uploads at once");
-    return wait_for(a, &x->arena, status, error);
+    code = wait_for(a, &x->arena, status, error);
+    return code == SL_OK && status->state == SENTRY_OK && file->is_bundle
+               ? artifact_bundle_link(file->sha1, &release, error) /* it may have been joined for another release */
+               : code;
 }

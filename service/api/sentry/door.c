@@ -44,8 +44,7 @@ struct sl_str sentry_chunk_name(struct sl_arena *arena, struct sl_str sha1)
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* Appends the URL of this request: below `upload.public_url`, or as the client addressed the service. */
-static void put_own_url(const struct http_exchange *x, struct sl_buf *out)
+void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     struct sl_str base = sl_str(config->upload.public_url ? config->upload.public_url : "");
@@ -62,13 +61,15 @@ static void put_own_url(const struct http_exchange *x, struct sl_buf *out)
 static void tell_limits(struct http_exchange *x)
 {
     static const struct sl_str compression = SL_STR("gzip"),
-                               accept[] = {SL_STR("debug_files"), SL_STR("pdbs"),         SL_STR("portablepdbs"),
-                                           SL_STR("sources"),     SL_STR("bcsymbolmaps"), SL_STR("il2cpp"),
-                                           SL_STR("proguard")};
+                               accept[] = {SL_STR("debug_files"),        SL_STR("pdbs"),
+                                           SL_STR("portablepdbs"),       SL_STR("sources"),
+                                           SL_STR("bcsymbolmaps"),       SL_STR("il2cpp"),
+                                           SL_STR("proguard"),           SL_STR("artifact_bundles"),
+                                           SL_STR("artifact_bundles_v2")};
     const struct config *config = ((const struct service *)x->service)->config;
     struct sl_buf json = {0}, url = {0};
     struct sl_json_writer w = sl_json_writer(&json);
-    put_own_url(x, &url);
+    sentry_put_own_url(x, &url);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "url", sl_buf_view(&url));
     sl_json_member_u64(&w, "chunkSize", SENTRY_CHUNK_SIZE);
@@ -127,6 +128,18 @@ static const struct http_route sentry_routes[] = {
      .body_limit = assemble_limit,
      .body_weight = JSON_WEIGHT,
      .rights = WRITE},
+    {.method = "POST",
+     .pattern = "/api/0/organizations/{org}/artifactbundle/assemble/",
+     .handler = sentry_assemble_bundle,
+     .takes_work = true,
+     .body_limit = assemble_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = WRITE},
+    {.method = "GET",
+     .pattern = "/api/0/projects/{org}/{project}/artifact-lookup/",
+     .handler = sentry_look_up_artifacts,
+     .takes_work = true,
+     .rights = (const char *const[]){"symbols:read", "symbols:write", NULL}},
     {.method = NULL},
 };
 

@@ -3,6 +3,8 @@
  *     GET  /api/0/organizations/{org}/chunk-upload/                      limits (door.c)
  *     POST /api/0/organizations/{org}/chunk-upload/                      pieces, each named by its SHA-1 (chunks.c)
  *     POST /api/0/projects/{org}/{project}/files/difs/assemble/          joins them, tells what is missing (assemble.c)
+ *     POST /api/0/organizations/{org}/artifactbundle/assemble/           the same for an archive of JavaScript files
+ *     GET  /api/0/projects/{org}/{project}/artifact-lookup/              finds such archives (lookup.c)
  *
  * Organization and project are accepted and ignored: there is one store (debug_file_store/). */
 #pragma once
@@ -22,6 +24,10 @@ struct sl_str sentry_chunk_name(struct sl_arena *arena, struct sl_str sha1);
 http_handler sentry_receive_chunks;
 void sentry_check_chunks(struct http_exchange *x);
 http_handler sentry_assemble_debug_files;
+http_handler sentry_assemble_bundle;
+http_handler sentry_look_up_artifacts;
+/* Appends the URL of this request, without its query: below `upload.public_url`, or as the client addressed the service. */
+void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out);
 
 /* ---- assembly.c: files that are being joined ---- */
 
@@ -29,6 +35,8 @@ struct assembly_file { /* a file of an assemble request */
     struct sl_str sha1, name, debug_id;
     struct sl_str *chunks;
     size_t chunk_count;
+    bool is_bundle; /* of a JavaScript release: */
+    struct sl_str release, dist;
 };
 
 /* Reads the body of an assemble request. False: `*problem` says why; NULL: out of memory. Pure. */

@@ -203,3 +203,26 @@ def test_sentry_cli_uploads_debug_files(work, objects):
         equal(found_lines(s, objects)[0], "found")
         again = ask()
         equal((again.returncode, "Nothing to upload" in again.stdout + again.stderr), (0, True), again.stdout + again.stderr)
+
+
+MAPPING = b"# compiler: R8\ncom.example.Main -> a.b:\n    1:2:void run(int):10:11 -> c\n"
+UUID = "6d8b3c9e-5b58-5f2b-9a0f-0d9d0f0a1b2c"
+
+
+def test_mappings_and_source_bundles_are_found_by_their_ids(work, objects):
+    with server(work) as s:
+        equal(upload(s, MAPPING, f"/proguard/{UUID}.txt")["state"], "ok")
+        status, _, data = s.post("/symbolicate-jvm", {
+            "platform": "java", "sources": [], "exceptions": [], "modules": [{"type": "proguard", "uuid": UUID}],
+            "stacktraces": [{"frames": [{"function": "c", "module": "a.b", "filename": "SourceFile", "lineno": 1, "index": 0}]}]})
+        equal((status, json.loads(data)["stacktraces"][0]["frames"][0]["module"]), (200, "com.example.Main"))
+        got = upload(s, MAPPING.replace(b"10", b"20"), "mapping.txt")
+        equal((got["state"], "has no id" in got["detail"]), ("error", True))
+
+
+def test_symbol_maps_need_an_id_in_their_name(work, objects):
+    with server(work) as s:
+        equal(upload(s, b"BCSymbolMap Version: 2.0\n_main\n", f"{UUID.upper()}.bcsymbolmap")["state"], "ok")
+        store = os.path.join(s.cache, "uploads", "objects")
+        equal([os.path.join(d, n)[len(store) + 1:] for d, _, names in os.walk(store) for n in names],
+              [f"6d/{UUID.replace('-', '')[2:]}/bcsymbolmap"])

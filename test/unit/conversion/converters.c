@@ -12,6 +12,7 @@
 #include "scan/converters.h"
 #include "conversion/isolation.h"
 #include "search/converters.h"
+#include "source/bundle.h"
 #include "symbfile/symbfile.h"
 #include "symbfile_store/converters.h"
 
@@ -31,7 +32,7 @@ static const struct package_member_options member_options = {.size = 3};
 static struct object_check_options object_check;
 static struct mozilla_syms_options mozilla_syms;
 static struct sl_bytes program;
-static struct sl_buf ppdb, symbfile;
+static struct sl_buf ppdb, symbfile, bundle;
 static uint64_t symbfile_length;
 static int scratch;
 
@@ -149,6 +150,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
         make_index_sample(),
         make_sample(&converter_upload_check, readers, program_text(), false),
+        make_sample(&converter_artifact_index, no_options(), sl_buf_view(&bundle), false), /* it has no debug ids */
         make_name_sample(&converter_raw_section, SL_STR(".text")),
         make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
         make_scan_sample(),
@@ -177,6 +179,17 @@ static void make_symbfile(void)
     symbfile_length = symbfile.size;
 }
 
+static void make_bundle(void)
+{
+    struct sl_error error;
+    struct sl_bundle_writer *writer = sl_bundle_writer_new(&bundle);
+    assert_non_null(writer);
+    assert_true(sl_bundle_add(writer, SL_BUNDLE_MINIFIED_SOURCE, SL_STR(""), SL_STR("~/a.js"),
+                              (struct sl_bytes){(const uint8_t *)"f()", 3}));
+    assert_int_equal(sl_bundle_finish(writer, NULL, 0, &error), SL_OK);
+    sl_bundle_writer_free(writer);
+}
+
 static void make_program(void)
 {
     static const char text[] = "int f(int a)\n{\n    return a + 1;\n}\n";
@@ -195,6 +208,7 @@ static int begin(void **state)
     ppdb = image_file(&image);
     image_free(&image);
     make_symbfile();
+    make_bundle();
     scratch = memfd_create("scratch", MFD_CLOEXEC);
     assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
     object_check.has_debug_id = true;
@@ -210,6 +224,7 @@ static int end(void **state)
     free((void *)program.data);
     sl_buf_free(&ppdb);
     sl_buf_free(&symbfile);
+    sl_buf_free(&bundle);
     close(scratch);
     isolation_close();
     loop_close();

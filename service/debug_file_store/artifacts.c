@@ -1,0 +1,281 @@
+#include "debug_file_store/artifacts.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "conversion/conversion.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "debug_file_store/impl.h"
+
+enum { ID_HEX = 32, SHA1_TEXT = 40, MAX_SCANNED = 10000, NAMES_AT_ONCE = 256 };
+
+/* ---- names ---- */
+
+static struct sl_str bundle_path(struct sl_arena *arena, struct sl_str sha1)
+{
+    struct sl_buf path = {0};
+    sl_buf_printf(&path, "artifacts/%.2s/" SL_STR_FMT, sha1.data, SL_STR_ARG(sha1));
+    return sl_buf_move_to_arena(&path, arena);
+}
+
+/* Releases may have any characters, so their directory is named by a hash. */
+static struct sl_str release_directory(struct sl_arena *arena, struct sl_str release, struct sl_str dist)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    struct sl_buf text = {0}, name = {0};
+    sl_buf_str(&text, release);
+    sl_buf_u8(&text, '\0');
+    sl_buf_str(&text, dist);
+    bool good = !text.failed && EVP_Digest(text.data, text.size, digest, &size, EVP_sha1(), NULL) == 1;
+    sl_buf_cstr(&name, "uploads/js/releases/");
+    sl_buf_hex(&name, digest, size);
+    sl_buf_free(&text);
+    name.failed |= !good;
+    return sl_buf_move_to_arena(&name, arena);
+}
+
+static struct sl_str id_directory(struct sl_arena *arena, struct sl_str hex)
+{
+    struct sl_buf name = {0};
+    sl_buf_cstr(&name, "uploads/js/ids/");
+    sl_buf_str(&name, hex);
+    return sl_buf_move_to_arena(&name, arena);
+}
+
+static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory, uint64_t time_us, struct sl_str sha1)
+{
+    struct sl_buf name = {0};
+    sl_buf_str(&name, directory);
+    sl_buf_printf(&name, "/%020llu-" SL_STR_FMT, (unsigned long long)time_us, SL_STR_ARG(sha1));
+    return directory.data ? sl_buf_move_to_arena(&name, arena) : (struct sl_str){NULL, 0};
+}
+
+/* ---- adding ---- */
+
+static enum sl_code put_entries(const struct sl_str *names, size_t count, struct sl_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!names[i].data)
+            return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = SL_OK;
+    for (size_t at = 0; code == SL_OK && at < count; at += NAMES_AT_ONCE)
+        code = store_area_put_text(debug_files_area(), names + at,
+                                   count - at < NAMES_AT_ONCE ? count - at : NAMES_AT_ONCE, SL_STR("{}"), error);
+    return code;
+}
+
+/* Makes room for a newer entry of the bundle. `*is_newest`: the newest entry is of this bundle already. */
+static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1, struct sl_arena *arena,
+                                     bool *is_newest, struct sl_error *error)
+{
+    struct sl_str *names;
+    size_t count;
+    *is_newest = false;
+    enum sl_code code = store_area_list(debug_files_area(), directory, MAX_SCANNED, arena, &names, &count, error);
+    for (size_t i = 0; code == SL_OK && i < count && !*is_newest; i++) {
+        if (!sl_str_ends(names[i], sha1))
+            continue;
+        *is_newest = i + 1 == count;
+        struct sl_buf name = {0};
+        sl_buf_printf(&name, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(names[i]));
+        if (!*is_newest)
+            code = name.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                               : store_area_delete(debug_files_area(), sl_buf_view(&name), error);
+        sl_buf_free(&name);
+    }
+    return code;
+}
+
+/* Lists the bundle in the directory of its release, as its newest one. */
+static enum sl_code list_for_release(struct sl_str sha1, const struct artifact_release *release, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    bool is_newest = false;
+    struct sl_str directory = release_directory(&arena, release->release, release->dist);
+    struct sl_str name = entry_name(&arena, directory, clock_wall_us(), sha1);
+    enum sl_code code = name.data ? drop_older_entry(directory, sha1, &arena, &is_newest, error)
+                                  : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && !is_newest)
+        code = put_entries(&name, 1, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* Lists the bundle in all directories of its debug ids (lines of ID_HEX digits) and in that of its release. */
+static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const struct artifact_release *release,
+                                struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    size_t most = ids.size / (ID_HEX + 1) + 1, count = 0;
+    uint64_t now_us = clock_wall_us();
+    struct sl_str *names = SL_ARENA_ARRAY(&arena, struct sl_str, most);
+    for (size_t at = 0; names && at + ID_HEX < ids.size; at += ID_HEX + 1)
+        names[count++] = entry_name(&arena, id_directory(&arena, (struct sl_str){ids.data + at, ID_HEX}), now_us, sha1);
+    enum sl_code code = names ? put_entries(names, count, error) : sl_fail(error, SL_BUSY, "out of memory");
+    sl_arena_free(&arena);
+    return code == SL_OK && release->release.size ? list_for_release(sha1, release, error) : code;
+}
+
+struct indexing {
+    struct cache_tmp ids; /* written by the converter */
+    struct sl_mapping mapping;
+    struct artifact_index_result told;
+};
+
+static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_error *error)
+{
+    struct conversion_about about = {.size = get_file_size(fd)};
+    struct converter_call call = {.out = -1};
+    enum sl_code code = cache_tmp_create(&indexing->ids, true, error);
+    if (code != SL_OK)
+        return code;
+    call.out = indexing->ids.fd;
+    converter_add_file(&call, INPUT_FILE, fd);
+    code = conversion_run(&about, &converter_artifact_index, &call, &indexing->told, error);
+    return code == SL_OK ? pool_map_fd(indexing->ids.fd, &indexing->mapping, error) : code;
+}
+
+static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1, const struct artifact_release *asked,
+                                 struct indexing *indexing, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct artifact_release release = *asked;
+    uint64_t size = get_file_size(file->fd);
+    struct store_meta meta = {.size = size, .original_size = size};
+    enum sl_code code = index_bundle(file->fd, indexing, error);
+    if (!release.release.size)
+        release = (struct artifact_release){sl_str(indexing->told.release), sl_str(indexing->told.dist)};
+    if (code == SL_OK && !release.release.size && !indexing->mapping.bytes.size)
+        code = sl_fail(error, SL_MALFORMED, "the bundle has neither a release nor debug ids: it could never be found");
+    struct sl_str path = bundle_path(&arena, sha1), name = object_name(&arena, path);
+    if (code == SL_OK)
+        code = path.data && name.data
+                   ? store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error)
+                   : sl_fail(error, SL_BUSY, "out of memory");
+    struct sl_str ids = {(const char *)indexing->mapping.bytes.data, indexing->mapping.bytes.size};
+    if (code == SL_OK)
+        code = list_bundle(sha1, ids, &release, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static void discard_bundle(void *file)
+{
+    store_tmp_file_discard(file);
+}
+
+enum sl_code artifact_bundle_add(const struct config *config, struct store_tmp_file *file, struct sl_str sha1,
+                                 const struct artifact_release *release, int *status, struct sl_error *error)
+{
+    struct indexing *indexing = calloc(1, sizeof *indexing);
+    uint64_t size = get_file_size(file->fd);
+    enum sl_code code = SL_OK;
+    if (!indexing)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (size > config->uploads_store.max_file_size)
+        code = sl_fail(error, SL_UNSUPPORTED, "the file is larger than allowed (store.max_file_size)");
+    else
+        code = store_bundle(file, sha1, release, indexing, error);
+    if (indexing && indexing->mapping.bytes.data)
+        pool_unmap(&indexing->mapping);
+    if (indexing && indexing->ids.fd > 0)
+        cache_tmp_discard(&indexing->ids);
+    pool_run(POOL_IO, discard_bundle, file, NULL);
+    free(indexing);
+    *status = code == SL_MALFORMED ? 400 : code == SL_UNSUPPORTED ? 413 : code == SL_BUSY ? 503 : 500;
+    if (code != SL_OK && code != SL_MALFORMED)
+        return code;
+    metric_add(METRIC_STORE_UPLOADS, 1, "sentry", code == SL_OK ? "new" : "refused", NULL);
+    metric_add(METRIC_STORE_UPLOAD_BYTES, size, "sentry", code == SL_OK ? "new" : "refused", NULL);
+    log_info("uploads", "received an artifact bundle", LOG_SLSTR("release", release->release), LOG_U64("bytes", size),
+             LOG_STR("result", code == SL_OK ? "new" : "refused"));
+    return code;
+}
+
+enum sl_code artifact_bundle_link(struct sl_str sha1, const struct artifact_release *release, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct store_meta meta;
+    struct sl_str path = bundle_path(&arena, sha1), name = object_name(&arena, path);
+    enum sl_code code = path.data && name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
+                                               : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && release->release.size)
+        code = list_for_release(sha1, release, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* ---- finding ---- */
+
+struct bundle_finding {
+    struct sl_arena *arena;
+    struct found_bundle *bundles;
+    size_t count, capacity;
+};
+
+static bool is_added(const struct bundle_finding *f, struct sl_str path)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (sl_str_equal(f->bundles[i].file.path, path))
+            return true;
+    return false;
+}
+
+/* Adds the newest bundles that a directory lists. */
+static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory, bool by_id, struct sl_error *error)
+{
+    struct sl_str *names;
+    size_t count, added = 0;
+    if (!directory.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = store_area_list(debug_files_area(), directory, MAX_SCANNED, f->arena, &names, &count, error);
+    for (size_t i = count; code == SL_OK && i > 0 && added < MAX_FOUND_BUNDLES && f->count < f->capacity; i--) {
+        struct sl_str name = names[i - 1];
+        if (name.size <= SHA1_TEXT)
+            continue;
+        struct sl_str sha1 = {name.data + name.size - SHA1_TEXT, SHA1_TEXT}, path = bundle_path(f->arena, sha1);
+        struct found_bundle *bundle = &f->bundles[f->count];
+        *bundle =
+            (struct found_bundle){.file = {.source = debug_files_source(), .type = FILE_SOURCEBUNDLE}, .by_id = by_id};
+        if (!path.data || !origin_set_path(&bundle->file, path, f->arena))
+            return sl_fail(error, SL_BUSY, "out of memory");
+        struct sl_buf uri = {
+            0}; /* sorts by time, as of several bundles with a file the one with the greatest URI counts */
+        sl_buf_printf(&uri, "uploads://artifacts/" SL_STR_FMT, SL_STR_ARG(name));
+        bundle->file.uri = sl_buf_move_to_arena(&uri, f->arena);
+        if (!bundle->file.uri.data)
+            return sl_fail(error, SL_BUSY, "out of memory");
+        added++;
+        f->count += !is_added(f, bundle->file.path);
+    }
+    return code;
+}
+
+enum sl_code artifact_bundles_find(const struct artifact_release *release, const struct sl_debug_id *debug_id,
+                                   struct sl_arena *arena, struct found_bundle **bundles, size_t *count,
+                                   struct sl_error *error)
+{
+    struct bundle_finding f = {.arena = arena, .capacity = 3 * (size_t)MAX_FOUND_BUNDLES};
+    char hex[ID_HEX + 1];
+    enum sl_code code = SL_OK;
+    f.bundles = SL_ARENA_ARRAY(arena, struct found_bundle, f.capacity);
+    if (!f.bundles)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && debug_id) {
+        sl_hex_encode(debug_id->uuid, sizeof debug_id->uuid, hex);
+        code = add_listed(&f, id_directory(arena, sl_str(hex)), true, error);
+    }
+    if (code == SL_OK && release->release.size)
+        code = add_listed(&f, release_directory(arena, release->release, release->dist), false, error);
+    if (code == SL_OK && release->release.size && release->dist.size) /* bundles for all distributions */
+        code = add_listed(&f, release_directory(arena, release->release, SL_STR("")), false, error);
+    *bundles = f.bundles;
+    *count = f.count;
+    return code;
+}
