@@ -269,6 +269,14 @@ static bool has_right(const struct access_key *key, struct sl_str right)
     return false;
 }
 
+/* Reports two buckets for uploaded debug files, of which only one is used. */
+static void check_debug_files(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "store");
+    if (at && buckets_in(&config->uploads_store.bucket) > 1)
+        value_problem(problems, at, false, "store", "set only one of s3 and gcs");
+}
+
 /* True if uploads of symbfiles are possible: if a key is needed, one with that right must exist. */
 static bool may_upload(const struct config *config)
 {
@@ -327,6 +335,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_https(config, root, problems);
     check_store(config, root, problems);
     check_symbfile_store(config, root, problems);
+    check_debug_files(config, root, problems);
     check_scopes(config, root, problems);
     for (size_t i = 0;
          sources && sources->type == VALUE_LIST && i < sources->count && !config_has_enough_problems(problems); i++) {

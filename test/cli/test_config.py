@@ -186,6 +186,7 @@ def test_several_nodes_without_a_shared_upload_store_are_warned_of(work, files):
     for text, line in (
             (f"symbfile: {{store: {{filesystem: {{path: {work}}}, s3: {{bucket: b, access_key: a, secret_key: s}}}}}}",
              "error: symbfile.store: set only one of s3, gcs and filesystem"),
+            ('store: {s3: {bucket: a}, gcs: {bucket: b}}', "error: store: set only one of s3 and gcs"),
             (f"symbfile: {{store_dir: {work}, store: {{filesystem: {{path: {work}}}}}}}",
              "error: symbfile.store_dir: symbfile.store.filesystem.path is set too; set only one of them")):
         status, lines = check(work, text)

@@ -177,20 +177,29 @@ static void check_store(struct connect_check *q)
     store_close();
 }
 
-/* Lists a prefix of the store of symbfiles. */
-static void check_symbfiles(struct connect_check *q)
+/* Lists a prefix of a bucket that has uploads. */
+static void check_listing(struct connect_check *q, const struct bucket_config *bucket, struct sl_str prefix)
 {
     const char *key;
     struct object_list *list = malloc(sizeof *list);
     struct object_store store;
-    q->code =
-        list ? object_store_open(&store, &q->target->config->symbfile.bucket, "uploads", &q->arena, &key, &q->error)
-             : sl_fail(&q->error, SL_BUSY, "out of memory");
+    q->code = list ? object_store_open(&store, bucket, "uploads", &q->arena, &key, &q->error)
+                   : sl_fail(&q->error, SL_BUSY, "out of memory");
     if (q->code == SL_OK) {
-        q->code = object_list(&store, SL_STR("symbfiles/generation"), SL_STR(""), list, &q->error);
+        q->code = object_list(&store, prefix, SL_STR(""), list, &q->error);
         object_list_free(list);
     }
     free(list);
+}
+
+static void check_symbfiles(struct connect_check *q)
+{
+    check_listing(q, &q->target->config->symbfile.bucket, SL_STR("symbfiles/generation"));
+}
+
+static void check_debug_files(struct connect_check *q)
+{
+    check_listing(q, &q->target->config->uploads_store.bucket, SL_STR("uploads/sha1/00/"));
 }
 
 /* Adds the check of a back end. What is shown of its address contains no user and no password. */
@@ -226,6 +235,7 @@ static void add_back_ends(struct connect_checks *all, const struct connect_targe
     if (config->mozilla.on)
         add_bucket(all, target, "mozilla.store", &config->mozilla.store.bucket, check_store);
     add_bucket(all, target, "symbfile.store", &config->symbfile.bucket, check_symbfiles);
+    add_bucket(all, target, "store", &config->uploads_store.bucket, check_debug_files);
 }
 
 /* ---- requests ---- */
@@ -276,7 +286,7 @@ static void report_answer(const struct connect_check *q)
 
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
-    enum { BACK_ENDS = 5 }; /* two Redis, the shared bucket, two stores: add_back_ends */
+    enum { BACK_ENDS = 6 }; /* two Redis, the shared bucket, three stores: add_back_ends */
     size_t most = 0;
     for (size_t i = 0; i < count; i++)
         most += targets[i].config->source_count + targets[i].config->mozilla.source_count + targets[i].symbol_count +

@@ -195,12 +195,28 @@ def test_sentry_cli_uploads_debug_files(work, objects):
         f.write(os.urandom(20 << 20))
     subprocess.run(["objcopy", "--add-section", ".noise=" + os.path.join(work, "noise"), os.path.join(objects.dir, "full"),
                     os.path.join(files, "large")], check=True)
+    with open(os.path.join(files, "win.c"), "w") as f:
+        f.write("int spin(int a) { return a * 3; }\nint entry(void) { return spin(2); }\n")
+    for command in ("clang-14 --target=x86_64-pc-windows-msvc -g -gcodeview -O1 -fno-inline -ffreestanding -c -o win.obj win.c",
+                    "lld-link-14 /nodefaultlib /entry:entry /subsystem:console /debug /out:win.exe win.obj"):
+        subprocess.run(command.split(), cwd=files, check=True, capture_output=True)
+    for name in "win.c", "win.obj":
+        os.unlink(os.path.join(files, name))
     with server(work) as s:
         ask = lambda: subprocess.run([cli, "--auth-token", KEY, "debug-files", "upload", "-o", "any", "-p", "any", files],
                                      env={**os.environ, "SENTRY_URL": f"http://127.0.0.1:{s.port}"}, capture_output=True, text=True, timeout=120)
         done = ask()
-        equal((done.returncode, done.stdout.count("       OK ") + done.stderr.count("       OK ")), (0, 2), done.stdout + done.stderr)
+        equal((done.returncode, done.stdout.count("       OK ") + done.stderr.count("       OK ")), (0, 3), done.stdout + done.stderr)
         equal(found_lines(s, objects)[0], "found")
+        pdb = next(os.path.join(d, n) for d, _, names in os.walk(os.path.join(s.cache, "uploads", "objects")) for n in names
+                   if os.path.getsize(os.path.join(d, n)) == os.path.getsize(os.path.join(files, "win.pdb")))
+        debug_id = "".join(pdb.split("/")[-3:-1])
+        status, _, data = s.request("GET", f"/proxy/win.pdb/{debug_id}/win.pdb")
+        with open(os.path.join(files, "win.pdb"), "rb") as f:
+            equal((status, data == f.read()), (200, True))
+        answer = s.symbolicate(request({"type": "pe", "debug_file": "win.pdb", "code_file": "win.exe", "image_addr": "0x140000000", "image_size": 0x10000,
+                                        "debug_id": debug_id}, [{"instruction_addr": "0x140001000"}]))
+        equal((answer["modules"][0]["debug_status"], frames(answer)[0].get("function")), ("found", "spin(int)"))
         again = ask()
         equal((again.returncode, "Nothing to upload" in again.stdout + again.stderr), (0, True), again.stdout + again.stderr)
 
