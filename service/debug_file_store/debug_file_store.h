@@ -5,6 +5,7 @@
  *
  *     objects/ab/cdef.../debuginfo     a file by its id, as in the unified layout (LAYOUT_UPLOADS)
  *     uploads/sha1/<aa>/<sha1>         what is known of a stored file (JSON), by the SHA-1 of its contents
+ *     objects/artifacts/, uploads/js/  bundles of JavaScript releases (artifacts.h)
  *     uploads/locks/<aa>               locked while a file below objects/<aa>/ may be replaced
  *     chunks/<aa>/<sha1>               pieces of files that are being uploaded; removed after a day
  *     tmp/                             files that are being written
@@ -64,7 +65,6 @@ struct debug_file_upload {
     struct sl_arena *arena;    /* of the record */
     /* the answer */
     enum debug_file_result result;
-    bool is_full; /* no space is left, or the file is larger than allowed: see `status` */
     int status;   /* of HTTP, for failures: 400, 413, 500, 503, 507 */
     struct debug_file_record record;
 };

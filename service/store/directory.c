@@ -136,6 +136,20 @@ static bool move_to(const struct store_area *area, int fd, const char *from, str
     return object_path(area, name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
+/* Gives a synced file without a name the path of an object that does not exist yet: in one step, so that a killed process leaves
+ * nothing behind. False: the object exists, or this does not work here. */
+static bool link_new(const struct store_area *area, const struct store_tmp_file *work, struct sl_str name)
+{
+    char path[OBJECT_PATH], directory[OBJECT_PATH], self[40];
+    if (*work->path || !object_path(area, name, path))
+        return false;
+    memcpy(directory, path, sizeof directory);
+    *strrchr(directory, '/') = '\0';
+    snprintf(self, sizeof self, "/proc/self/fd/%d", work->fd);
+    return files_make_directory(directory, 0750, FILES_DURABLE) &&
+           linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 && files_sync_directory(directory);
+}
+
 /* Closes the temporary file and reports the result; removes it if it was not published. A missing path is an internal error
  * here, as files are written to directories that this process creates. */
 static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_error *error)
@@ -152,8 +166,9 @@ static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_er
 static enum sl_code directory_put_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
-    bool good = fsync(job->work->fd) == 0 && name_tmp_file(job->area, job->work) &&
-                move_to(job->area, -1, job->work->path, job->name);
+    bool good = fsync(job->work->fd) == 0 &&
+                (link_new(job->area, job->work, job->name) ||
+                 (name_tmp_file(job->area, job->work) && move_to(job->area, -1, job->work->path, job->name)));
     return put_end(job->work, good, error);
 }
 
@@ -168,8 +183,11 @@ struct directory_text {
 static bool directory_write_text(const struct directory_text *t, struct store_tmp_file *work)
 {
     char other[sizeof work->path + 2];
-    bool good = sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) &&
-                fsync(work->fd) == 0 && name_tmp_file(t->area, work);
+    bool good =
+        sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) && fsync(work->fd) == 0;
+    if (good && t->count == 1 && link_new(t->area, work, t->names[0]))
+        return true;
+    good = good && name_tmp_file(t->area, work);
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
         good = link(work->path, other) == 0 && move_to(t->area, -1, other, t->names[i]);

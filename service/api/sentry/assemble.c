@@ -165,10 +165,11 @@ void sentry_assemble_debug_files(struct http_exchange *x)
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
     enum sl_code code = SL_OK;
+    uint64_t until_ms = sentry_deadline_ms();
     sl_json_begin_object(&w);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         struct sentry_status status;
-        code = sentry_get_status(x, &files[i], &status, &error);
+        code = sentry_get_status(x, &files[i], until_ms, &status, &error);
         if (code == SL_OK) {
             sl_json_put_key_str(&w, files[i].sha1);
             write_status(&w, &status);
@@ -213,7 +214,7 @@ void sentry_assemble_bundle(struct http_exchange *x)
         sentry_reply_error(x, 400, s.problem ? s.problem : json.problem ? json.problem : "too many chunks");
         return;
     }
-    enum sl_code code = sentry_get_status(x, &file, &status, &error);
+    enum sl_code code = sentry_get_status(x, &file, sentry_deadline_ms(), &status, &error);
     if (code != SL_OK) {
         reply_failure(x, code, &error);
         return;

@@ -18,21 +18,47 @@ struct assembly { /* allocated in its own arena */
     struct sl_arena arena;
     const struct config *config; /* held while it runs */
     struct assembly_file file;
-    bool is_done;
-    int references; /* of the fiber, and of requests that wait */
+    bool is_done, is_listed;
+    uint64_t done_ms; /* of the loop's clock */
+    int references;   /* of the list, and of requests that wait */
     enum sl_code code;
     struct sl_error error;
     struct debug_file_record record;
     struct fiber_wait_list waiting;
 };
 
-static struct sl_list assemblies; /* those that run */
+enum { MAX_RUNNING = 8, MAX_WAIT_MS = 2000, KEPT_MS = 60 * 1000 };
+
+/* Those that run, wait for their turn, or have ended and nobody was told yet: clients ask each second. */
+static struct sl_list assemblies;
+static unsigned running;
+static struct fiber_wait_list turns;
 
 static void assembly_release(struct assembly *a)
 {
     struct sl_arena arena = a->arena;
     if (--a->references == 0)
         sl_arena_free(&arena);
+}
+
+static void unlist(struct assembly *a)
+{
+    if (!a->is_listed)
+        return;
+    a->is_listed = false;
+    sl_list_remove(&assemblies, &a->link);
+    assembly_release(a);
+}
+
+/* Drops results that nobody has asked for. */
+static void drop_old(void)
+{
+    struct assembly *next;
+    for (struct assembly *a = SL_LIST_FIRST(&assemblies, struct assembly, link); a; a = next) {
+        next = SL_LIST_NEXT(a, link);
+        if (a->is_done && loop_now_ms() - a->done_ms > KEPT_MS)
+            unlist(a);
+    }
 }
 
 static struct assembly *find_assembly(struct sl_str sha1)
@@ -160,14 +186,21 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 static void run_assembly(void *arg)
 {
     struct assembly *a = arg;
-    a->code = assemble(a, &a->error);
+    a->code = SL_OK;
+    while (running >= MAX_RUNNING && a->code == SL_OK)
+        if (fiber_wait_on(&turns, UINT64_MAX) == FIBER_CANCELLED)
+            a->code = sl_fail(&a->error, SL_CANCELLED, "cancelled");
+    running++;
+    if (a->code == SL_OK)
+        a->code = assemble(a, &a->error);
+    running--;
+    fiber_wake_one(&turns);
     if (a->code != SL_OK && a->code != SL_MALFORMED && a->code != SL_CANCELLED)
         log_error("uploads", "cannot store an uploaded file", LOG_SLSTR("name", a->file.name), LOG_ERR(&a->error));
     a->is_done = true;
-    sl_list_remove(&assemblies, &a->link);
-    fiber_wake_all(&a->waiting);
+    a->done_ms = loop_now_ms();
     config_release((struct config *)(uintptr_t)a->config);
-    assembly_release(a);
+    fiber_wake_all(&a->waiting);
 }
 
 static bool copy_text(struct sl_arena *arena, struct sl_str *text)
@@ -197,15 +230,18 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
 {
     struct sl_arena arena = {0};
     struct assembly *a = SL_ARENA_NEW(&arena, struct assembly);
+    drop_old();
     if (!a)
         return NULL;
     *a = (struct assembly){.arena = arena, .references = 2};
     if (copy_file(a, file)) {
         a->config = config_retain(service->config);
         sl_list_prepend(&assemblies, &a->link);
+        a->is_listed = true;
         if (fiber_start(&service->jobs_group, run_assembly, a))
             return a;
         sl_list_remove(&assemblies, &a->link);
+        a->is_listed = false;
         config_release((struct config *)(uintptr_t)a->config);
     }
     a->references = 1;
@@ -251,14 +287,14 @@ static bool copy_record(struct debug_file_record *to, const struct debug_file_re
     return good && to->features;
 }
 
-/* Waits a moment for the assembly, whose reference it takes over, and tells its state. */
-static enum sl_code wait_for(struct assembly *a, struct sl_arena *arena, struct sentry_status *status,
-                             struct sl_error *error)
+/* Waits for the assembly, whose reference it takes over, until `until_ms` of the loop's clock, and tells its state. */
+static enum sl_code wait_for(struct assembly *a, uint64_t until_ms, struct sl_arena *arena,
+                             struct sentry_status *status, struct sl_error *error)
 {
-    enum { MOMENT_MS = 2000 };
     enum sl_code code = SL_OK;
+    uint64_t now_ms = loop_now_ms();
     status->state = SENTRY_ASSEMBLING;
-    if (!a->is_done && fiber_wait_on(&a->waiting, MOMENT_MS) == FIBER_CANCELLED)
+    if (!a->is_done && now_ms < until_ms && fiber_wait_on(&a->waiting, until_ms - now_ms) == FIBER_CANCELLED)
         code = sl_fail(error, SL_CANCELLED, "cancelled");
     if (code == SL_OK && a->is_done && a->code == SL_OK) {
         status->state = SENTRY_OK;
@@ -271,18 +307,25 @@ static enum sl_code wait_for(struct assembly *a, struct sl_arena *arena, struct 
         if (!copy_text(arena, &status->detail))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
+    if (a->is_done)
+        unlist(a);
     assembly_release(a);
     return code;
 }
 
-enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, struct sentry_status *status,
-                               struct sl_error *error)
+uint64_t sentry_deadline_ms(void)
+{
+    return loop_now_ms() + MAX_WAIT_MS;
+}
+
+enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, uint64_t until_ms,
+                               struct sentry_status *status, struct sl_error *error)
 {
     *status = (struct sentry_status){.state = SENTRY_NOT_FOUND};
     struct assembly *a = find_assembly(file->sha1);
     if (a) {
         a->references++;
-        return wait_for(a, &x->arena, status, error);
+        return wait_for(a, until_ms, &x->arena, status, error);
     }
     struct artifact_release release = {file->release, file->dist};
     enum sl_code code = file->is_bundle ? artifact_bundle_link(file->sha1, &release, error)
@@ -299,7 +342,7 @@ enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_fi
         a->references++;
     else if (!(a = begin_assembly(x->service, file)))
         return sl_fail(error, SL_BUSY, "too many uploads at once");
-    code = wait_for(a, &x->arena, status, error);
+    code = wait_for(a, until_ms, &x->arena, status, error);
     return code == SL_OK && status->state == SENTRY_OK && file->is_bundle
                ? artifact_bundle_link(file->sha1, &release, error) /* it may have been joined for another release */
                : code;

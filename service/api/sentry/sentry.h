@@ -54,7 +54,9 @@ struct sentry_status {
     struct debug_file_record record; /* SENTRY_OK */
 };
 
-/* Says what is known of the file, or begins to join its chunks, if all are here, and waits a moment for the end. SL_BUSY,
+/* Says what is known of the file, or begins to join its chunks, if all are here, and waits for the end until `until_ms`. SL_BUSY,
  * SL_CANCELLED, and errors of the store. The answer is in the arena. */
-enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, struct sentry_status *status,
-                               struct sl_error *error) SL_SUSPENDS;
+enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, uint64_t until_ms,
+                               struct sentry_status *status, struct sl_error *error) SL_SUSPENDS;
+/* Until when a request waits for all its files together: clients ask again. */
+uint64_t sentry_deadline_ms(void);
