@@ -66,5 +66,12 @@ static enum sl_code index_artifacts(struct conversion *conversion, const struct 
     return code;
 }
 
+static bool check_result(const void *result)
+{
+    const struct artifact_index_result *found = result;
+    return converter_text_is_valid(found->release, sizeof found->release) &&
+           converter_text_is_valid(found->dist, sizeof found->dist);
+}
+
 const struct converter converter_artifact_index = {"artifact_index", 0, sizeof(struct artifact_index_result),
-                                                   index_artifacts};
+                                                   index_artifacts, check_result};

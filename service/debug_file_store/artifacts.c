@@ -107,6 +107,15 @@ static enum sl_code list_for_release(struct sl_str sha1, const struct artifact_r
     return code;
 }
 
+/* True for lines of ID_HEX hex digits: they become names of directories. */
+static bool ids_are_valid(struct sl_str ids)
+{
+    bool good = ids.size % (ID_HEX + 1) == 0;
+    for (size_t i = 0; good && i < ids.size; i++)
+        good = i % (ID_HEX + 1) == ID_HEX ? ids.data[i] == '\n' : sl_hex_digit(ids.data[i]) >= 0;
+    return good;
+}
+
 /* Lists the bundle in all directories of its debug ids (lines of ID_HEX digits) and in that of its release. */
 static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const struct artifact_release *release,
                                 struct sl_error *error)
@@ -151,14 +160,16 @@ static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1
     enum sl_code code = index_bundle(file->fd, indexing, error);
     if (!release.release.size)
         release = (struct artifact_release){sl_str(indexing->told.release), sl_str(indexing->told.dist)};
-    if (code == SL_OK && !release.release.size && !indexing->mapping.bytes.size)
+    struct sl_str ids = {(const char *)indexing->mapping.bytes.data, indexing->mapping.bytes.size};
+    if (code == SL_OK && !ids_are_valid(ids))
+        code = sl_fail(error, SL_MALFORMED, "the reader of the bundle gave no proper list of debug ids");
+    if (code == SL_OK && !release.release.size && !ids.size)
         code = sl_fail(error, SL_MALFORMED, "the bundle has neither a release nor debug ids: it could never be found");
     struct sl_str path = bundle_path(&arena, sha1), name = object_name(&arena, path);
     if (code == SL_OK)
         code = path.data && name.data
                    ? store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error)
                    : sl_fail(error, SL_BUSY, "out of memory");
-    struct sl_str ids = {(const char *)indexing->mapping.bytes.data, indexing->mapping.bytes.size};
     if (code == SL_OK)
         code = list_bundle(sha1, ids, &release, error);
     sl_arena_free(&arena);

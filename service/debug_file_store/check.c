@@ -87,7 +87,7 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
         if (code != SL_OK)
             break;
         const struct sl_object_info *info = sl_object_info(object);
-        if (!*told->name && info->debug_file.size < CHECKED_NAME)
+        if (!*told->name && info->debug_file.size < CHECKED_NAME && sl_str_is_utf8(info->debug_file))
             snprintf(told->name, sizeof told->name, SL_STR_FMT, SL_STR_ARG(info->debug_file));
         bool known = describe_object(object, &told->objects[told->count++]);
         code = sl_object_status(object, error);
@@ -150,5 +150,38 @@ static enum sl_code check_upload(struct conversion *conversion, const struct con
     return describe_auxiliary(conversion, file, &told->objects[0].type, error);
 }
 
+/* True for lower-case hex digits, which end within the array: the code id becomes a part of paths. */
+static bool code_id_is_valid(const char *text)
+{
+    size_t size = strspn(text, "0123456789abcdef");
+    return size < CHECKED_CODE_ID && !text[size];
+}
+
+static bool object_is_valid(const struct checked_object *object)
+{
+    const bool *const flags[] = {&object->has_code, &object->has_debug_info, &object->has_symbols,
+                                 &object->has_unwind_info, &object->has_sources};
+    uint32_t type, program, quality, kind;
+    memcpy(&type, &object->type, sizeof type);
+    memcpy(&program, &object->program, sizeof program);
+    memcpy(&quality, &object->quality, sizeof quality);
+    memcpy(&kind, &object->kind, sizeof kind);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (!converter_bool_is_valid(flags[i]))
+            return false;
+    return type < FILE_TYPES && program < OBJECT_TYPES && quality <= QUALITY_LINES && kind <= SL_KIND_OTHER &&
+           converter_arch_is_valid(&object->arch) && memchr(object->code_id, '\0', sizeof object->code_id) &&
+           code_id_is_valid(object->code_id);
+}
+
+static bool check_result(const void *result)
+{
+    const struct upload_check_result *found = result;
+    bool good = found->count <= CHECKED_OBJECTS && converter_text_is_valid(found->name, sizeof found->name);
+    for (uint32_t i = 0; good && i < found->count; i++)
+        good = object_is_valid(&found->objects[i]);
+    return good;
+}
+
 const struct converter converter_upload_check = {"upload_check", sizeof(struct reader_limits),
-                                                 sizeof(struct upload_check_result), check_upload};
+                                                 sizeof(struct upload_check_result), check_upload, check_result};

@@ -258,8 +258,12 @@ TEST(there_is_a_sample_of_every_converter)
     struct sample samples[MAX_SAMPLES];
     size_t count = make_samples(samples);
     assert_int_equal(count, catalog_converter_count);
-    for (size_t i = 0; i < count; i++)
-        assert_ptr_equal(samples[i].converter, catalog_converters[i]);
+    for (size_t i = 0; i < count; i++) {
+        size_t j = 0;
+        while (j < count && samples[j].converter != catalog_converters[i])
+            j++;
+        assert_true(j < count);
+    }
 }
 
 /* What it made; its result goes to `result`. */
