@@ -112,20 +112,13 @@ static bool is_packed(int fd)
     return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
-/* Unpacks the file on the pool. */
-static void unwrap(void *arg)
-{
-    struct bucket_download *d = arg;
-    d->code = fetch_unwrap(d->fd, 0, &d->error);
-}
-
 /* The fiber that downloads an entry. */
 static void download(void *arg)
 {
     struct bucket_download *d = arg;
     d->code = object_get(&bucket.store, sl_str(d->name), d->fd, &d->call, &d->error);
-    if (d->code == SL_OK && is_packed(d->fd) && pool_run(POOL_COMPRESS, unwrap, d, &d->error) != SL_OK)
-        d->code = SL_INTERNAL;
+    if (d->code == SL_OK && is_packed(d->fd))
+        d->code = fetch_unpack(d->fd, 0, &d->error);
     d->done = true;
     fiber_wake_all(&d->finished);
 }

@@ -129,17 +129,6 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
     return code;
 }
 
-struct taking {
-    int fd;
-    struct sl_str member;
-};
-
-static enum sl_code take_member(void *arg, struct sl_error *error)
-{
-    const struct taking *t = arg;
-    return fetch_take_member(t->fd, t->member, current_max_source_size(), error);
-}
-
 /* Makes the entry: downloads the file, takes the member if it is an archive, and converts the text to UTF-8. */
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
@@ -148,9 +137,8 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     struct decoding decoding = {tmp->fd, request->is_utf8};
     (void)arena;
     enum sl_code code = request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp, error);
-    struct taking taking = {tmp->fd, request->member};
     if (code == SL_OK && request->member.size)
-        code = pool_call(POOL_CONVERT, take_member, &taking, error);
+        code = fetch_take_member(tmp->fd, request->member, current_max_source_size(), error);
     if (code != SL_OK || request->is_raw)
         return code;
     return pool_call(POOL_CONVERT, decode_file, &decoding, error);

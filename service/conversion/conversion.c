@@ -34,6 +34,7 @@ void conversions_configure(const struct config *config)
     limits.max_time_ns = config->conversion.max_time_ns;
     limits.max_heavy = config->conversion.max_heavy;
     isolation_configure(config);
+    unpack_set_runner(conversion_unpack);
 }
 
 /* ---- shutdown ---- */
@@ -79,9 +80,11 @@ static void leave_place(uint64_t size)
 }
 
 /* ---- one conversion ---- */
-static uint64_t time_for(uint64_t size)
+static uint64_t time_for(const struct conversion_about *about)
 {
-    uint64_t more = size / bytes_a_second * second_ns;
+    uint64_t more = about->size / bytes_a_second * second_ns;
+    if (about->time_ns)
+        return about->time_ns;
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
@@ -208,9 +211,18 @@ static void run_on_pool(void *arg)
 }
 
 /* ---- the outcome ---- */
+
+/* Turns the end of the caller's own time into its error. */
+static enum sl_code judge(const struct running *r, const struct conversion_about *about)
+{
+    bool is_late = r->code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME;
+    return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the time limit is over") : r->code;
+}
+
 static void log_limit(const struct running *r, const struct conversion_about *about)
 {
-    if (r->code == SL_UNSUPPORTED && (r->outcome.end == SL_BUDGET_TIME || r->outcome.end == SL_BUDGET_MEMORY))
+    bool is_failure = r->code == SL_UNSUPPORTED || r->code == SL_TIMEOUT;
+    if (is_failure && (r->outcome.end == SL_BUDGET_TIME || r->outcome.end == SL_BUDGET_MEMORY))
         log_info("conversion", "stopped a conversion that exceeded its limit", LOG_SLSTR("location", about->location),
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
@@ -237,12 +249,12 @@ static enum sl_code run(const struct conversion_about *about, struct running *r)
     if (!take_place(place_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     r->limits = (struct worker_limits){
-        .max_memory = limits.max_memory, .max_time_ns = time_for(about->size), .input_size = about->size};
+        .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
     enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     leave_place(place_size);
     if (code == SL_OK) {
-        code = r->code;
+        code = r->code = judge(r, about);
         log_limit(r, about);
     }
     if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))

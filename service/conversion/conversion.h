@@ -7,12 +7,14 @@
 
 #include "config/config.h"
 #include "conversion/converter.h"
+#include "fetch/unpack.h"
 
 struct conversion_about {
     uint64_t size; /* bytes from which the step and time limits are computed; 0 = the sum of the inputs' sizes */
     struct sl_str location; /* for the log */
     const char *kind;       /* kind of the new cache entry, for metrics; NULL = no metrics */
     bool is_background;     /* no request waits for it: runs beside the conversions of requests (POOL_BACKGROUND) */
+    uint64_t time_ns;       /* limit of CPU time instead of the configured one; beyond it SL_TIMEOUT. 0 = none */
 };
 
 /* Sets the limits; running conversions keep theirs. `config` must live until the next call. */
@@ -26,6 +28,11 @@ void conversions_abort_all(void);
  * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run. */
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error) SL_SUSPENDS;
+
+/* Decompresses INPUT_FILE into `out` (fetch/unpack.h). INPUT_MEMBER: name of the wanted member of a tar archive. */
+extern const struct converter converter_unpack;
+/* Runs it, for unpack_set_runner; conversions_configure sets this. */
+unpack_runner conversion_unpack;
 
 /* ---- shared by computations ---- */
 

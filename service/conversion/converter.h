@@ -28,6 +28,7 @@ enum input_role {
     INPUT_DATA_URL, /* contains a source map */
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
     INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
+    INPUT_MEMBER,   /* name of the wanted file in an archive, as text */
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };

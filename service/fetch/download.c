@@ -128,14 +128,14 @@ static struct curl_slist *request_headers(const struct fetch_download *d, const 
 }
 
 /* ---- interpreting responses ---- */
-bool exchange_coding(const struct exchange *e, enum fetch_coding *coding, struct sl_error *error)
+bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struct sl_error *error)
 {
     const struct transfer *t = &e->transfer;
     static const struct {
         const char *name;
-        enum fetch_coding coding;
-    } codings[] = {{"", CODING_IDENTITY},   {"identity", CODING_IDENTITY}, {"br", CODING_BR},    {"gzip", CODING_GZIP},
-                   {"x-gzip", CODING_GZIP}, {"deflate", CODING_DEFLATE},   {"zstd", CODING_ZSTD}};
+        enum unpack_format coding;
+    } codings[] = {{"", UNPACK_NONE},       {"identity", UNPACK_NONE},   {"br", UNPACK_BR},    {"gzip", UNPACK_GZIP},
+                   {"x-gzip", UNPACK_GZIP}, {"deflate", UNPACK_DEFLATE}, {"zstd", UNPACK_ZSTD}};
     if (t->coding_count > 1) {
         sl_fail(error, SL_DOWNLOAD_ERROR, "Multiple content encodings not supported");
         return false;
@@ -210,7 +210,7 @@ static enum verdict judge(struct exchange *e)
         return COMPLETE;
     if (!exchange_coding(e, &e->download->coding, &e->error))
         return REFUSED;
-    if (e->download->coding != CODING_IDENTITY)
+    if (e->download->coding != UNPACK_NONE)
         t->limit = coded_limit(e->download->max_size);
     if (t->status == 206 && t->has_content_range && e->ranged)
         return judge_range(e);
@@ -360,7 +360,7 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     switch (e->verdict) {
     case COMPLETE:
     case PARTIAL: return end_of_body(e, error);
-    case EMPTY: e->download->coding = CODING_IDENTITY; return SL_OK;
+    case EMPTY: e->download->coding = UNPACK_NONE; return SL_OK;
     case WITHOUT_RANGE: hops->ranged = false; break;
     case REDIRECT:
         code = discard(e, error);
@@ -424,7 +424,7 @@ static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
     const struct fetch_request *request = d->request;
     struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
     struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
-    d->coding = CODING_IDENTITY;
+    d->coding = UNPACK_NONE;
     d->os_error = 0;
     d->retry_after_s = -1;
     d->too_many = false;
@@ -495,12 +495,11 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
     }
 }
 
-/* ---- after the attempts, on the pool ---- */
+/* ---- after the attempts ---- */
 struct download_finish {
     int fd;
-    enum fetch_coding coding;
-    struct decode_limits limits;
     bool keep_wrapper, refuse_empty, refuse_pages, is_html;
+    enum unpack_format wrapper; /* out of look_at_file */
 };
 
 /* Whether the text contains the word, in upper or lower case. */
@@ -538,34 +537,45 @@ static enum sl_code check_contents(const struct download_finish *f, struct sl_er
     return SL_OK;
 }
 
-/* On the pool: decodes the file, unpacks it if it is compressed, and checks that it is no web page. */
-static enum sl_code finish_work(void *arg, struct sl_error *error)
+/* Pool work: finds the wrapper of the file; one without a wrapper is checked at once. */
+static enum sl_code look_at_file(void *arg, struct sl_error *error)
 {
     struct download_finish *f = arg;
-    enum sl_code code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, error);
-    if (code == SL_OK && !f->keep_wrapper)
-        code = unwrap_file(f->fd, &f->limits, error);
-    return code == SL_OK ? check_contents(f, error) : code;
+    f->wrapper = f->keep_wrapper ? UNPACK_NONE : detect_wrapper(f->fd);
+    return f->wrapper == UNPACK_NONE ? check_contents(f, error) : SL_OK;
 }
 
-/* Runs finish_work, unless there is nothing to do. */
+static enum sl_code check_unpacked(void *arg, struct sl_error *error)
+{
+    return check_contents(arg, error);
+}
+
+/* Unpacks the file if it is compressed, and checks that it is no web page. */
+static enum sl_code unpack_and_check(struct download_finish *f, const struct decode_limits *limits,
+                                     struct sl_error *error) SL_SUSPENDS
+{
+    enum sl_code code = pool_call(POOL_IO, look_at_file, f, error);
+    if (code != SL_OK || f->wrapper == UNPACK_NONE)
+        return code;
+    count_wrapper(f->wrapper);
+    code = unpack_file(f->fd, f->wrapper, SL_STR(""), limits, error);
+    return code == SL_OK && (f->refuse_empty || f->refuse_pages) ? pool_call(POOL_IO, check_unpacked, f, error) : code;
+}
+
+/* Decodes the file, unpacks and checks it, unless there is nothing to do. */
 static enum sl_code download_finish(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
-    if (d->coding == CODING_IDENTITY && request->keep_wrapper && !request->refuse_empty && !request->refuse_pages)
-        return SL_OK;
     struct download_finish f = {.fd = d->fd,
-                                .coding = d->coding,
-                                .limits = {.max_size = d->max_size},
                                 .keep_wrapper = request->keep_wrapper,
                                 .refuse_empty = request->refuse_empty,
                                 .refuse_pages = request->refuse_pages,
                                 .is_html = d->is_html};
-    f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
-    f.limits.timeout_ns = d->limit.ns;
-    struct stat file;
-    bool large = fstat(d->fd, &file) != 0 || pool_is_heavy((uint64_t)file.st_size);
-    return pool_call(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
+    struct decode_limits limits = {.max_size = d->max_size, .timeout_ns = d->limit.ns};
+    limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
+    enum sl_code code = d->coding == UNPACK_NONE ? SL_OK : decode_file(d->fd, d->coding, &limits, error);
+    bool is_over = code != SL_OK || (f.keep_wrapper && !f.refuse_empty && !f.refuse_pages);
+    return is_over ? code : unpack_and_check(&f, &limits, error);
 }
 
 /* Fails if the host is on the deny list. `is_probe`: it was, and this download finds out whether it works again. */

@@ -120,18 +120,24 @@ struct fetch_relay {
 enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body,
                          struct sl_error *error) SL_SUSPENDS;
 
-/* Replaces a compressed file by its contents, if it is one of the known wrappers. `max_size` 0 = max_download_size.
- * SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
+/* Replaces a compressed file by its contents, if it has one of the known wrappers. `max_size` 0 = max_download_size.
+ * SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. On failure the
+ * file stays as it was. */
+enum sl_code fetch_unpack(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
+/* The same without a fiber, in the calling thread: for commands. Blocks. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
-/* The same for inputs that may be ELF core files: these may grow more than max_inflate_ratio times, as most of them is zeros. */
+/* The same two for inputs that may be ELF core files: these may grow more than max_inflate_ratio times, as most of them is zeros. A core
+ * above max_size is SL_UNSUPPORTED. */
+enum sl_code fetch_unpack_core(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error);
 
-/* Replaces a tar archive by its member of this name. SL_NOT_FOUND: there is none. Otherwise like fetch_unwrap. */
-enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error);
+/* Replaces a tar archive by its member of this name. SL_NOT_FOUND: there is none. Otherwise like fetch_unpack. */
+enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 
-/* True if the first bytes of a file are those of a wrapper that fetch_unwrap opens. */
+/* True if the first bytes of a file are those of a wrapper that fetch_unpack opens. fetch_is_wrapped_file blocks. */
 bool fetch_is_wrapped(struct sl_bytes bytes);
+bool fetch_is_wrapped_file(int fd);
 
 /* Returns `url` without user info, query and fragment, for logs and locations. In the arena; NULL if it is not a URL. */
 const char *fetch_public_url(struct sl_arena *arena, const char *url);

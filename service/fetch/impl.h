@@ -3,13 +3,14 @@
  *     fetch_get (download.c): slot, deadline, attempts
  *         attempt: hops, status, ranges ── transfer (transfer.c): one exchange ── driver.c: curl on the loop
  *         parts.c: the rest of a large file, several transfers at once
- *     decode.c, unwrap.c: afterwards, on the pool */
+ *     unpack.c: afterwards ── unpack_bytes (unwrap.c, decode.c), on the pool or where unpack_set_runner says */
 #pragma once
 
 #include <curl/curl.h>
 
 #include "core/network.h"
 #include "fetch/fetch.h"
+#include "fetch/unpack.h"
 
 struct fetch_state {
     bool started;                 /* the connection pools exist */
@@ -153,8 +154,6 @@ enum { MAX_PARTS = 4 };
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS]);
 
 /* ---- download.c: shared with parts.c ---- */
-enum fetch_coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
-
 struct fetch_download {
     const struct fetch_request *request;
     struct sl_arena *arena;
@@ -167,7 +166,7 @@ struct fetch_download {
     bool is_probe;             /* blocked, but this download tests whether it answers */
     struct sl_buf explanation; /* body of a response with an error status, if the request uses it */
     /* of the latest attempt */
-    enum fetch_coding coding;
+    enum unpack_format coding;
     long os_error;         /* errno of a failed connect; 0 = another failure */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
     bool too_many;         /* 429 */
@@ -191,7 +190,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
 void exchange_end(struct exchange *e);
 /* The error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
-bool exchange_coding(const struct exchange *e, enum fetch_coding *coding, struct sl_error *error);
+bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struct sl_error *error);
 
 /* ---- parts.c ---- */
 /* Gets the body of `first`, the beginning of a file, and the rest of the file. */
@@ -223,28 +222,29 @@ enum sl_code slot_take(struct sl_str host, struct fetch_slot *slot, struct sl_er
 void slot_give(struct fetch_slot *slot);
 void slots_close(void);
 
-/* ---- decode.c ---- */
+/* ---- decode.c: streams; unwrap.c: archives, and unpack_bytes ---- */
+struct decode_sink { /* takes decoded bytes, within the limits of the call */
+    const struct unpack_call *call;
+    uint64_t written, max_ratio;
+    bool over_limit; /* the error is a limit */
+    struct sl_error *error;
+};
+bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
+enum sl_code decode_bytes(struct sl_bytes in, enum unpack_format coding, struct decode_sink *sink);
+
+/* ---- unpack.c: replaces the contents of files ---- */
 struct decode_limits {
     uint64_t max_size;             /* bytes of output; 0 = max_download_size */
     uint64_t until_ns, timeout_ns; /* deadline in time of clock_mono_ns; the limit, for the error */
     bool for_core; /* an output that begins like an ELF core file may grow more than max_inflate_ratio times */
 };
-struct decode_sink { /* destination of decoded bytes, with the limits of decompression */
-    int fd;
-    struct decode_limits limits;
-    uint64_t written, max_ratio, input;
-    bool over_limit; /* the error is a limit */
-    struct sl_error *error;
-};
-bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
-enum sl_code decode_bytes(struct sl_bytes in, enum fetch_coding coding, struct decode_sink *sink);
-
-/* Replaces the encoded contents of `fd` by the output of `decode`. Blocks. */
-enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct sl_error *error,
-                             enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink),
-                             void *arg);
-/* Removes the content coding; failures are SL_DOWNLOAD_ERROR, except limits. Blocks. */
-enum sl_code decode_file(int fd, enum fetch_coding coding, const struct decode_limits *limits, struct sl_error *error);
-
-/* ---- unwrap.c ---- */
-enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error); /* like fetch_unwrap */
+/* Like fetch_unwrap, with these limits. */
+enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error);
+/* Replaces the encoded contents of `fd`, or an archive by its member. */
+enum sl_code unpack_file(int fd, enum unpack_format coding, struct sl_str member, const struct decode_limits *limits,
+                         struct sl_error *error) SL_SUSPENDS;
+/* Removes the content coding; failures are SL_DOWNLOAD_ERROR, except limits. */
+enum sl_code decode_file(int fd, enum unpack_format coding, const struct decode_limits *limits,
+                         struct sl_error *error) SL_SUSPENDS;
+enum unpack_format detect_wrapper(int fd);     /* of the file. Blocks */
+void count_wrapper(enum unpack_format coding); /* for the metrics; loop thread */

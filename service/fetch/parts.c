@@ -13,7 +13,7 @@ static enum body_action decide_part(struct transfer *t)
 {
     struct exchange *e = t->arg;
     struct byte_range got;
-    enum fetch_coding coding;
+    enum unpack_format coding;
     if (t->status >= 400) {
         e->verdict = BAD_STATUS;
         return BODY_STOP;

@@ -1,13 +1,9 @@
-/* Files that arrive compressed: recognised by their magic numbers, whatever their names; unwrapped once, not recursively. An
- * archive must have exactly one member; its name is ignored. */
+/* Archives, and the detection of files that arrive compressed: by their magic numbers, whatever their names. An archive must have
+ * exactly one member, whose name is ignored; of a tar archive one member is taken by its name. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "core/loop.h"
-#include "core/metrics.h"
 #include "fetch/impl.h"
 #include "source/zip.h"
 
@@ -104,91 +100,6 @@ static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
     return code;
 }
 
-static enum sl_code unwrap_zstd(struct sl_bytes in, struct decode_sink *sink)
-{
-    return decode_bytes(in, CODING_ZSTD, sink);
-}
-static enum sl_code unwrap_gzip(struct sl_bytes in, struct decode_sink *sink)
-{
-    return decode_bytes(in, CODING_GZIP, sink);
-}
-static enum sl_code unwrap_zlib(struct sl_bytes in, struct decode_sink *sink)
-{
-    return decode_bytes(in, CODING_DEFLATE, sink);
-}
-static enum sl_code unwrap_xz(struct sl_bytes in, struct decode_sink *sink)
-{
-    return decode_bytes(in, CODING_XZ, sink);
-}
-
-static const struct wrapper {
-    uint8_t magic[6];
-    unsigned size;
-    const char *name; /* label of metrics */
-    enum sl_code (*unwrap)(struct sl_bytes in, struct decode_sink *sink);
-} wrappers[] = {
-    {{0x28, 0xB5, 0x2F, 0xFD}, 4, "zstd", unwrap_zstd},
-    {{0x1F, 0x8B}, 2, "gz", unwrap_gzip},
-    {{0x78, 0x01}, 2, "zlib", unwrap_zlib},
-    {{0x78, 0x9C}, 2, "zlib", unwrap_zlib},
-    {{0x78, 0xDA}, 2, "zlib", unwrap_zlib},
-    {{'P', 'K', 3, 4}, 4, "zip", unwrap_zip},
-    {{'M', 'S', 'C', 'F'}, 4, "cab", unwrap_cab},
-    {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, "xz", unwrap_xz},
-};
-
-static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sink *sink)
-{
-    return ((const struct wrapper *)arg)->unwrap(in, sink);
-}
-
-/* NULL if the file begins with none of the magic numbers. */
-static const struct wrapper *find_wrapper(const uint8_t *head, size_t size)
-{
-    for (size_t i = 0; size >= 4 && i < sizeof wrappers / sizeof *wrappers; i++)
-        if (size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0)
-            return &wrappers[i];
-    return NULL;
-}
-
-bool fetch_is_wrapped(struct sl_bytes bytes)
-{
-    return find_wrapper(bytes.data, bytes.size) != NULL;
-}
-
-enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error)
-{
-    uint8_t head[6];
-    ssize_t size = pread(fd, head, sizeof head, 0);
-    const struct wrapper *wrapper = find_wrapper(head, size < 0 ? 0 : (size_t)size);
-    if (!wrapper)
-        return SL_OK;
-    metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrapper->name, NULL, NULL);
-    return decode_in_place(fd, limits, error, unwrap_with, (void *)wrapper);
-}
-
-static struct decode_limits get_limits(uint64_t max_size)
-{
-    uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
-    struct decode_limits limits = {.max_size = max_size, .until_ns = UINT64_MAX, .timeout_ns = ns};
-    if (ns && ns < UINT64_MAX - now) /* 0: fetch_init was not called, as in commands without downloads */
-        limits.until_ns = now + ns;
-    return limits;
-}
-
-enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
-{
-    struct decode_limits limits = get_limits(max_size);
-    return unwrap_file(fd, &limits, error);
-}
-
-enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error)
-{
-    struct decode_limits limits = get_limits(max_size);
-    limits.for_core = true;
-    return unwrap_file(fd, &limits, error);
-}
-
 /* ---- one member of a tar archive ---- */
 
 /* Reads the archive up to the member: tar has no table of contents. */
@@ -207,18 +118,55 @@ static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl
                                  : bad_archive(a, sink);
 }
 
-static enum sl_code take_member(struct sl_bytes in, void *arg, struct decode_sink *sink)
+static enum sl_code take_member(struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive *a = archive_read_new();
     if (!a)
         return sl_fail(sink->error, SL_BUSY, "out of memory");
-    enum sl_code code = find_member(a, in, *(const struct sl_str *)arg, sink);
+    enum sl_code code = find_member(a, in, sink->call->member, sink);
     archive_read_free(a);
     return code;
 }
 
-enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error)
+/* ---- detection ---- */
+
+static const struct wrapper {
+    uint8_t magic[6];
+    unsigned size;
+    enum unpack_format format;
+} wrappers[] = {
+    {{0x28, 0xB5, 0x2F, 0xFD}, 4, UNPACK_ZSTD}, {{0x1F, 0x8B}, 2, UNPACK_GZIP},
+    {{0x78, 0x01}, 2, UNPACK_DEFLATE},          {{0x78, 0x9C}, 2, UNPACK_DEFLATE},
+    {{0x78, 0xDA}, 2, UNPACK_DEFLATE},          {{'P', 'K', 3, 4}, 4, UNPACK_ZIP},
+    {{'M', 'S', 'C', 'F'}, 4, UNPACK_CAB},      {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, UNPACK_XZ},
+};
+
+enum unpack_format unpack_detect(struct sl_bytes head)
 {
-    struct decode_limits limits = get_limits(max_size);
-    return decode_in_place(fd, &limits, error, take_member, &member);
+    for (size_t i = 0; head.size >= 4 && i < sizeof wrappers / sizeof *wrappers; i++)
+        if (head.size >= wrappers[i].size && memcmp(head.data, wrappers[i].magic, wrappers[i].size) == 0)
+            return wrappers[i].format;
+    return UNPACK_NONE;
+}
+
+bool fetch_is_wrapped(struct sl_bytes bytes)
+{
+    return unpack_detect(bytes) != UNPACK_NONE;
+}
+
+/* ---- all of them ---- */
+
+enum sl_code unpack_bytes(const struct unpack_call *call, struct unpack_result *result, struct sl_error *error)
+{
+    struct sl_error own;
+    struct decode_sink sink = {.call = call, .max_ratio = call->options.max_ratio, .error = error ? error : &own};
+    enum sl_code code;
+    switch (call->options.format) {
+    case UNPACK_ZIP: code = unwrap_zip(call->in, &sink); break;
+    case UNPACK_CAB: code = unwrap_cab(call->in, &sink); break;
+    case UNPACK_TAR: code = take_member(call->in, &sink); break;
+    default: code = decode_bytes(call->in, call->options.format, &sink);
+    }
+    result->over_limit = sink.over_limit;
+    return code;
 }

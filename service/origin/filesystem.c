@@ -32,6 +32,7 @@ struct file_copy {
     bool any_case;
     bool must_have_root; /* a missing or empty directory is an error */
     bool may_be_empty;
+    bool is_wrapped; /* out of copy_work: the copy has to be unpacked */
     int fd;
     bool heavy; /* large files are allowed */
     bool waits; /* out: the file is large; call again with `heavy` */
@@ -139,6 +140,13 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     }
 }
 
+static void check_size(struct file_copy *c)
+{
+    struct stat st;
+    if (!c->may_be_empty && fstat(c->fd, &st) == 0 && st.st_size == 0)
+        c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
+}
+
 /* Pool work: opens and copies the file. A large one is only opened at first (`waits`), and copied by a second call as heavy
  * work. */
 static void copy_work(void *arg)
@@ -155,10 +163,23 @@ static void copy_work(void *arg)
     if (c->waits)
         return;
     c->code = copy_all(c->from, c->fd, c->max_size, c->error);
-    if (c->code == SL_OK)
-        c->code = fetch_unwrap(c->fd, c->max_size, c->error);
-    if (c->code == SL_OK && !c->may_be_empty && fstat(c->fd, &st) == 0 && st.st_size == 0)
-        c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
+    c->is_wrapped = c->code == SL_OK && fetch_is_wrapped_file(c->fd);
+    if (c->code == SL_OK && !c->is_wrapped)
+        check_size(c);
+}
+
+static void check_work(void *arg)
+{
+    check_size(arg);
+}
+
+/* Unpacks the copy if it is compressed. */
+static enum sl_code unpack_copy(struct file_copy *c, struct sl_error *error) SL_SUSPENDS
+{
+    if (c->code != SL_OK || !c->is_wrapped)
+        return SL_OK;
+    c->code = fetch_unpack(c->fd, c->max_size, c->error);
+    return c->code == SL_OK && !c->may_be_empty ? pool_run(POOL_IO, check_work, c, error) : SL_OK;
 }
 
 /* Copies the file: small ones at once, large ones as heavy pool work, so that they do not block others. */
@@ -172,7 +193,7 @@ static enum sl_code copy_once(struct file_copy *c, struct sl_error *error) SL_SU
         code = pool_run(POOL_IO | POOL_HEAVY, copy_work, c, error);
     }
     sl_close(c->from);
-    return code;
+    return code == SL_OK ? unpack_copy(c, error) : code;
 }
 
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)

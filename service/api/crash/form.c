@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/sources.h"
+#include "core/pool.h"
 #include "http/multipart.h"
 
 enum { MAX_JSON_PART = 1 << 20 };
@@ -26,6 +27,7 @@ struct form_reading {
     const struct config *config;
     const char *tmp_dir;
     int fd;
+    int packed; /* copy of a compressed crash file; -1 = it is not compressed */
     struct sl_str boundary;
     int status; /* 0: no error */
     struct sl_buf problem;
@@ -154,28 +156,15 @@ static void form_bad_core(struct form_reading *r, enum sl_code code)
     sl_buf_printf(&r->problem, "cannot decompress the core file: %s", r->error.message);
 }
 
-/* Decompresses the crash file. If that fails, a core is refused; other files stay as they are, and are rejected later. */
-static void form_unpack(struct form_reading *r)
+/* Copies a compressed crash file to a temporary file. */
+static void form_copy_packed(struct form_reading *r)
 {
-    struct sl_bytes *file = &r->form->parts[PART_FILE];
-    int fd = sl_unlinked_file(r->tmp_dir);
-    if (fd < 0 || !sl_write_all(fd, *file)) {
+    r->packed = sl_unlinked_file(r->tmp_dir);
+    if (r->packed < 0 || !sl_write_all(r->packed, r->form->parts[PART_FILE]))
         form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
-    } else {
-        enum sl_code code = fetch_unwrap_core(fd, crash_max_bytes(r->work->kind, r->config), &r->error);
-        if (code == SL_OK)
-            code = sl_map_fd(fd, &r->form->unpacked, &r->error);
-        if (code == SL_OK)
-            *file = r->form->unpacked.bytes;
-        else if (code == SL_BUSY || code == SL_INTERNAL)
-            form_no_memory(r, code);
-        else if (r->work->kind->is_core)
-            form_bad_core(r, code);
-    }
-    sl_close(fd);
 }
 
-/* Pool work: maps the body, reads its parts, and decompresses the crash file if it is compressed. */
+/* Pool work: maps the body and reads its parts. */
 static void form_read(void *arg)
 {
     struct form_reading *r = arg;
@@ -187,7 +176,24 @@ static void form_read(void *arg)
         r->form->parts[PART_FILE] = r->form->body.bytes;
     bool good = (!r->boundary.data || split_parts(r)) && form_read_json(r);
     if (good && is_packed(r->work->kind, r->form->parts[PART_FILE]))
-        form_unpack(r);
+        form_copy_packed(r);
+}
+
+/* Decompresses the copy of the crash file, if there is one. If that fails, a core is refused; other files stay as they are, and are
+ * rejected later. */
+static void form_unpack(struct form_reading *r) SL_SUSPENDS
+{
+    if (r->packed < 0 || r->status)
+        return;
+    enum sl_code code = fetch_unpack_core(r->packed, crash_max_bytes(r->work->kind, r->config), &r->error);
+    if (code == SL_OK)
+        code = pool_map_fd(r->packed, &r->form->unpacked, &r->error);
+    if (code == SL_OK)
+        r->form->parts[PART_FILE] = r->form->unpacked.bytes;
+    else if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
+        form_no_memory(r, code);
+    else if (r->work->kind->is_core)
+        form_bad_core(r, code);
 }
 
 /* ---- answers ---- */
@@ -219,6 +225,9 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
     if (http_body_take(x, &r->fd) != SL_OK)
         return false;
     enum sl_code code = http_pool_run(x, POOL_JSON, form_read, r, &error);
+    if (code == SL_OK)
+        form_unpack(r);
+    sl_close(r->packed);
     close(r->fd);
     if (code != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);
@@ -237,7 +246,8 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
 bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
 {
     struct crash_work *work = arg;
-    struct form_reading r = {.work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir()};
+    struct form_reading r = {
+        .work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir(), .packed = -1};
     if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
         r.boundary = (struct sl_str){NULL, 0}; /* the body is the file: job_check has refused other requests */
     bool good = form_take(x, &r);

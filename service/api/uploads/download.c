@@ -81,7 +81,8 @@ static void set_etag(struct http_exchange *x, const struct store_meta *meta, con
 struct download_file {
     struct sl_mapping mapping;
     struct sl_error error;
-    enum sl_code code;
+    enum sl_code code; /* of file_copy */
+    int plain;         /* the file without its compression; -1 = none yet */
 };
 
 static void file_unmap(void *arg)
@@ -89,23 +90,33 @@ static void file_unmap(void *arg)
     sl_unmap(&((struct download_file *)arg)->mapping);
 }
 
-/* Decompresses for clients that do not accept gzip. */
-static void file_inflate(void *arg)
+static void file_copy(void *arg)
 {
     struct download_file *file = arg;
-    struct sl_mapping plain;
-    int fd = sl_unlinked_file(cache_tmp_dir());
-    if (fd < 0 || !sl_write_all(fd, file->mapping.bytes))
+    file->plain = sl_unlinked_file(cache_tmp_dir());
+    file->code = SL_OK;
+    if (file->plain < 0 || !sl_write_all(file->plain, file->mapping.bytes))
         file->code = sl_fail_errno(&file->error, errno, "cannot write a requested symbol file to a temporary file");
-    else
-        file->code = fetch_unwrap(fd, 0, &file->error);
-    if (file->code == SL_OK)
-        file->code = sl_map_fd(fd, &plain, &file->error);
-    sl_close(fd);
-    if (file->code != SL_OK)
-        return;
-    sl_unmap(&file->mapping);
-    file->mapping = plain;
+}
+
+/* Decompresses for clients that do not accept gzip. */
+static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
+{
+    struct sl_mapping plain;
+    file->plain = -1;
+    enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, file_copy, file, &file->error);
+    if (code == SL_OK)
+        code = file->code;
+    if (code == SL_OK)
+        code = fetch_unpack(file->plain, 0, &file->error);
+    if (code == SL_OK)
+        code = pool_map_fd(file->plain, &plain, &file->error);
+    sl_close(file->plain);
+    if (code == SL_OK) {
+        sl_unmap(&file->mapping);
+        file->mapping = plain;
+    }
+    return code;
 }
 
 /* True if the client accepts gzip (RFC 9110, 12.5.3). A weight of 0 refuses it; "q=0." is taken for a small weight. */
@@ -136,8 +147,7 @@ static void send_file(struct download_target *w, struct download_file *file, con
     bool as_it_is = !meta->is_packed || takes_gzip(x);
     set_etag(x, meta, meta->is_packed && as_it_is ? "-gzip" : "", etag);
     if (!as_it_is) {
-        enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, file_inflate, file, &file->error);
-        if (code != SL_OK || file->code != SL_OK) {
+        if (file_inflate(file) != SL_OK) {
             sl_unmap(&file->mapping);
             uploads_error(x, 500, NULL);
             return;

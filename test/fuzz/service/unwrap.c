@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include "fetch/fetch.h"
+#include "fetch/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LIMIT = 16 << 20 };
 
-static int file_of(const uint8_t *data, size_t size)
+static int file_of(const void *data, size_t size)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
@@ -36,8 +37,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (code != SL_OK && code != SL_MALFORMED)
         abort();
     expect(code, &error, fd, size);
-    fd = file_of(data, size);
-    code = fetch_take_member(fd, SL_STR("a"), LIMIT, &error);
+    fd = file_of("", 0);
+    struct unpack_result result;
+    const struct unpack_call call = {.in = {data, size},
+                                     .options = {.format = UNPACK_TAR, .max_size = LIMIT, .max_ratio = 1000},
+                                     .member = SL_STR("a"),
+                                     .out = fd};
+    code = unpack_bytes(&call, &result, &error);
     if (code != SL_OK && code != SL_MALFORMED && code != SL_NOT_FOUND)
         abort();
     expect(code, &error, fd, size);

@@ -90,6 +90,19 @@ static void limits_body(void *arg)
     assert_int_equal(run_converter(1000, &short_of_memory, (struct sl_bytes){NULL, 0}), SL_BUSY);
 }
 
+/* A caller's own time limit, as of a download that is unpacked, counts instead of the configured one. */
+static void own_limit_body(void *arg)
+{
+    struct conversion_about about = {5 << 20, SL_STR("there"), NULL, .time_ns = 5 * MS};
+    struct converter_call call = {.out = -1};
+    assert_int_equal(conversion_run(&about, &endless, &call, NULL, &error), SL_TIMEOUT);
+}
+
+TEST(conversion_ends_at_the_time_limit_of_its_caller, .setup = configure)
+{
+    loop_run_fiber(own_limit_body, NULL);
+}
+
 TEST(conversion_ends_at_its_limits, .setup = configure)
 {
     loop_run_fiber(limits_body, NULL);

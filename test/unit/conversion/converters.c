@@ -26,6 +26,7 @@ struct sample {
 static const struct reader_limits limits;
 static const struct symcache_options symcache = {.variables = true, .complete = true};
 static const struct sourcemap_options sourcemap = {.partial_scopes = true};
+static const struct unpack_options unpack = {.format = UNPACK_GZIP, .max_size = 1 << 20, .max_ratio = 1000};
 static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20};
 static const struct scan_file_options scan_options = {.max_member = 1 << 20, .kinds = SCAN_ALL_KINDS};
 static const struct package_member_options member_options = {.size = 3};
@@ -45,10 +46,13 @@ static int scratch;
     "<plist version=\"1.0\"><dict><key>DBGOriginalUUID</key><string>C8374B6D-6E96-34D8-AE38-EFAA5FEC424F</string>"     \
     "</dict></plist>"
 
-static const struct sl_str object = SL_STR(OBJECT), plist = SL_STR(PLIST), script = SL_STR(SCRIPT), map = SL_STR(MAP),
-                           symbol_map = SL_STR("BCSymbolMap Version: 2.0\n_a\n"),
-                           line_map = SL_STR("{\"a.cpp\":{\"main.cs\":{\"15\":29}}}"),
-                           mapping = SL_STR("a.B -> c:\n    1:1:void d():2:2 -> e\n");
+static const struct sl_str
+    object = SL_STR(OBJECT),
+    plist = SL_STR(PLIST), script = SL_STR(SCRIPT), map = SL_STR(MAP),
+    symbol_map = SL_STR("BCSymbolMap Version: 2.0\n_a\n"), line_map = SL_STR("{\"a.cpp\":{\"main.cs\":{\"15\":29}}}"),
+    packed =
+        SL_STR("\037\213\010\000\000\000\000\000\002\003\313\110\315\311\311\007\000\206\246\020\066\005\000\000\000"),
+    mapping = SL_STR("a.B -> c:\n    1:1:void d():2:2 -> e\n");
 
 static struct sample make_sample(const struct converter *converter, struct sl_bytes options, struct sl_str file,
                                  bool writes)
@@ -155,6 +159,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_name_sample(&converter_source_path, SL_STR("/src/f.c")),
         make_scan_sample(),
         make_member_sample(),
+        make_sample(&converter_unpack, CONVERTER_OPTIONS(unpack), packed, true),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;

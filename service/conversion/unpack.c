@@ -1,0 +1,39 @@
+/* Unpacks downloads: content codings and wrappers. */
+#include "conversion/conversion.h"
+
+static bool has_time(void *budget)
+{
+    return sl_budget_spend(budget, 1);
+}
+
+static enum sl_code unpack(struct conversion *conversion, const struct converter_call *call, void *result,
+                           struct sl_error *error)
+{
+    struct sl_bytes member = converter_input_bytes(call, INPUT_MEMBER);
+    struct unpack_call unpack = {.in = converter_input_bytes(call, INPUT_FILE),
+                                 .options = *(const struct unpack_options *)converter_options(call),
+                                 .member = {(const char *)member.data, member.size},
+                                 .out = call->out,
+                                 .may_continue = has_time,
+                                 .arg = &conversion->budget};
+    return unpack_bytes(&unpack, result, error);
+}
+
+static bool check_result(const void *result)
+{
+    const struct unpack_result *unpacked = result;
+    return converter_bool_is_valid(&unpacked->over_limit);
+}
+
+const struct converter converter_unpack = {"unpack", sizeof(struct unpack_options), sizeof(struct unpack_result),
+                                           unpack, check_result};
+
+enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *error)
+{
+    struct conversion_about about = {.location = SL_STR("a compressed file"), .time_ns = request->time_ns};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(request->options), .out = request->out};
+    converter_add_file(&call, INPUT_FILE, request->in);
+    if (request->member.data)
+        converter_add_text(&call, INPUT_MEMBER, request->member);
+    return conversion_run(&about, &converter_unpack, &call, &request->result, error);
+}
