@@ -3,7 +3,7 @@
  *     fetch_get (download.c): slot, deadline, attempts
  *         attempt: hops, status, ranges ── transfer (transfer.c): one exchange ── driver.c: curl on the loop
  *         parts.c: the rest of a large file, several transfers at once
- *     unpack.c: afterwards ── unpack_bytes (unwrap.c, decode.c), on the pool or where unpack_set_runner says */
+ *     finish.c: afterwards ── unpack.c ── unpack_bytes (unwrap.c, decode.c), on the pool or where unpack_set_runner says */
 #pragma once
 
 #include <curl/curl.h>
@@ -11,6 +11,8 @@
 #include "core/network.h"
 #include "fetch/fetch.h"
 #include "fetch/unpack.h"
+
+#define MS_NS 1000000ull
 
 struct fetch_state {
     bool started;                 /* the connection pools exist */
@@ -191,6 +193,10 @@ void exchange_end(struct exchange *e);
 /* The error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
 bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struct sl_error *error);
+
+/* ---- finish.c ---- */
+/* Decodes the file, unpacks and checks it, unless there is nothing to do. */
+enum sl_code download_finish(struct fetch_download *d, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- parts.c ---- */
 /* Gets the body of `first`, the beginning of a file, and the rest of the file. */
