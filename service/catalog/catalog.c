@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 
 #include "cache_kinds/converters.h"
+#include "conversion/archives.h"
 #include "conversion/conversion.h"
 #include "debug_file_store/converters.h"
 #include "origin/origin.h"
@@ -47,11 +48,12 @@ const size_t catalog_kind_count = sizeof catalog_kinds / sizeof *catalog_kinds;
 
 /* Every one that conversion_run is called with. */
 const struct converter *const catalog_converters[] = {
-    &converter_object_check,   &converter_object_meta,      &converter_symcache,    &converter_ppdb_cache,
-    &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,   &converter_uuidmap,
-    &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,    &converter_mozilla_syms,
-    &converter_symbfile_index, &converter_upload_check,     &converter_raw_section, &converter_source_path,
-    &converter_scan_file,      &converter_package_member,   &converter_unpack,      &converter_artifact_index,
+    &converter_object_check,   &converter_object_meta,      &converter_symcache,     &converter_ppdb_cache,
+    &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,    &converter_uuidmap,
+    &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,     &converter_mozilla_syms,
+    &converter_symbfile_index, &converter_upload_check,     &converter_raw_section,  &converter_source_path,
+    &converter_scan_file,      &converter_package_member,   &converter_unpack,       &converter_artifact_index,
+    &converter_archive_list,   &converter_member_check,     &converter_member_write, &converter_gzip_check,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 

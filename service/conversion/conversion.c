@@ -270,6 +270,16 @@ static uint64_t size_of_inputs(const struct converter_call *call)
     return size;
 }
 
+/* Outside of fibers there is no pool. */
+static enum sl_code run_here(struct running *r)
+{
+    enum sl_code code = map_inputs(r, r->error);
+    if (code == SL_OK)
+        code = converter_run_here(r->converter, &r->call, r->result, r->error);
+    release_inputs(r);
+    return code;
+}
+
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error)
 {
@@ -284,6 +294,8 @@ enum sl_code conversion_run(const struct conversion_about *about, const struct c
         measured.size = size_of_inputs(call);
     for (size_t i = 0; i < call->input_count; i++)
         r.opened[i] = -1;
+    if (!fiber_self())
+        return run_here(&r);
     enum sl_code code = run(&measured, &r);
     release_inputs(&r);
     return code;

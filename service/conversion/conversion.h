@@ -25,7 +25,8 @@ void conversions_abort_all(void);
 
 /* Runs the converter on the pool and returns its code and error. Other codes: SL_UNSUPPORTED if it exceeded a limit; SL_CANCELLED if
  * it was aborted, or cancelled while it waited; SL_BUSY, SL_INTERNAL if it could not run. Inputs without bytes are mapped from their
- * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run. */
+ * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run.
+ * Outside of fibers, as in commands, it runs in the calling thread and only the work is limited. */
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error) SL_SUSPENDS;
 

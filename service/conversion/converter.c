@@ -37,6 +37,21 @@ enum sl_code conversion_write(struct conversion *conversion, const struct conver
     return code;
 }
 
+enum sl_code converter_run_here(const struct converter *converter, const struct converter_call *call, void *result,
+                                struct sl_error *error)
+{
+    struct conversion conversion;
+    uint64_t size = 0;
+    memset(&conversion, 0, sizeof conversion);
+    for (size_t i = 0; i < call->input_count; i++)
+        size += call->inputs[i].bytes.size;
+    sl_budget_init(&conversion.budget, size);
+    cpu_clock_init(&conversion.clock, UINT64_MAX);
+    if (converter->result_size)
+        memset(result, 0, converter->result_size);
+    return converter->convert(&conversion, call, result, error);
+}
+
 /* ---- checks of results ----
  *
  * A bool or enum with another value than it can have must not be read as such. */

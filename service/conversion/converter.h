@@ -29,6 +29,7 @@ enum input_role {
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
     INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
     INPUT_MEMBER,   /* name of the wanted file in an archive, as text */
+    INPUT_TEXTS,    /* texts to be searched for: size (uint32_t) and bytes of each */
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };
@@ -98,6 +99,11 @@ enum sl_code conversion_write(struct conversion *conversion, const struct conver
                               const struct sl_buf *made, struct sl_error *error);
 
 /* ---- for callers ---- */
+
+/* Runs a converter in the calling thread, with the work budget of its inputs' sizes and no other limit: for threads without fibers, as
+ * of commands and tests. Inputs must have bytes. `result` as in conversion_run. */
+enum sl_code converter_run_here(const struct converter *converter, const struct converter_call *call, void *result,
+                                struct sl_error *error);
 
 /* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})

@@ -1,10 +1,17 @@
-/* Directory of an uploaded archive: selects the members to store, and validates it. */
+/* Directory of an uploaded archive: lists it, selects the members to store, and validates it. */
 #include "api/uploads/uploads.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/map.h"
+
+struct archive_window archive_window_of(const struct archive *archive)
+{
+    if (!archive->bytes.size) /* its data may be NULL */
+        return (struct archive_window){0, 0};
+    return (struct archive_window){(uint64_t)(archive->bytes.data - archive->body.bytes.data), archive->bytes.size};
+}
 
 bool archive_fail(struct archive *archive, int status, const char *format, ...)
 {
@@ -169,15 +176,25 @@ static bool check_filename(struct archive *archive)
     return archive_fail(archive, 400, "Unrecognized archive file extension \"" SL_STR_FMT "\"", SL_STR_ARG(last));
 }
 
-bool archive_read_directory(struct archive *archive)
+bool archive_list_directory(struct archive *archive, int *entries)
 {
     struct sl_error error;
+    *entries = -1;
     if (!check_filename(archive))
         return false;
-    enum sl_code code = sl_zip_open(archive->bytes, 0, archive->arena, &archive->zip, &error);
-    if (code == SL_BUSY)
-        return archive_fail(archive, 503, "out of memory");
-    if (code != SL_OK)
-        return archive_fail(archive, 400, "File is not a zip file");
+    const struct archive_window window = archive_window_of(archive);
+    enum sl_code code = archive_list(archive->fd, &window, archive->bytes, entries, &error);
+    if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
+        return archive_fail(archive, code == SL_INTERNAL ? 500 : 503,
+                            code == SL_BUSY ? "out of memory" : "Internal Server Error");
+    return code == SL_OK || archive_fail(archive, 400, "File is not a zip file");
+}
+
+bool archive_read_directory(struct archive *archive, int entries)
+{
+    struct sl_error error;
+    if (archive_read_entries(entries, archive->bytes, archive->arena, &archive->zip, &error) != SL_OK)
+        return archive_fail(archive, error.code == SL_BUSY ? 503 : 500,
+                            error.code == SL_BUSY ? "out of memory" : "Internal Server Error");
     return check_sizes(archive) && archive_select(archive);
 }

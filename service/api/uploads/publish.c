@@ -93,10 +93,10 @@ static enum sl_code publish_write(struct uploads_publishing *p, struct member_jo
     struct sl_arena arena = {0};
     uint64_t begin = clock_mono_ns();
     job->arena = &arena;
-    enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, member_write, job, &job->error);
+    member_write(job);
     if (job->member->is_packed)
         metric_observe_since(METRIC_TECKEN_GZIP, begin, NULL);
-    code = code == SL_OK ? job->code : code;
+    enum sl_code code = job->code;
     if (code == SL_OK)
         code = publish_put(p, job, &arena);
     job->member->stored_size = job->meta.size;

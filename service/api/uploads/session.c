@@ -10,12 +10,11 @@
 #include "api/jobs/node.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "cache/cache.h"
 #include "core/log.h"
@@ -24,7 +23,7 @@
 #include "core/pool.h"
 #include "id/id.h"
 
-enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MAX = 8 << 10 };
+enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, HEAD_MAX = 8 << 10 };
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 struct session {
@@ -105,115 +104,50 @@ struct session_file {
     struct sl_mapping body;
     struct member_job job;
     struct sl_arena arena;
-    char head[HEAD_MAX]; /* start of the decompressed contents */
-    size_t head_size;
+    struct gzip_check_result told;
+    int head;   /* file with the start of the decompressed contents; -1 = none */
     bool wrong; /* differs from the announced size or MD5 */
 };
 
-/* Returns the size of the gzip header (RFC 1952, section 2.3); 0 if it is not gzip. */
-static size_t gzip_header(struct sl_bytes file)
+/* Sets `wrong` unless the file has the announced size and MD5. */
+static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
 {
-    enum { HAS_CRC = 2, HAS_EXTRA = 4, HAS_NAME = 8, HAS_COMMENT = 16 };
-    struct sl_reader r = sl_reader(file, false);
-    if (sl_read_u8(&r) != 0x1F || sl_read_u8(&r) != 0x8B || sl_read_u8(&r) != 8)
-        return 0;
-    uint8_t flags = sl_read_u8(&r);
-    sl_reader_skip(&r, 6);
-    if (flags & HAS_EXTRA)
-        sl_reader_skip(&r, sl_read_u16(&r));
-    if (flags & HAS_NAME)
-        sl_read_cstr(&r);
-    if (flags & HAS_COMMENT)
-        sl_read_cstr(&r);
-    if (flags & HAS_CRC)
-        sl_reader_skip(&r, 2);
-    return r.failed ? 0 : sl_reader_offset(&r);
+    const struct session *s = f->session;
+    const struct gzip_check_options options = {
+        .max_size = s->size, .head_size = HEAD_MAX, .is_plain = !f->job.meta.is_packed};
+    struct conversion_about about = {.location = {s->key, s->key_size}};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
+    converter_add_file(&call, INPUT_FILE, f->fd);
+    call.out = f->head = memfd_create("head", MFD_CLOEXEC);
+    if (f->head < 0)
+        return sl_fail_errno(&f->job.error, errno, "cannot create a file in memory");
+    enum sl_code code = conversion_run(&about, &converter_gzip_check, &call, &f->told, &f->job.error);
+    f->wrong = code == SL_MALFORMED || (code == SL_OK && (f->told.size != s->size || memcmp(f->told.md5, s->md5, 16)));
+    return code == SL_MALFORMED ? SL_OK : code;
 }
 
-struct session_hash {
-    EVP_MD_CTX *md5;
-    uint64_t size;
-};
-
-/* Counts and hashes decompressed bytes; keeps their beginning, where a symbol file has its properties. False if there are
- * more than announced. */
-static bool session_hash(struct session_file *f, struct session_hash *hash, const uint8_t *data, size_t size)
+/* Reads the properties of a symbol file. */
+static void read_info(struct session_file *f, struct sl_str key)
 {
-    size_t room = HEAD_MAX - f->head_size, kept = size < room ? size : room;
-    memcpy(f->head + f->head_size, data, kept);
-    f->head_size += kept;
-    hash->size += size;
-    return hash->size <= f->session->size && EVP_DigestUpdate(hash->md5, data, size) == 1;
+    char head[HEAD_MAX];
+    ssize_t size = pread(f->head, head, sizeof head, 0);
+    if (size > 0)
+        codeinfo_read((struct sl_str){head, (size_t)size}, key, &f->arena, &f->job.info, f->job.names);
 }
 
-/* Decompresses the only member of a gzip file; checks CRC, size and that nothing follows. */
-static bool session_inflate(struct session_file *f, struct session_hash *hash, struct sl_bytes stream)
-{
-    z_stream z = {0};
-    uint8_t *piece = malloc(INFLATE_PIECE);
-    uLong crc = crc32(0, NULL, 0);
-    int status = piece && inflateInit2(&z, -MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
-    size_t in = 0;
-    while (status == Z_OK) {
-        uInt given = stream.size - in > INFLATE_PIECE ? INFLATE_PIECE : (uInt)(stream.size - in);
-        z.next_in = (Bytef *)(stream.data + in);
-        z.avail_in = given;
-        z.next_out = piece;
-        z.avail_out = INFLATE_PIECE;
-        status = inflate(&z, Z_NO_FLUSH);
-        in += given - z.avail_in;
-        crc = crc32(crc, piece, INFLATE_PIECE - z.avail_out);
-        if (!session_hash(f, hash, piece, INFLATE_PIECE - z.avail_out))
-            status = Z_DATA_ERROR;
-    }
-    if (piece)
-        inflateEnd(&z);
-    free(piece);
-    struct sl_reader r = sl_reader((struct sl_bytes){stream.data + in, stream.size - in}, false);
-    return status == Z_STREAM_END && stream.size - in == 8 && sl_read_u32(&r) == crc &&
-           sl_read_u32(&r) == (uint32_t)hash->size;
-}
-
-/* True if the file has the announced size and MD5. `*stream` is set to what is stored: for gzip files the part behind the
- * header, which is replaced by the store's own. */
-static bool session_matches(struct session_file *f, struct sl_bytes *stream)
-{
-    struct session_hash hash = {.md5 = EVP_MD_CTX_new()};
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    struct sl_bytes file = f->body.bytes;
-    bool good = hash.md5 && EVP_DigestInit_ex(hash.md5, EVP_md5(), NULL) == 1;
-    *stream = file;
-    if (good && f->job.meta.is_packed) {
-        size_t header = gzip_header(file);
-        *stream = (struct sl_bytes){file.data + header, file.size - header};
-        good = header && session_inflate(f, &hash, *stream);
-    } else if (good) {
-        good = session_hash(f, &hash, file.data, file.size);
-    }
-    good = good && hash.size == f->session->size && EVP_DigestFinal_ex(hash.md5, digest, NULL) == 1 &&
-           memcmp(digest, f->session->md5, sizeof f->session->md5) == 0;
-    EVP_MD_CTX_free(hash.md5);
-    return good;
-}
-
-/* Pool work: checks the complete file and writes it in the store's format. */
-static void session_check(void *arg)
+/* Pool work: writes the checked file in the store's format; the header of a gzip file is replaced by the store's own. */
+static void session_write(void *arg)
 {
     struct session_file *f = arg;
     struct member_job *job = &f->job;
     uint8_t head[STORE_GZIP_HEADER_SIZE];
-    struct sl_bytes stream;
     struct sl_str key = {f->session->key, f->session->key_size};
-    job->work.fd = -1;
     job->code = sl_map_fd(f->fd, &f->body, &job->error);
     if (job->code != SL_OK)
         return;
-    job->meta = (struct store_meta){.is_packed = uploads_is_packed(f->config, key), .original_size = f->session->size};
-    memcpy(job->meta.md5, f->session->md5, sizeof job->meta.md5);
-    job->meta.has_original = true;
-    f->wrong = !session_matches(f, &stream);
-    if (f->wrong)
-        return;
+    struct sl_bytes stream = f->body.bytes;
+    uint64_t skip = f->told.header_size < stream.size ? f->told.header_size : stream.size;
+    stream = (struct sl_bytes){stream.data + skip, stream.size - skip};
     job->code = store_tmp_file_create(&job->work, &job->error);
     if (job->code != SL_OK)
         return;
@@ -223,7 +157,24 @@ static void session_check(void *arg)
         !sl_write_all(job->work.fd, stream))
         job->code = sl_fail_errno(&job->error, errno, "cannot write to the upload store");
     if (sl_str_ends(key, SL_STR(".sym")))
-        codeinfo_read((struct sl_str){f->head, f->head_size}, key, &f->arena, &job->info, job->names);
+        read_info(f, key);
+}
+
+static enum sl_code session_check_and_write(struct session_file *f) SL_SUSPENDS
+{
+    struct session *s = f->session;
+    struct sl_str key = {s->key, s->key_size};
+    f->job.work.fd = f->head = -1;
+    f->job.meta = (struct store_meta){
+        .is_packed = uploads_is_packed(f->config, key), .original_size = s->size, .has_original = true};
+    memcpy(f->job.meta.md5, s->md5, sizeof f->job.meta.md5);
+    enum sl_code code = session_check(f);
+    if (code == SL_OK && !f->wrong) {
+        code = pool_run(POOL_IO | POOL_HEAVY, session_write, f, &f->job.error);
+        code = code == SL_OK ? f->job.code : code;
+    }
+    sl_close(f->head);
+    return code;
 }
 
 static void session_unmap(void *arg)
@@ -250,8 +201,7 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
     memcpy(archive.scope, s->scope, sizeof archive.scope);
     f->job.archive = &archive;
     f->job.member = &member;
-    enum sl_code code = pool_run(POOL_CONVERT, session_check, f, &f->job.error);
-    code = code == SL_OK ? f->job.code : code;
+    enum sl_code code = session_check_and_write(f);
     if (code == SL_OK && !f->wrong)
         code = uploads_publish_one(&archive, s->part, &f->job, &f->job.error);
     if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY)

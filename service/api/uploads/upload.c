@@ -124,7 +124,7 @@ static void upload_read_urlencoded(struct upload *u)
     }
 }
 
-/* Pool work: reads the form, and the directory of its archive. A form without a file must have a URL. */
+/* Pool work: reads the form. A form without a file must have a URL. */
 static void upload_read(void *arg)
 {
     struct upload *u = arg;
@@ -137,10 +137,32 @@ static void upload_read(void *arg)
         return;
     if (!u->boundary.data)
         upload_read_urlencoded(u);
-    if (u->has_file)
-        archive_read_directory(&u->archive);
-    else if (!u->url.size)
+    if (!u->has_file && !u->url.size)
         archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
+}
+
+struct directory_reading {
+    struct archive *archive;
+    int entries;
+};
+
+static void upload_read_entries(void *arg)
+{
+    const struct directory_reading *reading = arg;
+    archive_read_directory(reading->archive, reading->entries);
+}
+
+/* Reads the directory of the archive. */
+static void upload_read_directory(struct upload *u)
+{
+    struct directory_reading reading = {.archive = &u->archive};
+    struct sl_error error;
+    u->archive.fd = u->fd;
+    if (!archive_list_directory(&u->archive, &reading.entries))
+        return;
+    if (pool_run(POOL_CONVERT, upload_read_entries, &reading, &error) != SL_OK)
+        archive_fail(&u->archive, 503, "Internal Server Error");
+    close(reading.entries);
 }
 
 /* ---- by URL ---- */
@@ -157,7 +179,6 @@ static void upload_read_fetched(void *arg)
         return;
     }
     u->archive.bytes = u->archive.body.bytes;
-    archive_read_directory(&u->archive);
 }
 
 /* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied. */
@@ -179,6 +200,8 @@ static void upload_fetch(struct upload *u)
     metric_observe_since(METRIC_TECKEN_UPLOAD_BY_URL, begin, NULL);
     if (fetched && pool_run(POOL_CONVERT, upload_read_fetched, u, &error) != SL_OK)
         archive_fail(&u->archive, 503, "Internal Server Error");
+    if (fetched && !u->archive.failure.status)
+        upload_read_directory(u);
 }
 
 /* ---- contents ---- */
@@ -212,9 +235,7 @@ static void upload_check_some(void *arg)
     while (c->next < archive->count && c->failed == SIZE_MAX && !fiber_cancelled()) {
         size_t index = c->next++;
         struct member_job job = {.archive = archive, .member = &archive->members[index]};
-        enum sl_code code = pool_run(POOL_CONVERT, member_check, &job, &job.error);
-        if (code != SL_OK)
-            job.code = code;
+        member_check(&job);
         if (job.code != SL_OK && job.code != SL_CANCELLED)
             upload_check_failed(c, index, &job);
     }
@@ -387,6 +408,8 @@ static void upload_store(struct upload *u)
         archive_fail(&u->archive, error.code == SL_INTERNAL ? 500 : 503, "Internal Server Error");
         return;
     }
+    if (!u->archive.failure.status && u->has_file)
+        upload_read_directory(u);
     if (!u->archive.failure.status && upload_choose_store(u) && !u->has_file)
         upload_fetch(u);
     if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status)
@@ -415,7 +438,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
     }
     *u = (struct upload){.x = x, .token = token, .fd = -1, .begun_us = clock_wall_us()};
     u->config = config_retain(((const struct service *)x->service)->config);
-    u->archive = (struct archive){.arena = &x->arena, .config = &u->config->mozilla.store};
+    u->archive = (struct archive){.arena = &x->arena, .config = &u->config->mozilla.store, .fd = -1};
     uploads_get_scope(x, token, u->archive.scope);
     multipart_boundary(http_header(x, "content-type"), &u->boundary);
     if (http_body_take(x, &u->fd) == SL_OK) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/impl.h"
+#include "conversion/archives.h"
 #include "symbfile_store/symbfile_store.h"
 #include "source/zip.h"
 #include "store/store.h"
@@ -51,7 +52,7 @@ const char *uploads_media_type(const struct config_store *config, struct sl_str 
 /* Returns an object name: the scope's directory if any, a prefix of the store, and `rest`. Data NULL when out of memory. */
 struct sl_str uploads_name(struct sl_arena *arena, const char *scope, const char *prefix, struct sl_str rest);
 
-/* ---- archive.c: pure ---- */
+/* ---- archive.c ---- */
 
 struct uploads_failure {
     int status;         /* 0: none */
@@ -74,6 +75,7 @@ struct archive {
     const struct config_store *config;
     char scope[SYMBFILE_SCOPE]; /* uploads_get_scope */
     struct sl_mapping body;     /* the request's body, or the downloaded file */
+    int fd;                     /* of `body`; -1 = the archive is in memory alone */
     struct sl_str filename;
     struct sl_bytes bytes; /* view of `body` */
     struct sl_zip zip;
@@ -84,13 +86,18 @@ struct archive {
     struct uploads_failure failure;
 };
 
+/* Returns where the archive lies in `body`. */
+struct archive_window archive_window_of(const struct archive *archive);
+
 /* Sets `failure`; always returns false. */
 bool archive_fail(struct archive *archive, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Reads the directory of `bytes` and checks names and sizes, not contents. False: `failure`. */
-bool archive_read_directory(struct archive *archive);
+/* Lists the directory of `bytes` in a new file, which the caller closes. False: `failure`. */
+bool archive_list_directory(struct archive *archive, int *entries) SL_SUSPENDS;
+/* Reads that file, and checks names and sizes, not contents. False: `failure`. Pool. */
+bool archive_read_directory(struct archive *archive, int entries);
 
-/* ---- member.c: pool ---- */
+/* ---- member.c ---- */
 
 struct member_job {
     const struct archive *archive;
@@ -102,12 +109,13 @@ struct member_job {
     struct store_meta meta;
     struct sl_buf info; /* metadata of a symbol file as JSON; empty: none */
     struct sl_str snippet;
+    int head;               /* file with the beginning of the contents, while `info` is read */
     struct sl_arena *arena; /* arena of `names` */
     struct sl_str names[2]; /* names under which `info` is stored: "<file>/<ID>" */
 };
 
-void member_check(void *job); /* sets md5 and used */
-void member_write(void *job); /* sets work, meta and info */
+void member_check(struct member_job *job) SL_SUSPENDS; /* sets md5 and used */
+void member_write(struct member_job *job) SL_SUSPENDS; /* sets work, meta and info */
 
 /* ---- codeinfo.c: pure ---- */
 

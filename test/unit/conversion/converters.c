@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "cache_kinds/converters.h"
+#include "conversion/archives.h"
 #include "catalog/catalog.h"
 #include "conversion/conversion.h"
 #include "debug_file_store/converters.h"
@@ -30,10 +31,13 @@ static const struct unpack_options unpack = {.format = UNPACK_GZIP, .max_size = 
 static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20};
 static const struct scan_file_options scan_options = {.max_member = 1 << 20, .kinds = SCAN_ALL_KINDS};
 static const struct package_member_options member_options = {.size = 3};
+static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
+static struct member_check_options member_check;
+static struct member_write_options member_write;
 static struct object_check_options object_check;
 static struct mozilla_syms_options mozilla_syms;
 static struct sl_bytes program;
-static struct sl_buf ppdb, symbfile, bundle;
+static struct sl_buf ppdb, symbfile, archive, bundle;
 static uint64_t symbfile_length;
 static int scratch;
 
@@ -129,6 +133,11 @@ static struct sample make_name_sample(const struct converter *converter, struct 
     return sample;
 }
 
+static struct sample make_archive_sample(const struct converter *converter, struct sl_bytes options, bool writes)
+{
+    return make_sample(converter, options, sl_buf_view(&archive), writes);
+}
+
 static struct sl_bytes no_options(void)
 {
     return (struct sl_bytes){NULL, 0};
@@ -160,6 +169,10 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_scan_sample(),
         make_member_sample(),
         make_sample(&converter_unpack, CONVERTER_OPTIONS(unpack), packed, true),
+        make_archive_sample(&converter_archive_list, CONVERTER_OPTIONS(member_write.window), true),
+        make_archive_sample(&converter_member_check, CONVERTER_OPTIONS(member_check), false),
+        make_archive_sample(&converter_member_write, CONVERTER_OPTIONS(member_write), true),
+        make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -182,6 +195,21 @@ static void make_symbfile(void)
     assert_int_equal(sl_symbfile_writer_finish(writer, &error), SL_OK);
     sl_symbfile_writer_free(writer);
     symbfile_length = symbfile.size;
+}
+
+static void make_archive(void)
+{
+    struct sl_zip_writer writer = {.out = &archive};
+    struct sl_arena arena = {0};
+    struct sl_error error;
+    struct sl_zip zip;
+    sl_zip_add(&writer, SL_STR("a"), (struct sl_bytes){(const uint8_t *)"hello", 5});
+    assert_int_equal(sl_zip_finish(&writer, &error), SL_OK);
+    assert_int_equal(sl_zip_open(sl_buf_bytes(&archive), 0, &arena, &zip, &error), SL_OK);
+    member_check.window.size = archive.size;
+    member_check.entry = archive_pack_entry(&zip, zip.entries);
+    member_write = (struct member_write_options){member_check.window, member_check.entry};
+    sl_arena_free(&arena);
 }
 
 static void make_bundle(void)
@@ -213,6 +241,7 @@ static int begin(void **state)
     ppdb = image_file(&image);
     image_free(&image);
     make_symbfile();
+    make_archive();
     make_bundle();
     scratch = memfd_create("scratch", MFD_CLOEXEC);
     assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
@@ -229,6 +258,7 @@ static int end(void **state)
     free((void *)program.data);
     sl_buf_free(&ppdb);
     sl_buf_free(&symbfile);
+    sl_buf_free(&archive);
     sl_buf_free(&bundle);
     close(scratch);
     isolation_close();

@@ -1,0 +1,410 @@
+/* Members of uploaded archives: listed, checked and written. */
+#include "conversion/archives.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { OVERLAP = 256, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
+
+/* The archive in INPUT_FILE; data NULL if the window lies outside of the file. */
+static struct sl_bytes find_archive(const struct converter_call *call, const struct archive_window *window)
+{
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
+    if (window->offset > file.size || window->size > file.size - window->offset)
+        return (struct sl_bytes){NULL, 0};
+    return (struct sl_bytes){file.data + window->offset, window->size};
+}
+
+static enum sl_code fail_window(struct sl_error *error)
+{
+    return sl_fail(error, SL_INTERNAL, "the archive lies outside of its file");
+}
+
+/* ---- the directory ---- */
+
+struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct sl_zip_entry *entry)
+{
+    return (struct archive_entry){.offset = entry->offset,
+                                  .packed = entry->packed,
+                                  .size = entry->size,
+                                  .name_offset = (uint64_t)((const uint8_t *)entry->name.data - zip->bytes.data),
+                                  .name_size = (uint32_t)entry->name.size,
+                                  .crc = entry->crc,
+                                  .method = entry->method,
+                                  .is_link = entry->is_link};
+}
+
+static enum sl_code list(struct conversion *conversion, const struct converter_call *call, void *result,
+                         struct sl_error *error)
+{
+    (void)result;
+    struct sl_arena arena = {.budget = &conversion->budget};
+    struct sl_buf out = {.budget = &conversion->budget};
+    struct sl_zip zip;
+    struct sl_bytes archive = find_archive(call, converter_options(call));
+    if (!archive.data)
+        return fail_window(error);
+    enum sl_code code = sl_zip_open(archive, 0, &arena, &zip, error);
+    for (size_t i = 0; code == SL_OK && i < zip.count; i++) {
+        const struct archive_entry entry = archive_pack_entry(&zip, &zip.entries[i]);
+        sl_buf_add(&out, &entry, sizeof entry);
+    }
+    if (code == SL_OK)
+        code = out.failed ? sl_budget_fail(&conversion->budget, error)
+                          : write_whole_file(call->out, sl_buf_bytes(&out), error);
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+    return code;
+}
+
+const struct converter converter_archive_list = {"archive_list", sizeof(struct archive_window), 0, list};
+
+enum sl_code archive_list(int fd, const struct archive_window *window, struct sl_bytes archive, int *entries,
+                          struct sl_error *error)
+{
+    const struct archive_window whole = {0, archive.size};
+    struct conversion_about about = {.size = archive.size, .location = SL_STR("an archive")};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(whole)};
+    if (fd >= 0) {
+        call.options = CONVERTER_OPTIONS(*window);
+        converter_add_file(&call, INPUT_FILE, fd);
+    } else {
+        converter_add_bytes(&call, INPUT_FILE, archive);
+    }
+    call.out = *entries = memfd_create("entries", MFD_CLOEXEC);
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    enum sl_code code = conversion_run(&about, &converter_archive_list, &call, NULL, error);
+    if (code != SL_OK) {
+        close(*entries);
+        *entries = -1;
+    }
+    return code;
+}
+
+/* False if it is damaged. */
+static bool unpack_entry(struct archive_entry entry, struct sl_bytes archive, struct sl_zip_entry *to)
+{
+    if (entry.name_offset > archive.size || entry.name_size > archive.size - entry.name_offset ||
+        entry.method > UINT16_MAX || entry.is_link > 1)
+        return false;
+    *to = (struct sl_zip_entry){.name = {(const char *)archive.data + entry.name_offset, entry.name_size},
+                                .offset = entry.offset,
+                                .packed = entry.packed,
+                                .size = entry.size,
+                                .crc = entry.crc,
+                                .method = (uint16_t)entry.method,
+                                .is_link = entry.is_link};
+    return true;
+}
+
+static enum sl_code read_entries(struct sl_bytes listed, struct sl_bytes archive, struct sl_arena *arena,
+                                 struct sl_zip *zip, struct sl_error *error)
+{
+    size_t count = listed.size / sizeof(struct archive_entry);
+    if (listed.size % sizeof(struct archive_entry) || count > SL_ZIP_MAX_ENTRIES)
+        return sl_fail(error, SL_MALFORMED, "the list of the archive's entries is damaged");
+    *zip = (struct sl_zip){archive, SL_ARENA_ARRAY(arena, struct sl_zip_entry, count + 1), count};
+    if (!zip->entries)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        struct archive_entry entry;
+        memcpy(&entry, listed.data + i * sizeof entry, sizeof entry);
+        if (!unpack_entry(entry, archive, &zip->entries[i]))
+            return sl_fail(error, SL_MALFORMED, "the list of the archive's entries is damaged");
+    }
+    return SL_OK;
+}
+
+enum sl_code archive_read_entries(int entries, struct sl_bytes archive, struct sl_arena *arena, struct sl_zip *zip,
+                                  struct sl_error *error)
+{
+    struct sl_mapping listed;
+    enum sl_code code = sl_map_fd(entries, &listed, error);
+    if (code != SL_OK)
+        return code;
+    code = read_entries(listed.bytes, archive, arena, zip, error);
+    sl_unmap(&listed);
+    return code;
+}
+
+/* ---- reading a member ---- */
+
+/* Sequential read of a member of the mapped archive. Pages that were read are dropped from memory, so that a large archive is never in
+ * memory as a whole. */
+struct member_scan {
+    struct conversion *conversion;
+    const struct converter_input *file;
+    struct sl_zip zip;
+    struct sl_zip_entry entry;
+    struct sl_bytes packed;
+    uint64_t dropped;
+};
+
+static void scan_drop(struct member_scan *scan, uint64_t to)
+{
+    const struct sl_mapping mapping = {.bytes = scan->file->bytes, .mapped = scan->file->bytes.size};
+    size_t offset = (size_t)(scan->packed.data - mapping.bytes.data);
+    if (scan->file->fd >= 0) /* memory that is not a mapping must stay */
+        sl_mapping_drop(&mapping, offset + scan->dropped, to - scan->dropped);
+    scan->dropped = to;
+}
+
+/* Called when the member was read up to offset `to`: drops pages in pieces of DROP_PIECE. False when the time is up. */
+static bool scan_move(struct member_scan *scan, uint64_t to)
+{
+    if (to - scan->dropped >= DROP_PIECE)
+        scan_drop(scan, to);
+    return sl_budget_spend(&scan->conversion->budget, 1);
+}
+
+/* Drops all pages of the member once more, from its beginning. */
+static void scan_end(struct member_scan *scan)
+{
+    scan->dropped = 0;
+    scan_drop(scan, scan->packed.size);
+}
+
+static enum sl_code scan_begin(struct member_scan *scan, struct conversion *conversion,
+                               const struct converter_call *call, const struct archive_window *window,
+                               const struct archive_entry *entry, struct sl_error *error)
+{
+    struct sl_bytes archive = find_archive(call, window);
+    *scan = (struct member_scan){
+        .conversion = conversion, .file = converter_input(call, INPUT_FILE), .zip = {archive, &scan->entry, 1}};
+    if (!archive.data || !unpack_entry(*entry, archive, &scan->entry))
+        return fail_window(error);
+    return sl_zip_packed(&scan->zip, &scan->entry, &scan->packed, error);
+}
+
+/* ---- checking ---- */
+
+void archive_put_text(struct sl_buf *texts, struct sl_str text)
+{
+    sl_buf_u32(texts, (uint32_t)text.size);
+    sl_buf_str(texts, text);
+}
+
+struct member_checking {
+    struct member_scan scan;
+    EVP_MD_CTX *hash;
+    struct sl_bytes texts;
+    struct member_check_result *told;
+    bool has_text;          /* a text was found */
+    char tail[2 * OVERLAP]; /* end of the pieces before, start of the current one */
+    size_t tail_size;
+};
+
+static bool has_text(struct member_checking *c, const void *data, size_t size)
+{
+    struct sl_reader r = sl_reader(c->texts, false);
+    for (uint32_t i = 0; sl_reader_left(&r); i++) {
+        uint32_t length = sl_read_u32(&r);
+        struct sl_bytes text = sl_read_bytes(&r, length);
+        if (!r.failed && text.size <= size && memmem(data, size, text.data, text.size)) {
+            c->told->text = i;
+            return c->has_text = true;
+        }
+    }
+    return false;
+}
+
+/* True if the piece contains none of the texts. Also searches across the boundaries of pieces, for texts of up to OVERLAP bytes. */
+static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
+{
+    size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
+    memcpy(c->tail + c->tail_size, piece.data, begin);
+    bool bad = has_text(c, piece.data, piece.size) || has_text(c, c->tail, c->tail_size + begin);
+    const char *end =
+        piece.size < OVERLAP ? c->tail + c->tail_size + piece.size : (const char *)piece.data + piece.size;
+    c->tail_size = piece.size < OVERLAP && c->tail_size + piece.size < OVERLAP ? c->tail_size + piece.size : OVERLAP;
+    memmove(c->tail, end - c->tail_size, c->tail_size);
+    return !bad;
+}
+
+/* Called for each decompressed piece: hashes it, and searches it for the texts. False stops. */
+static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct member_checking *c = arg;
+    c->told->used = used;
+    if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1 || !scan_move(&c->scan, used))
+        return false;
+    return !c->texts.size || is_allowed(c, piece);
+}
+
+static enum sl_code check_contents(struct member_checking *c, struct sl_error *error)
+{
+    struct sl_zip_sink sink = {check_piece, c};
+    enum sl_code code = sl_zip_stream(&c->scan.zip, &c->scan.entry, &sink, error);
+    scan_end(&c->scan);
+    if (code == SL_CANCELLED && c->has_text)
+        return sl_fail(error, SL_PERMISSION_DENIED, "it contains a text that is not allowed");
+    if (code == SL_CANCELLED)
+        return sl_budget_fail(&c->scan.conversion->budget, error);
+    if (code == SL_OK && EVP_DigestFinal_ex(c->hash, c->told->md5, NULL) != 1)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+static enum sl_code check_member(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
+{
+    const struct member_check_options *options = converter_options(call);
+    struct member_checking c = {
+        .hash = EVP_MD_CTX_new(), .texts = converter_input_bytes(call, INPUT_TEXTS), .told = result};
+    enum sl_code code = c.hash && EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) == 1
+                            ? scan_begin(&c.scan, conversion, call, &options->window, &options->entry, error)
+                            : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = check_contents(&c, error);
+    EVP_MD_CTX_free(c.hash);
+    return code;
+}
+
+const struct converter converter_member_check = {"member_check", sizeof(struct member_check_options),
+                                                 sizeof(struct member_check_result), check_member};
+
+/* ---- writing ---- */
+
+struct member_writing {
+    struct member_scan scan;
+    const struct member_write_options *options;
+    int out;
+    uint64_t written;
+    struct sl_error *error;
+    z_stream z;
+    uint8_t *deflated; /* WRITE_PIECE bytes */
+};
+
+static bool write_bytes(struct member_writing *w, const void *data, size_t size)
+{
+    if (sl_write_all(w->out, (struct sl_bytes){data, size}))
+        return true;
+    if (errno == ENOSPC || errno == EDQUOT)
+        sl_fail(w->error, SL_UNSUPPORTED, "the upload store is full");
+    else
+        sl_fail_errno(w->error, errno, "cannot write to the upload store");
+    return false;
+}
+
+/* False if the time is up, with the error. */
+static bool move_on(struct member_writing *w, uint64_t to)
+{
+    if (scan_move(&w->scan, to))
+        return true;
+    sl_budget_fail(&w->scan.conversion->budget, w->error);
+    return false;
+}
+
+/* Copies the compressed bytes of a deflated member. */
+static bool write_packed(struct member_writing *w)
+{
+    uint64_t used = w->options->used < w->scan.packed.size ? w->options->used : w->scan.packed.size;
+    for (uint64_t at = 0; at < used;) {
+        uint64_t left = used - at, size = left < WRITE_PIECE ? left : WRITE_PIECE;
+        if (!write_bytes(w, w->scan.packed.data + at, size))
+            return false;
+        at += size;
+        if (!move_on(w, at))
+            return false;
+    }
+    return true;
+}
+
+/* Compresses a piece and writes the output, until the compressor has no more of it. */
+static bool deflate_some(struct member_writing *w, struct sl_bytes piece, int flush)
+{
+    w->z.next_in = (Bytef *)piece.data;
+    w->z.avail_in = (uInt)piece.size; /* pieces are small */
+    do {
+        w->z.next_out = w->deflated;
+        w->z.avail_out = WRITE_PIECE;
+        deflate(&w->z, flush);
+        if (!write_bytes(w, w->deflated, WRITE_PIECE - w->z.avail_out))
+            return false;
+    } while (!w->z.avail_out);
+    return true;
+}
+
+static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct member_writing *w = arg;
+    return deflate_some(w, piece, Z_NO_FLUSH) && move_on(w, used);
+}
+
+static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct member_writing *w = arg;
+    uint64_t most = w->options->max_output;
+    uint64_t size = most && piece.size > most - w->written ? most - w->written : piece.size;
+    if (!write_bytes(w, piece.data, size))
+        return false;
+    w->written += size;
+    return move_on(w, used) && (!most || w->written < most);
+}
+
+/* The error is that of the callback if it has one. */
+static bool stream(struct member_writing *w, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used))
+{
+    struct sl_zip_sink sink = {take, w};
+    struct sl_error failure = {0};
+    enum sl_code code = sl_zip_stream(&w->scan.zip, &w->scan.entry, &sink, &failure);
+    if (code != SL_OK && code != SL_CANCELLED)
+        *w->error = failure;
+    return code == SL_OK || (code == SL_CANCELLED && !w->error->code); /* enough was written */
+}
+
+/* Compresses a member that is not compressed in the archive. */
+static bool write_deflated(struct member_writing *w)
+{
+    w->deflated = malloc(WRITE_PIECE);
+    if (!w->deflated || deflateInit2(&w->z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(w->deflated);
+        sl_fail(w->error, SL_BUSY, "out of memory");
+        return false;
+    }
+    bool good = stream(w, deflate_piece) && deflate_some(w, (struct sl_bytes){w->deflated, 0}, Z_FINISH);
+    deflateEnd(&w->z);
+    free(w->deflated);
+    return good;
+}
+
+/* Writes the gzip form: header, compressed data, CRC and size. */
+static bool write_gzip(struct member_writing *w)
+{
+    const struct archive_entry *entry = &w->options->entry;
+    uint8_t end[8];
+    for (int i = 0; i < 4; i++) {
+        end[i] = (uint8_t)(entry->crc >> 8 * i);
+        end[4 + i] = (uint8_t)(entry->size >> 8 * i);
+    }
+    return write_bytes(w, w->options->head, w->options->head_size) &&
+           (entry->method == SL_ZIP_DEFLATED ? write_packed(w) : write_deflated(w)) && write_bytes(w, end, sizeof end);
+}
+
+static enum sl_code write_member(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
+{
+    (void)result;
+    const struct member_write_options *options = converter_options(call);
+    struct sl_error failure = {0};
+    struct member_writing w = {.options = options, .out = call->out, .error = &failure};
+    if (options->head_size > sizeof options->head)
+        return sl_fail(error, SL_INTERNAL, "the gzip header is too large");
+    enum sl_code code = scan_begin(&w.scan, conversion, call, &options->window, &options->entry, error);
+    if (code != SL_OK)
+        return code;
+    bool good = options->head_size ? write_gzip(&w) : stream(&w, copy_piece);
+    scan_end(&w.scan);
+    if (good)
+        return SL_OK;
+    *error = failure;
+    return failure.code ? failure.code : sl_fail(error, SL_INTERNAL, "cannot write a member");
+}
+
+const struct converter converter_member_write = {"member_write", sizeof(struct member_write_options), 0, write_member};
