@@ -116,9 +116,10 @@ struct supplied_objects { /* zero, except `arena`, which contains it, and `room`
     bool ends;           /* is freed with the arena */
 };
 
-/* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. False when
- * out of memory. Pure: pool. */
-bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes);
+/* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. SL_BUSY,
+ * SL_CANCELLED, SL_INTERNAL. Also outside of fibers. */
+enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
+                                  struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the best one for the use, or NULL. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,

@@ -1,15 +1,18 @@
 /* Debug files sent with a request and used for it alone: the entries made from them are not cached. */
 #include "search/impl.h"
 
+#include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/grow.h"
 #include "cache_kinds/converters.h"
 #include "core/log.h"
+#include "core/pool.h"
 #include "function/path.h"
 #include "object/archive.h"
-#include "source/zip.h"
+#include "search/converters.h"
 
 /* The entry made from an object for one use, made once: a request may have many modules with the same id. */
 struct supplied_result {
@@ -119,110 +122,131 @@ static bool own_add_keys(struct supplied_objects *own, size_t place)
 
 /* ---- adding ---- */
 
-/* Adds one object. A universal Mach-O file has several slices, each an object. */
-static bool own_add_slice(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
-                          struct sl_object *object)
+/* A supplied file while its objects are taken. */
+struct supplied_file {
+    struct supplied_objects *own;
+    struct sl_str name;
+    struct sl_bytes bytes;
+    struct sl_bytes made; /* output of the converter */
+    struct supplied_told told;
+};
+
+/* Sets a part of a file; false if it lies outside: the converter's output is distrusted. */
+static bool find_part(struct sl_bytes file, const struct supplied_text *at, struct sl_bytes *part)
 {
-    const struct sl_object_info *info = sl_object_info(object);
-    if (!sl_grow_in_arena(own->arena, &own->items, &own->capacity, own->count + 1, sizeof *own->items))
+    if (at->offset > file.size || at->size > file.size - at->offset)
         return false;
-    struct supplied_object *item = &own->items[own->count++];
-    *item = (struct supplied_object){.name = name,
-                                     .bytes = bytes,
-                                     .debug_id = info->debug_id,
-                                     .features = info->features,
-                                     .place = {info->is_fixed, info->load_address}};
-    struct sl_str ids[] = {info->code_id, info->raw_code_id};
-    struct sl_str *kept[] = {&item->code_id, &item->raw_code_id};
-    for (size_t i = 0; i < 2; i++)
-        if (ids[i].size) {
-            *kept[i] = (struct sl_str){sl_arena_strndup(own->arena, ids[i].data, ids[i].size), ids[i].size};
-            if (!kept[i]->data)
-                return false;
-        }
-    return own_add_keys(own, own->count - 1);
-}
-
-/* Adds the objects of a file; none if it is not an object file. */
-static bool own_add_file(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
-{
-    const struct sl_object_limits limits = {.identity = true};
-    struct sl_archive archive;
-    struct sl_object *object;
-    struct sl_bytes slice;
-    bool good = true;
-    if (sl_archive_open(bytes, &archive, NULL) != SL_OK)
-        return true;
-    for (size_t i = 0; i < archive.count && good; i++) {
-        if (!sl_archive_slice(&archive, i, &slice) || sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
-            continue;
-        good = own_add_slice(own, name, slice, object);
-        sl_object_close(object);
-    }
-    return good;
-}
-
-/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most own->room bytes. Members of a valid archive share no
- * bytes: together they are no larger than the archive. */
-static bool own_add_zip(struct supplied_objects *own, struct sl_bytes bytes)
-{
-    struct sl_zip zip;
-    struct sl_error error;
-    uint64_t packed = 0;
-    if (sl_zip_open(bytes, 0, own->arena, &zip, &error) != SL_OK)
-        return error.code != SL_BUSY;
-    for (size_t i = 0; i < zip.count; i++) {
-        const struct sl_zip_entry *entry = &zip.entries[i];
-        struct sl_buf out = {0};
-        if (entry->is_link || !entry->size || entry->size > own->room)
-            continue;
-        packed += entry->packed < bytes.size ? entry->packed : bytes.size; /* capped: it comes from the file */
-        if (packed > bytes.size)
-            break;
-        if (sl_zip_read(&zip, entry, own->room, &out, &error) != SL_OK) {
-            sl_buf_free(&out);
-            continue;
-        }
-        own->room -= out.size;
-        struct sl_str kept = sl_buf_move_to_arena(&out, own->arena);
-        if (!kept.data || !own_add_file(own, entry->name, (struct sl_bytes){(const uint8_t *)kept.data, kept.size}))
-            return false;
-    }
+    *part = (struct sl_bytes){file.data + at->offset, at->size};
     return true;
 }
 
-/* Adds a file that is compressed as a whole, as on symbol servers; ignores one that cannot be unpacked. */
-static bool own_add_packed(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
+/* The same for a text. */
+static bool find_text(struct sl_bytes file, const struct supplied_text *at, struct sl_str *text)
 {
-    struct sl_mapping mapping = {0};
-    struct sl_error error;
-    int fd = sl_unlinked_file(cache_tmp_dir());
-    if (fd < 0)
-        return false;
-    bool good = sl_write_all(fd, bytes);
-    bool unpacked = good && fetch_unwrap(fd, own->room, &error) == SL_OK && sl_map_fd(fd, &mapping, &error) == SL_OK;
-    close(fd);
-    if (unpacked) {
-        uint8_t *kept = sl_arena_alloc(own->arena, mapping.bytes.size, 16);
-        good = kept != NULL;
-        if (kept) {
-            memcpy(kept, mapping.bytes.data, mapping.bytes.size);
-            own->room -= mapping.bytes.size < own->room ? mapping.bytes.size : own->room;
-            good = own_add_file(own, name, (struct sl_bytes){kept, mapping.bytes.size});
-        }
-        sl_unmap(&mapping);
-    }
+    struct sl_bytes part;
+    bool good = find_part(file, at, &part);
+    if (good)
+        *text = (struct sl_str){(const char *)part.data, part.size};
     return good;
 }
 
-bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
+/* False if the record is damaged. */
+static bool unpack_record(const struct supplied_file *file, const struct supplied_record *record,
+                          struct supplied_object *item)
 {
-    bool is_zip = bytes.size > 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
-    if (!own->ends && !(own->ends = sl_arena_on_free(own->arena, own_objects_end, own)))
+    struct sl_str name;
+    *item = (struct supplied_object){
+        .debug_id = {.age = record->age, .pdb20 = record->is_pdb20 != 0},
+        .features = {.has_debug_info = record->has_debug_info != 0,
+                     .has_unwind_info = record->has_unwind_info != 0,
+                     .has_symbols = record->has_symbols != 0,
+                     .has_sources = record->has_sources != 0},
+        .place = {record->is_fixed != 0, record->load_address},
+    };
+    memcpy(item->debug_id.uuid, record->uuid, sizeof record->uuid);
+    if (record->vcs >= SUPPLIED_VCS_NAMES || !find_text(file->made, &record->name, &name) ||
+        !find_text(file->made, &record->code_id, &item->code_id) ||
+        !find_text(file->made, &record->raw_code_id, &item->raw_code_id) ||
+        !find_part(record->is_unpacked ? file->made : file->bytes, &record->bytes, &item->bytes))
         return false;
-    if (is_zip)
-        return own_add_zip(own, bytes);
-    return fetch_is_wrapped(bytes) ? own_add_packed(own, name, bytes) : own_add_file(own, name, bytes);
+    item->features.srcsrv_vcs = supplied_vcs_names[record->vcs];
+    item->name = name.size ? name : file->name;
+    return true;
+}
+
+/* Adds the objects of which the converter tells. SL_MALFORMED: its output is damaged. */
+static enum sl_code take_records(void *arg, struct sl_error *error)
+{
+    struct supplied_file *file = arg;
+    struct supplied_objects *own = file->own;
+    struct sl_bytes records;
+    const struct supplied_text at = {file->told.records, file->told.count * sizeof(struct supplied_record)};
+    if (file->told.count > file->made.size / sizeof(struct supplied_record) || !find_part(file->made, &at, &records))
+        return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
+    for (size_t i = 0; i < file->told.count; i++) {
+        struct supplied_record record;
+        memcpy(&record, records.data + i * sizeof record, sizeof record);
+        if (!sl_grow_in_arena(own->arena, &own->items, &own->capacity, own->count + 1, sizeof *own->items))
+            return sl_fail(error, SL_BUSY, "out of memory");
+        if (!unpack_record(file, &record, &own->items[own->count]))
+            return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
+        if (!own_add_keys(own, own->count++))
+            return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    return SL_OK;
+}
+
+static void unmap_made(void *arg)
+{
+    sl_unmap(arg);
+}
+
+/* Maps the output for as long as the arena lives, and adds its objects. */
+static enum sl_code take_made(struct supplied_file *file, int made, struct sl_error *error)
+{
+    struct supplied_objects *own = file->own;
+    struct sl_mapping *mapping = SL_ARENA_NEW(own->arena, struct sl_mapping);
+    enum sl_code code = mapping ? sl_map_fd(made, mapping, error) : sl_fail(error, SL_BUSY, "out of memory");
+    if (code != SL_OK)
+        return code;
+    if (!sl_arena_on_free(own->arena, unmap_made, mapping)) {
+        sl_unmap(mapping);
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    file->made = mapping->bytes;
+    return fiber_self() ? pool_call(POOL_CONVERT, take_records, file, error) : take_records(file, error);
+}
+
+static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
+{
+    const struct config *config = current_config();
+    struct supplied_options options = {.room = file->own->room, .max_ratio = config ? config->max_inflate_ratio : 0};
+    options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
+    struct conversion_about about = {.location = file->name};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
+    converter_add_bytes(&call, INPUT_FILE, file->bytes);
+    call.out = memfd_create("supplied", MFD_CLOEXEC);
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    enum sl_code code = conversion_run(&about, &converter_supplied, &call, &file->told, error);
+    file->own->room -= file->told.unpacked < file->own->room ? file->told.unpacked : file->own->room;
+    if (code == SL_OK && file->told.count)
+        code = take_made(file, call.out, error);
+    close(call.out);
+    return code;
+}
+
+enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
+                                  struct sl_error *error)
+{
+    struct supplied_file file = {.own = own, .name = name, .bytes = bytes};
+    if (!own->ends && !(own->ends = sl_arena_on_free(own->arena, own_objects_end, own)))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = read_supplied(&file, error);
+    if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
+        return code;
+    log_info("own_objects", "ignoring a debug file that came with the request", LOG_STR("error", error->message));
+    return SL_OK;
 }
 
 /* ---- conversion ---- */

@@ -157,10 +157,11 @@ static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump
 static bool add_vdso(struct crash_work *work, const struct sl_elfcore *core)
 {
     const struct request_file file = {SL_STR("vdso.so"), {(const char *)core->vdso.data, core->vdso.size}};
+    struct sl_error error;
     if (!core->vdso.size || work->has_vdso)
         return true;
     work->has_vdso = true;
-    return native_add_files(&work->native, &file, 1);
+    return native_add_file(&work->native, &file, &error) == SL_OK;
 }
 
 static enum sl_code parse_core(struct crash_work *work, const struct config *config, struct sl_minidump *dump,

@@ -121,8 +121,9 @@ static bool form_read_json(struct form_reading *r)
         request->source_count = sources.count;
         request->sources_number = sources.number;
     }
-    if (!native_add_configured(request, r->config) ||
-        !native_add_files(request, r->form->artifacts.items, r->form->artifacts.count)) {
+    request->files = r->form->artifacts.items;
+    request->file_count = r->form->artifacts.count;
+    if (!native_add_configured(request, r->config)) {
         r->status = 503;
         return false;
     }

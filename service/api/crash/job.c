@@ -81,6 +81,8 @@ enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
         code = crash_download(job, work, error);
     if (code == SL_OK && !work->local && !work->is_named)
         code = crash_name(job, work, error);
+    if (code == SL_OK)
+        code = native_read_files(&work->native, error);
     return code == SL_OK ? work->kind->read(job, work, error) : code;
 }
 

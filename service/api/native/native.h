@@ -6,6 +6,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/answer_limit.h"
+#include "api/form_files.h"
 #include "api/name_cache.h"
 #include "api/scraping.h"
 #include "base/map.h"
@@ -209,7 +210,9 @@ struct native_request {
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
-    struct supplied_objects *own;                            /* files sent with the request; NULL: none */
+    const struct request_file *files; /* sent with the request; NULL: none */
+    size_t file_count;
+    struct supplied_objects *own; /* what native_read_files found in them; NULL: none, or not read yet */
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     /* configuration with Mozilla's symbol stores, which are queried before the sources; NULL = not queried */
     const struct config *stores;
@@ -250,9 +253,6 @@ void native_configure(struct native_request *request, const struct config *confi
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure);
 
-/* Adds files sent with the request; the caller keeps their contents. False when out of memory. Pure. */
-bool native_add_files(struct native_request *request, const struct request_file *files, size_t count);
-
 /* Adds the configured sources if the options ask for them. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
 
@@ -260,6 +260,13 @@ bool native_add_configured(struct native_request *request, const struct config *
 bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* ---- run.c: for job kinds whose requests begin with struct native_request ---- */
+
+/* Reads the files that were sent with the request (`files`), once. native_run does, too; call this before if stacks are walked.
+ * SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+enum sl_code native_read_files(struct native_request *request, struct sl_error *error) SL_SUSPENDS;
+/* Adds one more file, whose contents the caller keeps; call native_read_files before. Outside of fibers it does not suspend. Same codes. */
+enum sl_code native_add_file(struct native_request *request, const struct request_file *file,
+                             struct sl_error *error) SL_SUSPENDS;
 
 /* Member of struct job_kind: arena, limit and scope are the job's. */
 void native_open(struct job *job, void *request);

@@ -488,18 +488,6 @@ bool native_add_configured(struct native_request *request, const struct config *
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
 }
 
-bool native_add_files(struct native_request *request, const struct request_file *files, size_t count)
-{
-    const uint64_t most_unpacked = UINT64_C(512) << 20;
-    if (count && !request->own && (request->own = SL_ARENA_NEW(request->arena, struct supplied_objects)))
-        *request->own = (struct supplied_objects){.arena = request->arena, .room = most_unpacked};
-    bool good = !count || request->own;
-    for (size_t i = 0; i < count && good; i++)
-        good = supplied_objects_add(request->own, files[i].name,
-                                    (struct sl_bytes){(const uint8_t *)files[i].text.data, files[i].text.size});
-    return good;
-}
-
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure)
 {

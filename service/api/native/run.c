@@ -156,14 +156,57 @@ static enum sl_code add_context(struct job *job, struct native_request *request,
     return code == SL_OK ? native_check_memory(request, error) : code;
 }
 
+/* NULL when out of memory. */
+static struct supplied_objects *make_own(struct native_request *request, struct sl_error *error)
+{
+    const uint64_t most_unpacked = UINT64_C(512) << 20;
+    struct supplied_objects *own = SL_ARENA_NEW(request->arena, struct supplied_objects);
+    if (own)
+        *own = (struct supplied_objects){.arena = request->arena, .room = most_unpacked};
+    else
+        sl_fail(error, SL_BUSY, "out of memory");
+    return own;
+}
+
+static enum sl_code add_file(struct supplied_objects *own, const struct request_file *file, struct sl_error *error)
+{
+    return supplied_objects_add(own, file->name, (struct sl_bytes){(const uint8_t *)file->text.data, file->text.size},
+                                error);
+}
+
+enum sl_code native_read_files(struct native_request *request, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (!request->file_count || request->own)
+        return SL_OK;
+    struct supplied_objects *own = make_own(request, error);
+    if (!own)
+        return SL_BUSY;
+    for (size_t i = 0; i < request->file_count && code == SL_OK; i++)
+        code = add_file(own, &request->files[i], error);
+    if (code == SL_OK)
+        request->own = own;
+    return code;
+}
+
+enum sl_code native_add_file(struct native_request *request, const struct request_file *file, struct sl_error *error)
+{
+    if (!request->own && !(request->own = make_own(request, error)))
+        return SL_BUSY;
+    return add_file(request->own, file, error);
+}
+
 enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
+    enum sl_code code = native_read_files(request, error);
+    if (code != SL_OK)
+        return code;
     /* Estimated memory of the resulting frames; arrays grow by doubling. */
     uint64_t memory = 2 * request->frame_count * sizeof(struct native_result_frame);
     if (!native_find_symbols(request))
         return request->out_of_memory ? native_check_memory(request, error) : SL_CANCELLED;
-    enum sl_code code = job_reserve(job, memory, error);
+    code = job_reserve(job, memory, error);
     if (code == SL_OK)
         code = name_frames(job, request, error);
     return code == SL_OK && request->options.apply_source_context != SL_BOOL_FALSE ? add_context(job, request, error)

@@ -18,8 +18,9 @@ static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, str
     if (!native_read(&r->native, text, job->config, failure))
         return false;
     *failure = json_no_memory;
-    return native_add_files(&r->native, r->files.items, r->files.count) &&
-           native_add_configured(&r->native, job->config) && native_prepare(&r->native);
+    r->native.files = r->files.items;
+    r->native.file_count = r->files.count;
+    return native_add_configured(&r->native, job->config) && native_prepare(&r->native);
 }
 
 /* True if the client may use the sources of the request; otherwise the answer is set. */

@@ -493,8 +493,9 @@ static bool read_parts(struct job *job, struct text_work *work, struct json_fail
         work->native.options.apply_source_context = SL_BOOL_FALSE;
     work->native.options.caller_first = false;
     *failure = json_no_memory;
-    return native_add_files(&work->native, work->files.items, work->files.count) &&
-           native_add_configured(&work->native, job->config);
+    work->native.files = work->files.items;
+    work->native.file_count = work->files.count;
+    return native_add_configured(&work->native, job->config);
 }
 
 bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure)

@@ -32,6 +32,7 @@ static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20
 static const struct scan_file_options scan_options = {.max_member = 1 << 20, .kinds = SCAN_ALL_KINDS};
 static const struct package_member_options member_options = {.size = 3};
 static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
+static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1000};
 static struct member_check_options member_check;
 static struct member_write_options member_write;
 static struct object_check_options object_check;
@@ -173,6 +174,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_archive_sample(&converter_member_check, CONVERTER_OPTIONS(member_check), false),
         make_archive_sample(&converter_member_write, CONVERTER_OPTIONS(member_write), true),
         make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
+        make_sample(&converter_supplied, CONVERTER_OPTIONS(supplied), object, true),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;

@@ -1,0 +1,220 @@
+/* Reads a debug file that came with a request: finds the objects in it, and unpacks it if it is compressed or an archive. */
+#include "search/converters.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "conversion/conversion.h"
+#include "object/archive.h"
+#include "source/zip.h"
+
+struct supplied_reading {
+    struct conversion *conversion;
+    const struct supplied_options *options;
+    int out;
+    uint64_t written;      /* bytes written to `out` */
+    struct sl_buf records; /* struct supplied_record each */
+    uint64_t count;
+    uint64_t room; /* bytes that may still be unpacked */
+    struct sl_error *error;
+};
+
+static bool fail_memory(struct supplied_reading *r)
+{
+    sl_budget_fail(&r->conversion->budget, r->error);
+    return false;
+}
+
+static bool put(struct supplied_reading *r, const void *data, size_t size)
+{
+    if (!sl_write_all_at(r->out, (struct sl_bytes){data, size}, r->written)) {
+        sl_fail(r->error, SL_INTERNAL, "cannot write the files of an archive");
+        return false;
+    }
+    r->written += size;
+    return true;
+}
+
+static bool put_text(struct supplied_reading *r, struct sl_str text, struct supplied_text *at)
+{
+    *at = (struct supplied_text){r->written, text.size};
+    return put(r, text.data, text.size);
+}
+
+static uint32_t find_vcs(struct sl_str name)
+{
+    for (uint32_t i = 0; i < SUPPLIED_VCS_NAMES; i++)
+        if (sl_str_equal(name, supplied_vcs_names[i]))
+            return i;
+    return 0;
+}
+
+/* Records one object: bytes `offset` to `offset + size` of the input, or of `out` if it was unpacked. */
+static bool add_object(struct supplied_reading *r, const struct supplied_text *name, bool is_unpacked, uint64_t offset,
+                       uint64_t size, struct sl_object *object)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    struct supplied_record record;
+    memset(&record, 0, sizeof record);
+    record.name = *name;
+    record.bytes = (struct supplied_text){offset, size};
+    record.is_unpacked = is_unpacked;
+    record.has_debug_info = info->features.has_debug_info;
+    record.has_unwind_info = info->features.has_unwind_info;
+    record.has_symbols = info->features.has_symbols;
+    record.has_sources = info->features.has_sources;
+    record.vcs = find_vcs(info->features.srcsrv_vcs);
+    record.is_fixed = info->is_fixed;
+    record.load_address = info->load_address;
+    memcpy(record.uuid, info->debug_id.uuid, sizeof record.uuid);
+    record.age = info->debug_id.age;
+    record.is_pdb20 = info->debug_id.pdb20;
+    if (!put_text(r, info->code_id, &record.code_id) || !put_text(r, info->raw_code_id, &record.raw_code_id))
+        return false;
+    sl_buf_add(&r->records, &record, sizeof record);
+    r->count++;
+    return !r->records.failed || fail_memory(r);
+}
+
+/* Adds the objects of a file; none if it is not an object file. A universal Mach-O file has several slices, each an object. `begin`:
+ * offset of the file in the input or in `out`. */
+static bool add_file(struct supplied_reading *r, struct supplied_text name, struct sl_bytes file, bool is_unpacked,
+                     uint64_t begin)
+{
+    const struct sl_object_limits limits = {.identity = true, .budget = &r->conversion->budget};
+    struct sl_archive archive;
+    struct sl_object *object;
+    struct sl_bytes slice;
+    bool good = true;
+    if (sl_archive_open(file, &archive, NULL) != SL_OK)
+        return true;
+    for (size_t i = 0; i < archive.count && good; i++) {
+        if (!sl_archive_slice(&archive, i, &slice) || sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
+            continue;
+        good = add_object(r, &name, is_unpacked, begin + (uint64_t)(slice.data - file.data), slice.size, object);
+        sl_object_close(object);
+    }
+    return good;
+}
+
+/* ---- archives ---- */
+
+static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, const struct sl_zip_entry *entry)
+{
+    struct sl_buf out = {.budget = &r->conversion->budget};
+    struct supplied_text name;
+    struct sl_error ignored;
+    if (sl_zip_read(zip, entry, r->room, &out, &ignored) != SL_OK) {
+        sl_buf_free(&out);
+        return true;
+    }
+    sl_budget_grow(&r->conversion->budget, out.size);
+    r->room -= out.size;
+    uint64_t begin = r->written = (r->written + 15) & ~UINT64_C(15); /* objects are aligned, as in memory */
+    bool good = put(r, out.data, out.size) && put_text(r, entry->name, &name) &&
+                add_file(r, name, sl_buf_bytes(&out), true, begin);
+    sl_buf_free(&out);
+    return good;
+}
+
+/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most `room` bytes. Members of a valid archive share no bytes:
+ * together they are no larger than the archive. */
+static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
+{
+    uint64_t packed = 0;
+    for (size_t i = 0; i < zip->count; i++) {
+        const struct sl_zip_entry *entry = &zip->entries[i];
+        if (entry->is_link || !entry->size || entry->size > r->room)
+            continue;
+        packed +=
+            entry->packed < zip->bytes.size ? entry->packed : zip->bytes.size; /* capped: it comes from the file */
+        if (packed > zip->bytes.size)
+            break;
+        if (!add_member(r, zip, entry))
+            return false;
+    }
+    return true;
+}
+
+static bool add_zip(struct supplied_reading *r, struct sl_bytes file)
+{
+    struct sl_arena arena = {.budget = &r->conversion->budget};
+    struct sl_zip zip;
+    struct sl_error error;
+    bool good = sl_zip_open(file, 0, &arena, &zip, &error) == SL_OK ? add_members(r, &zip)
+                                                                    : error.code != SL_BUSY || fail_memory(r);
+    sl_arena_free(&arena);
+    return good;
+}
+
+static bool has_time(void *budget)
+{
+    return sl_budget_spend(budget, 1);
+}
+
+/* Adds a file that is compressed as a whole, as on symbol servers; ignores one that cannot be unpacked. */
+static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum unpack_format format)
+{
+    struct unpack_call call = {.in = file,
+                               .options = {format, r->room, r->options->max_ratio},
+                               .out = r->out,
+                               .may_continue = has_time,
+                               .arg = &r->conversion->budget};
+    struct unpack_result told;
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    enum sl_code code = unpack_bytes(&call, &told, &error);
+    if (code == SL_OK)
+        code = sl_map_fd(r->out, &mapping, &error);
+    if (code != SL_OK) {
+        bool is_scarce = code == SL_BUSY || code == SL_INTERNAL;
+        *r->error = is_scarce ? error : *r->error;
+        return !is_scarce;
+    }
+    r->written = mapping.bytes.size;
+    r->room -= r->written < r->room ? r->written : r->room;
+    sl_budget_grow(&r->conversion->budget, mapping.bytes.size);
+    bool good = add_file(r, (struct supplied_text){0, 0}, mapping.bytes, true, 0);
+    sl_unmap(&mapping);
+    return good;
+}
+
+/* ---- the converter ---- */
+
+static bool read_file(struct supplied_reading *r, struct sl_bytes file)
+{
+    enum unpack_format format = unpack_detect(file);
+    if (file.size > 4 && format == UNPACK_ZIP)
+        return add_zip(r, file);
+    return format != UNPACK_NONE ? add_packed(r, file, format)
+                                 : add_file(r, (struct supplied_text){0, 0}, file, false, 0);
+}
+
+static enum sl_code read_supplied(struct conversion *conversion, const struct converter_call *call, void *result,
+                                  struct sl_error *error)
+{
+    const struct supplied_options *options = converter_options(call);
+    struct supplied_told *told = result;
+    struct sl_error failure = {0};
+    struct supplied_reading r = {.conversion = conversion,
+                                 .options = options,
+                                 .out = call->out,
+                                 .records = {.budget = &conversion->budget},
+                                 .room = options->room,
+                                 .error = &failure};
+    bool good = read_file(&r, converter_input_bytes(call, INPUT_FILE));
+    *told = (struct supplied_told){.records = r.written, .count = r.count, .unpacked = options->room - r.room};
+    if (good && r.count)
+        good = put(&r, r.records.data, r.records.size);
+    sl_buf_free(&r.records);
+    if (good)
+        return SL_OK;
+    *error = failure;
+    return failure.code;
+}
+
+const struct sl_str supplied_vcs_names[SUPPLIED_VCS_NAMES] = {SL_STR(""), SL_STR("git"), SL_STR("perforce"),
+                                                              SL_STR("other")};
+
+const struct converter converter_supplied = {"supplied_objects", sizeof(struct supplied_options),
+                                             sizeof(struct supplied_told), read_supplied};
