@@ -11,6 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "search/search.h"
+#include "cache_kinds/converters.h"
 #include "conversion/conversion.h"
 
 enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 /* lifetime of a cached temporary failure */ };
@@ -56,26 +57,20 @@ static void transcode_leave(void)
 
 /* ---- the PDB ---- */
 
-struct pdb_check {
-    struct sl_bytes file;
-    const struct sl_debug_id *id;
-};
-
 /* Checks that the downloaded PDB is the requested one. Its age may be higher: a PDB that was changed after linking still
  * describes the program. Debuggers accept it, too. */
-static enum sl_code pdb_check(void *arg, struct sl_error *error)
+static enum sl_code pdb_check(struct sl_bytes file, const struct sl_debug_id *id, struct sl_error *error)
 {
-    const struct pdb_check *check = arg;
-    struct reader_limits limits = current_reader_limits();
-    struct sl_object *object;
-    enum sl_code code = open_object_in_limits(check->file, &limits, NULL, &object, error);
+    const struct object_check_options options = {.limits = current_reader_limits()};
+    struct object_check_result told;
+    struct conversion_about about = {.location = SL_STR("a PDB")};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
+    converter_add_bytes(&call, INPUT_FILE, file);
+    enum sl_code code = conversion_run(&about, &converter_object_check, &call, &told, error);
     if (code != SL_OK)
         return code;
-    const struct sl_debug_id *found = &sl_object_info(object)->debug_id;
-    if (memcmp(found->uuid, check->id->uuid, sizeof found->uuid) != 0 || found->age < check->id->age)
-        code = sl_fail(error, SL_NOT_FOUND, "the PDB has a different id");
-    sl_object_close(object);
-    return code;
+    bool is_wanted = memcmp(told.debug_id.uuid, id->uuid, sizeof id->uuid) == 0 && told.debug_id.age >= id->age;
+    return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB has a different id");
 }
 
 /* Finds the PDB on the configured sources. On SL_OK, `file` holds a reference to its cache entry. */
@@ -89,8 +84,7 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
     *error = file->error;
     if (file->code != SL_OK)
         return error->code = file->code;
-    struct pdb_check check = {file->item->mapping.bytes, &q->id};
-    enum sl_code code = pool_call(POOL_CONVERT, pdb_check, &check, error);
+    enum sl_code code = pdb_check(file->item->mapping.bytes, &q->id, error);
     if (code != SL_OK)
         cache_release(file->item);
     return code;

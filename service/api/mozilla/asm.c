@@ -1,54 +1,24 @@
 /* Assembly of a function, from the binary itself: symbol files do not contain code. */
-#include <stdlib.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "api/impl.h"
 #include "api/mozilla/mozilla.h"
-#include "base/search.h"
-#include "demangle/demangle.h"
+#include "conversion/disassembly.h"
+#include "core/pool.h"
 #include "disasm/disasm.h"
 
-/* Limits: bytes of code in one answer, larger than any function; estimated answer bytes per byte of code. */
-enum { MAX_CODE = 1 << 20, LINE_BYTES = 64 };
+enum { LINE_BYTES = 64 }; /* estimated answer bytes per byte of code */
 
 struct asm_work {
     struct profiler_request ask;
     struct file_lookup file; /* the binary */
-    struct sl_buf *answer;
-    struct sl_arena arena; /* memory of the pool job */
-    struct sl_object *object;
-    struct sl_symbol *symbols; /* sorted by address */
-    size_t symbol_count;
+    struct sl_mapping lines; /* of its disassembly */
+    struct disassembly_result told;
+    bool is_read; /* `lines` and `told` are set */
     struct sl_json_writer json;
 };
-
-/* ---- names ---- */
-
-static int asm_by_address(const void *a, const void *b)
-{
-    const struct sl_symbol *x = a, *y = b;
-    return x->address < y->address ? -1 : x->address > y->address;
-}
-
-/* Returns the symbol that contains the address, or NULL. */
-static const struct sl_symbol *symbol_at(const struct asm_work *w, uint64_t address)
-{
-    size_t before = SL_COUNT_UP_TO(w->symbols, w->symbol_count, address, address);
-    const struct sl_symbol *symbol = before ? &w->symbols[before - 1] : NULL;
-    return symbol && (!symbol->size || address - symbol->address < symbol->size) ? symbol : NULL;
-}
-
-/* Appends the name of the target of a jump or call, "name+0x10"; nothing if it is not known. */
-static void name_target(void *arg, uint64_t address, struct sl_buf *out)
-{
-    const struct asm_work *w = arg;
-    const struct sl_symbol *symbol = symbol_at(w, address);
-    if (!symbol || !symbol->name.size)
-        return;
-    if (!sl_demangle(symbol->name, SL_LANG_UNKNOWN, out))
-        sl_buf_str(out, symbol->name);
-    if (address != symbol->address)
-        sl_buf_printf(out, "+0x%llx", (unsigned long long)(address - symbol->address));
-}
 
 /* ---- the answer ---- */
 
@@ -59,92 +29,83 @@ static bool write_line(void *arg, uint64_t offset, struct sl_str text)
     sl_json_put_u64(&w->json, offset);
     sl_json_put_str(&w->json, text);
     sl_json_end_array(&w->json);
-    return !w->answer->failed;
+    return !w->json.out->failed;
 }
 
-static void asm_hex(struct asm_work *w, const char *key, uint64_t value)
+static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct sl_error *error)
 {
-    sl_json_member_hex(&w->json, key, value);
-}
-
-static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
-{
-    struct sl_disasm_reader reader = {write_line, name_target, w};
-    struct sl_error error;
-    uint64_t decoded;
-    w->json = sl_json_writer(w->answer);
+    const char *arch = sl_disasm_arch(w->told.arch);
+    w->json = sl_json_writer(answer);
     sl_json_begin_object(&w->json);
-    asm_hex(w, "startAddress", code->address);
-    sl_json_member_str(&w->json, "arch", sl_str(sl_disasm_arch(code->arch)));
+    sl_json_member_hex(&w->json, "startAddress", w->told.start);
+    sl_json_member_str(&w->json, "arch", sl_str(arch ? arch : ""));
     sl_json_member_array(&w->json, "syntax");
-    sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(code->arch)));
+    sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(w->told.arch)));
     sl_json_end_array(&w->json);
     sl_json_member_array(&w->json, "instructions");
-    if (sl_disasm(code, &reader, &decoded, &error) != SL_OK)
-        w->answer->failed = true;
+    bool good = disassembly_read(w->lines.bytes, write_line, w);
     sl_json_end_array(&w->json);
-    asm_hex(w, "size", decoded);
+    sl_json_member_hex(&w->json, "size", w->told.size);
     sl_json_end_object(&w->json);
+    return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the disassembly is damaged");
 }
 
-/* Returns the number of bytes to disassemble: as requested, or to the end of the function if that is further. */
-static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
-{
-    uint64_t size = w->ask.size + (w->ask.offset - start);
-    const struct sl_symbol *symbol = w->ask.to_function_end ? symbol_at(w, start) : NULL;
-    if (symbol && symbol->size && symbol->address + symbol->size - start > size)
-        size = symbol->address + symbol->size - start;
-    return size < MAX_CODE ? size : MAX_CODE;
-}
-
-/* Disassembles from the requested offset on, aligned to an instruction. A program without readable symbols is disassembled
- * without names. */
-static void print_function(struct asm_work *w)
-{
-    const struct sl_object_info *info = sl_object_info(w->object);
-    struct sl_error error;
-    if (!sl_disasm_arch(info->arch)) {
-        mozilla_profiler_error(w->answer, "Unrecognized architecture \"%s\"", sl_arch_name(info->arch));
-        return;
-    }
-    struct sl_mapping_symbol *mapping_symbols;
-    size_t mapping_symbol_count;
-    if (sl_object_mapping_symbols(w->object, &w->arena, &mapping_symbols, &mapping_symbol_count, &error) != SL_OK) {
-        w->answer->failed = true;
-        return;
-    }
-    enum sl_code_isa isa = sl_disasm_isa_at(mapping_symbols, mapping_symbol_count, w->ask.offset);
-    uint64_t start = w->ask.offset - w->ask.offset % sl_disasm_step(info->arch, isa);
-    struct sl_bytes bytes = sl_object_at(w->object, start);
-    if (!bytes.size) {
-        mozilla_profiler_error(w->answer, "The requested address was not found in any section in the binary.");
-        return;
-    }
-    if (sl_object_symbols(w->object, &w->arena, &w->symbols, &w->symbol_count, &error) != SL_OK)
-        w->symbol_count = 0;
-    if (w->symbol_count)
-        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, asm_by_address);
-    struct sl_disasm_code code = {.arch = info->arch,
-                                  .bytes = bytes,
-                                  .address = start,
-                                  .size = size_wanted(w, start),
-                                  .mapping_symbols = mapping_symbols,
-                                  .mapping_symbol_count = mapping_symbol_count};
-    write_code(w, &code);
-}
-
-static enum sl_code asm_work(struct job *job, void *arg, struct sl_error *error)
+/* Writes the answer; it is there already if there is nothing to show. */
+static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
-    w->answer = &job->answer;
-    if (sl_object_open(w->file.item->mapping.bytes, NULL, &w->object, error) != SL_OK) {
-        mozilla_profiler_error(w->answer, "An error occurred when loading the binary: %s", error->message);
+    return w->is_read ? write_code(w, &job->answer, error) : SL_OK;
+}
+
+/* ---- disassembly ---- */
+
+/* True if there is something to show; otherwise the answer says why not. What the converter told is distrusted. */
+static bool has_code(struct asm_work *w, struct sl_buf *answer)
+{
+    switch (w->told.problem) {
+    case DISASSEMBLY_OK:
+        if (sl_disasm_arch(w->told.arch))
+            return true;
+        mozilla_profiler_error(answer, "An error occurred when loading the binary: its reader gave no proper answer");
+        return false;
+    case DISASSEMBLY_NO_ARCH:
+        mozilla_profiler_error(answer, "Unrecognized architecture \"%s\"", sl_arch_name(w->told.arch));
+        return false;
+    default:
+        mozilla_profiler_error(answer, "The requested address was not found in any section in the binary.");
+        return false;
+    }
+}
+
+static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, struct sl_error *error)
+{
+    const struct disassembly_options options = {current_reader_limits(), w->ask.offset, w->ask.size,
+                                                w->ask.to_function_end};
+    struct conversion_about about = {.location = SL_STR("a program")};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
+    converter_add_bytes(&call, INPUT_FILE, w->file.item->mapping.bytes);
+    enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->told, error);
+    if (code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
+        return code;
+    if (code != SL_OK) {
+        mozilla_profiler_error(&job->answer, "An error occurred when loading the binary: %s", error->message);
         return SL_OK;
     }
-    print_function(w);
-    sl_object_close(w->object);
-    sl_arena_free(&w->arena);
-    return SL_OK;
+    if (!has_code(w, &job->answer))
+        return SL_OK;
+    code = pool_map_fd(lines, &w->lines, error);
+    w->is_read = code == SL_OK;
+    return code;
+}
+
+static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct sl_error *error)
+{
+    int lines = memfd_create("disassembly", MFD_CLOEXEC);
+    if (lines < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    enum sl_code code = disassemble(w, job, lines, error);
+    close(lines);
+    return code;
 }
 
 /* ---- look-up ---- */
@@ -189,7 +150,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
         search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
-/* Finds the binary. If it is not found, the answer is a message that the profiler shows. */
+/* Finds the binary and disassembles it. If it is not found, the answer is a message that the profiler shows. */
 static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -203,15 +164,16 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
         mozilla_profiler_error(&job->answer, "An error occurred when loading the binary: " SL_STR_FMT,
                                SL_STR_ARG(sl_buf_view(&why)));
         sl_buf_free(&why);
+        return SL_OK;
     }
-    return SL_OK;
+    return asm_disassemble(w, job, error);
 }
 
 /* Estimates the answer: as requested, or, for a whole function, whose size is not known yet, that of a large one. */
 static uint64_t asm_memory(const void *arg)
 {
     const struct profiler_request *r = &((const struct asm_work *)arg)->ask;
-    return LINE_BYTES * (r->size < MAX_CODE && !r->to_function_end ? r->size : MAX_CODE / 16);
+    return LINE_BYTES * (r->size < DISASSEMBLY_MAX_CODE && !r->to_function_end ? r->size : DISASSEMBLY_MAX_CODE / 16);
 }
 
 static void asm_release(void *arg)
@@ -219,6 +181,9 @@ static void asm_release(void *arg)
     struct asm_work *w = arg;
     cache_release(w->file.item);
     w->file.item = NULL;
+    if (w->is_read)
+        sl_unmap(&w->lines);
+    w->is_read = false;
 }
 
 /* ---- the request ---- */
@@ -238,7 +203,7 @@ const struct job_kind job_asm = {
     .answer = mozilla_answer,
     .run = asm_find,
     .reset = asm_release,
-    .write = asm_work,
+    .write = asm_write,
     .memory = asm_memory,
     .release = asm_release,
 };

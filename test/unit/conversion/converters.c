@@ -12,6 +12,7 @@
 #include "debug_file_store/converters.h"
 #include "scan/converters.h"
 #include "conversion/isolation.h"
+#include "conversion/disassembly.h"
 #include "search/converters.h"
 #include "source/bundle.h"
 #include "symbfile/symbfile.h"
@@ -33,6 +34,7 @@ static const struct scan_file_options scan_options = {.max_member = 1 << 20, .ki
 static const struct package_member_options member_options = {.size = 3};
 static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
 static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1000};
+static struct disassembly_options disassembly = {.size = 1};
 static struct member_check_options member_check;
 static struct member_write_options member_write;
 static struct object_check_options object_check;
@@ -175,6 +177,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_archive_sample(&converter_member_write, CONVERTER_OPTIONS(member_write), true),
         make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
         make_sample(&converter_supplied, CONVERTER_OPTIONS(supplied), object, true),
+        make_sample(&converter_disassembly, CONVERTER_OPTIONS(disassembly), program_text(), true),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -233,6 +236,24 @@ static void make_program(void)
     program = fixture_read("a.so");
 }
 
+/* Chooses the address of a function of the program. */
+static void find_code(void)
+{
+    struct sl_arena arena = {0};
+    struct sl_error error;
+    struct sl_object *opened;
+    struct sl_symbol *symbols;
+    size_t count;
+    assert_int_equal(sl_object_open(program, NULL, &opened, &error), SL_OK);
+    assert_int_equal(sl_object_symbols(opened, &arena, &symbols, &count, &error), SL_OK);
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(symbols[i].name, SL_STR("f")))
+            disassembly.address = symbols[i].address;
+    assert_true(disassembly.address);
+    sl_object_close(opened);
+    sl_arena_free(&arena);
+}
+
 static int begin(void **state)
 {
     if (fixture_begin(state))
@@ -249,6 +270,7 @@ static int begin(void **state)
     assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
     object_check.has_debug_id = true;
     object_check.debug_id = mozilla_syms.debug_id;
+    find_code();
     struct sl_error error;
     assert_true(isolation_prepare(catalog_converters, catalog_converter_count, catalog_prepare_workers, &error));
     loop_init(4);
