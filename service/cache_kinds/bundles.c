@@ -2,6 +2,10 @@
  * says where its sources are. */
 #include "cache_kinds/impl.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "core/sigbus_guard.h"
 
 #include "source/bundle.h"
@@ -65,19 +69,14 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 
 /* ---- Portable PDB ---- */
 
-/* Appends a text that the Portable PDB contains. The PDB is found on first use, as it may have to be inflated from a PE
- * file. */
-static bool embedded_text(struct source_object *object, struct sl_arena *arena, const struct sl_ppdb_source *source,
-                          struct sl_buf *out)
+/* Appends a text that the Portable PDB contains. */
+static bool embedded_text(struct source_object *object, const struct sl_ppdb_source *source, struct sl_buf *out)
 {
     struct sl_arena scratch = {0};
     struct sl_bytes text;
     object->work += source->size <= max_size() ? source->size : 0;
-    struct reader_limits limits = current_reader_limits();
-    if (!object->ppdb.data &&
-        find_portable_pdb(object->item->mapping.bytes, &limits, arena, &object->ppdb, NULL) != SL_OK)
-        return false;
-    bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
+    bool good = object->ppdb.data &&
+                sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
                 text.size <= max_size();
     if (good)
         sl_buf_add(out, text.data, text.size);
@@ -86,27 +85,24 @@ static bool embedded_text(struct source_object *object, struct sl_arena *arena, 
 }
 
 /* Like in_bundle, for a Portable PDB: its embedded text, or else the URL from its Source Link. */
-static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
-                    bool *has_text, struct sl_buf *url)
+static bool in_ppdb(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
+                    struct sl_buf *url)
 {
     const struct sl_ppdb_table *table = object->table->loaded;
     struct sl_ppdb_source source;
     uint32_t document;
-    *has_text = sl_ppdb_table_source(table, path, &source) && embedded_text(object, arena, &source, text);
+    *has_text = sl_ppdb_table_source(table, path, &source) && embedded_text(object, &source, text);
     return *has_text || (sl_ppdb_table_find(table, path, &document) && sl_ppdb_links_resolve(&table->links, path, url));
 }
 
-bool source_object_find(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
-                        bool *has_text, struct sl_buf *url)
+bool source_object_find(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
+                        struct sl_buf *url)
 {
-    return object->table ? in_ppdb(object, arena, path, text, has_text, url)
-                         : in_bundle(object, path, text, has_text, url);
+    return object->table ? in_ppdb(object, path, text, has_text, url) : in_bundle(object, path, text, has_text, url);
 }
 
 /* ---- opening ---- */
 
-/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
- * Portable PDB inside is used. */
 struct detecting {
     struct sl_bytes file;
     enum sl_format format;
@@ -118,19 +114,65 @@ static void detect(void *arg)
     d->format = sl_format_detect(d->file);
 }
 
-static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
+/* The format by the first bytes of the file; false if they cannot be read. */
+static bool read_format(struct sl_bytes file, enum sl_format *format)
 {
     struct detecting d = {.file = file};
-    if (!sigbus_guard_run(detect, &d) && cache_drop_faulted())
+    bool readable = sigbus_guard_run(detect, &d) || !cache_drop_faulted();
+    *format = d.format;
+    return readable;
+}
+
+/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
+ * Portable PDB inside is used. */
+static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
+{
+    enum sl_format format;
+    if (!read_format(file, &format))
         return false; /* the next step cannot read it either, and reports that */
-    enum sl_format format = d.format;
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
+}
+
+/* Inflates the Portable PDB of a PE file. */
+static enum sl_code inflate_ppdb(const struct object_request *request, struct source_object *object,
+                                 struct sl_error *error)
+{
+    struct reader_limits limits = current_reader_limits();
+    struct conversion_about about = {.location = request->file->location};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = memfd_create("ppdb", MFD_CLOEXEC)};
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    converter_add_bytes(&call, INPUT_FILE, object->item->mapping.bytes);
+    enum sl_code code = conversion_run(&about, &converter_embedded_ppdb, &call, NULL, error);
+    if (code == SL_OK)
+        code = sl_map_fd(call.out, &object->inflated, error);
+    close(call.out);
+    object->ppdb = code == SL_OK ? object->inflated.bytes : object->ppdb;
+    return code;
+}
+
+/* Sets the Portable PDB that contains the texts; without it only links are found. SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+static enum sl_code find_ppdb(const struct object_request *request, struct source_object *object,
+                              struct sl_error *error)
+{
+    const struct sl_ppdb_table *table = object->table->loaded;
+    struct sl_bytes file = object->item->mapping.bytes;
+    enum sl_format format;
+    if (!table->source_count || !read_format(file, &format))
+        return SL_OK;
+    if (format == SL_FORMAT_PORTABLEPDB)
+        object->ppdb = file;
+    enum sl_code code = format == SL_FORMAT_PE ? inflate_ppdb(request, object, error) : SL_OK;
+    return code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL ? code : SL_OK;
 }
 
 static enum sl_code open_table(const struct cache_key *key, const struct object_request *request,
                                struct source_object *object)
 {
+    struct sl_error error;
     enum sl_code code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
+    if (code == SL_OK)
+        code = find_ppdb(request, object, &error);
     if (code != SL_OK)
         source_object_release(object);
     return code;
@@ -160,4 +202,7 @@ void source_object_release(struct source_object *object)
     cache_release(object->item);
     cache_release(object->table);
     object->item = object->table = NULL;
+    if (object->inflated.bytes.data)
+        sl_unmap(&object->inflated);
+    object->inflated.bytes.data = NULL;
 }

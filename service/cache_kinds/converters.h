@@ -39,7 +39,28 @@ struct sourcemap_result {
     uint64_t bad_scopes; /* as in struct sl_smcache */
 };
 
+/* Decodes a source text: `out` gets it as UTF-8, unless INPUT_FILE is that already. SL_NOT_FOUND: it is empty; SL_MALFORMED: it is not
+ * text. */
+extern const struct converter converter_source_text;
+struct source_text_options {
+    bool is_utf8; /* must be UTF-8, but may contain any character; its byte order mark is skipped */
+};
+struct source_text_result {
+    bool is_written; /* `out` has the text */
+};
+
+/* Finds what a script says of its source map; `out` gets the reference to the map, if it is not a data URL. No options. */
+extern const struct converter converter_script_facts;
+struct script_facts_result {
+    bool has_map, embeds_map, has_debug_id; /* as in struct script_facts */
+    struct sl_debug_id debug_id;
+    uint8_t sha256[SHA256_SIZE]; /* of the script */
+};
+
 /* ---- converters of an object, INPUT_FILE ---- */
+
+/* Writes the Portable PDB that a PE file contains, inflated. SL_NOT_FOUND: it contains none. */
+extern const struct converter converter_embedded_ppdb;
 
 extern const struct converter converter_object_meta;
 extern const struct converter converter_embedded_sources;

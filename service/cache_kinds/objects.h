@@ -95,11 +95,6 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 
-/* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
- * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */
-enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
-                               struct sl_bytes *ppdb, struct sl_error *error);
-
 /* Runs the converter and opens its output as an item of `kind` outside the cache; sets `call->out`. Returns the conversion's error, or
  * SL_MALFORMED if the output is not a valid file of the kind. */
 enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,

@@ -39,6 +39,24 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct
     return code;
 }
 
+/* Sets `*ppdb` to the Portable PDB that the file is or, inflated into the arena, contains. SL_NOT_FOUND: neither. */
+static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
+                                      struct sl_bytes *ppdb, struct sl_error *error)
+{
+    struct sl_object *object;
+    *ppdb = file;
+    if (sl_format_detect(file) == SL_FORMAT_PORTABLEPDB)
+        return SL_OK;
+    if (sl_format_detect(file) != SL_FORMAT_PE)
+        return sl_fail(error, SL_NOT_FOUND, "the file is neither a portable PDB nor a PE file that may contain one");
+    enum sl_code code = open_object_in_limits(file, limits, arena->budget, &object, error);
+    if (code != SL_OK)
+        return code;
+    code = sl_object_embedded_ppdb(object, arena, ppdb, error);
+    sl_object_close(object);
+    return code;
+}
+
 static enum sl_code make_table(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -64,22 +82,21 @@ static bool check_result(const void *result)
 const struct converter converter_ppdb_cache = {"ppdb_cache", sizeof(struct reader_limits),
                                                sizeof(struct ppdb_cache_result), make_table, check_result};
 
-enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
-                               struct sl_bytes *ppdb, struct sl_error *error)
+static enum sl_code write_ppdb(struct conversion *conversion, const struct converter_call *call, void *result,
+                               struct sl_error *error)
 {
-    struct sl_object *object;
-    *ppdb = file;
-    if (sl_format_detect(file) == SL_FORMAT_PORTABLEPDB)
-        return SL_OK;
-    if (sl_format_detect(file) != SL_FORMAT_PE)
-        return sl_fail(error, SL_NOT_FOUND, "the file is neither a portable PDB nor a PE file that may contain one");
-    enum sl_code code = open_object_in_limits(file, limits, arena->budget, &object, error);
-    if (code != SL_OK)
-        return code;
-    code = sl_object_embedded_ppdb(object, arena, ppdb, error);
-    sl_object_close(object);
+    (void)result;
+    struct sl_arena arena = {.budget = &conversion->budget};
+    struct sl_bytes ppdb;
+    enum sl_code code =
+        find_portable_pdb(converter_input_bytes(call, INPUT_FILE), converter_options(call), &arena, &ppdb, error);
+    if (code == SL_OK)
+        code = write_whole_file(call->out, ppdb, error);
+    sl_arena_free(&arena);
     return code;
 }
+
+const struct converter converter_embedded_ppdb = {"embedded_ppdb", sizeof(struct reader_limits), 0, write_ppdb};
 
 static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)

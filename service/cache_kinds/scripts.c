@@ -1,12 +1,14 @@
 /* Debug references in scripts, searched once while the script is in memory. */
 #include "cache_kinds/impl.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/sigbus_guard.h"
-#include "core/pool.h"
 #include "js/comment.h"
 
 enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
@@ -14,7 +16,7 @@ enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
 struct kinds_script { /* the item's `loaded`; loop thread */
     bool known;
     struct script_facts facts;
-    char *map; /* for `facts`: a copy, as the loop must not read the mapped script */
+    struct sl_buf map; /* of `facts`: a copy, as the loop must not read the mapped script */
 };
 
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -28,58 +30,88 @@ enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
 void script_free(void *loaded)
 {
     struct kinds_script *script = loaded;
-    free(script->map);
+    sl_buf_free(&script->map);
     free(script);
 }
 
-struct script_look {
-    struct sl_str text;
-    struct script_facts facts;
-    char *map;
-};
-
-/* Copies the URL of the source map that the script names, unless the script contains the map itself or the URL is too long.
- * False when out of memory. */
-static bool keep_reference(struct script_look *look)
+static enum sl_code find_facts(struct conversion *conversion, const struct converter_call *call, void *result,
+                               struct sl_error *error)
 {
-    struct script_facts *facts = &look->facts;
-    struct sl_str map;
-    if (!sl_js_map_comment(look->text, &map))
-        return true;
-    facts->embeds_map = sl_js_is_data_url(map);
-    facts->has_map = facts->embeds_map || map.size <= MAX_REFERENCE;
-    if (facts->embeds_map || !facts->has_map)
-        return true;
-    look->map = malloc(map.size + 1);
-    if (look->map)
-        memcpy(look->map, map.data, map.size);
-    facts->map = (struct sl_str){look->map, map.size};
-    return look->map;
-}
-
-static enum sl_code script_look(void *arg, struct sl_error *error)
-{
-    struct script_look *look = arg;
-    struct script_facts *facts = &look->facts;
-    facts->has_debug_id = sl_js_debug_id_comment(look->text, &facts->debug_id);
-    if (EVP_Digest(look->text.data, look->text.size, facts->sha256, NULL, EVP_sha256(), NULL) != 1)
+    (void)conversion; /* the script is read once */
+    struct script_facts_result *told = result;
+    struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE);
+    struct sl_str text = {(const char *)bytes.data, bytes.size}, map;
+    told->has_debug_id = sl_js_debug_id_comment(text, &told->debug_id);
+    if (EVP_Digest(text.data, text.size, told->sha256, NULL, EVP_sha256(), NULL) != 1)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return keep_reference(look) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (!sl_js_map_comment(text, &map))
+        return SL_OK;
+    told->embeds_map = sl_js_is_data_url(map);
+    told->has_map = told->embeds_map || map.size <= MAX_REFERENCE;
+    if (told->embeds_map || !told->has_map)
+        return SL_OK;
+    return write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)map.data, map.size}, error);
 }
 
-/* Returns the facts of a script; reads the script on the pool the first time. Two fibers may do that at once: the first
- * result stays. */
+static bool check_result(const void *result)
+{
+    const struct script_facts_result *told = result;
+    return converter_bool_is_valid(&told->has_map) && converter_bool_is_valid(&told->embeds_map) &&
+           converter_bool_is_valid(&told->has_debug_id) && converter_bool_is_valid(&told->debug_id.pdb20);
+}
+
+const struct converter converter_script_facts = {"script_facts", 0, sizeof(struct script_facts_result), find_facts,
+                                                 check_result};
+
+/* Reads the URL of the source map that the script names. SL_BUSY: out of memory; SL_MALFORMED: it is not text. */
+static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *error)
+{
+    uint64_t size = get_file_size(fd);
+    if (size > MAX_REFERENCE)
+        return sl_fail(error, SL_MALFORMED, "the reference to a source map is too long");
+    if (!sl_buf_reserve(map, size + 1))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (pread(fd, map->data, size, 0) != (ssize_t)size)
+        return sl_fail(error, SL_INTERNAL, "cannot read the reference to a source map");
+    map->size = size;
+    return sl_str_is_utf8(sl_buf_view(map)) ? SL_OK
+                                            : sl_fail(error, SL_MALFORMED, "the reference to a source map is no text");
+}
+
+static enum sl_code look_at_script(struct cache_item *item, struct script_facts *facts, struct sl_buf *map,
+                                   struct sl_error *error)
+{
+    struct script_facts_result told;
+    struct conversion_about about = {.location = SL_STR("a script")};
+    struct converter_call call = {.out = memfd_create("reference", MFD_CLOEXEC)};
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    converter_add_bytes(&call, INPUT_FILE, item->mapping.bytes);
+    enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &told, error);
+    *facts = (struct script_facts){.has_map = told.has_map,
+                                   .has_debug_id = told.has_debug_id,
+                                   .embeds_map = told.embeds_map,
+                                   .debug_id = told.debug_id};
+    memcpy(facts->sha256, told.sha256, sizeof facts->sha256);
+    if (code == SL_OK && told.has_map && !told.embeds_map)
+        code = read_reference(call.out, map, error);
+    close(call.out);
+    return code;
+}
+
+/* Returns the facts of a script; reads the script the first time. Two fibers may do that at once: the first result stays. */
 enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct kinds_script *script = item->loaded;
-    struct script_look look = {.text = {(const char *)item->mapping.bytes.data, item->mapping.bytes.size}};
-    enum sl_code code = script->known ? SL_OK : pool_call(POOL_CONVERT, script_look, &look, error);
+    struct sl_buf map = {0};
+    enum sl_code code = script->known ? SL_OK : look_at_script(item, facts, &map, error);
     if (code == SL_OK && !script->known) {
-        script->facts = look.facts;
-        script->map = look.map;
+        script->facts = *facts;
+        script->map = map;
+        script->facts.map = sl_buf_view(&script->map);
         script->known = true;
     } else {
-        free(look.map); /* another fiber has set it first */
+        sl_buf_free(&map); /* another fiber has set it first */
     }
     *facts = script->facts;
     return code;

@@ -1,8 +1,10 @@
 /* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and from bundles. */
 #include "cache_kinds/impl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/sigbus_guard.h"
@@ -13,51 +15,84 @@
 
 enum { MAX_MAP_URL = 512 }; /* bytes of a source map's URL in a header, with its NUL; longer ones are ignored */
 
-struct decoding {
-    int fd;
-    bool is_utf8;
-};
-
-/* Sets `*text` to the UTF-8 text of the file, converted in `scratch` if necessary; false if it is not text. Scripts
- * (`is_utf8`) must be UTF-8 already, but may contain any character; their byte order mark is skipped. */
-static bool decode_text(const struct decoding *d, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
+/* Sets `*text` to the UTF-8 text of the file, converted in `scratch` if necessary; false if it is not text. */
+static bool decode_text(bool is_utf8, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
-    if (!d->is_utf8)
+    if (!is_utf8)
         return sl_text_decode(bytes, scratch, text);
     if (sl_str_starts(*text, SL_STR("\xef\xbb\xbf")))
         *text = (struct sl_str){text->data + 3, text->size - 3};
     return sl_str_is_utf8(*text);
 }
 
-/* Stores the file as UTF-8, so that it is decoded only once. */
-static enum sl_code decode_file(void *arg, struct sl_error *error)
+static enum sl_code decode(struct conversion *conversion, const struct converter_call *call, void *result,
+                           struct sl_error *error)
 {
-    const struct decoding *d = arg;
-    int fd = d->fd;
-    struct sl_mapping mapping;
-    struct sl_buf scratch = {0};
+    const struct source_text_options *options = converter_options(call);
+    struct source_text_result *told = result;
+    struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE);
+    struct sl_buf scratch = {.budget = &conversion->budget};
     struct sl_str text;
     enum sl_code code = SL_OK;
-    if (sl_map_fd(fd, &mapping, error) != SL_OK)
-        return SL_INTERNAL;
-    bool is_text = decode_text(d, mapping.bytes, &scratch, &text);
-    if (!mapping.bytes.size) {
+    bool is_text = decode_text(options->is_utf8, bytes, &scratch, &text);
+    if (!bytes.size) {
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
     } else if (scratch.failed) {
-        code = sl_fail(error, SL_BUSY, "out of memory");
+        code = sl_budget_fail(&conversion->budget, error);
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the source file is not text");
-    } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
-        if (!scratch.size) /* copy a view of the mapping, which is about to be overwritten */
-            sl_buf_str(&scratch, text);
-        code = scratch.failed ? sl_fail(error, SL_BUSY, "out of memory")
-                              : write_whole_file(fd, sl_buf_bytes(&scratch), error);
-        if (code == SL_OK && ftruncate(fd, (off_t)scratch.size) != 0)
-            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
+    } else if (text.size != bytes.size || text.data != (const char *)bytes.data) {
+        code = write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)text.data, text.size}, error);
+        told->is_written = code == SL_OK;
     }
     sl_buf_free(&scratch);
-    sl_unmap(&mapping);
+    return code;
+}
+
+static bool check_result(const void *result)
+{
+    return converter_bool_is_valid(&((const struct source_text_result *)result)->is_written);
+}
+
+const struct converter converter_source_text = {"source_text", sizeof(struct source_text_options),
+                                                sizeof(struct source_text_result), decode, check_result};
+
+struct replacing {
+    int fd, text;
+};
+
+/* Pool work: replaces the file by its decoded text. */
+static enum sl_code replace_file(void *arg, struct sl_error *error)
+{
+    const struct replacing *r = arg;
+    struct sl_mapping text;
+    enum sl_code code = sl_map_fd(r->text, &text, error);
+    if (code != SL_OK)
+        return code;
+    code = write_whole_file(r->fd, text.bytes, error);
+    if (code == SL_OK && ftruncate(r->fd, (off_t)text.bytes.size) != 0)
+        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
+    sl_unmap(&text);
+    return code;
+}
+
+/* Stores the file as UTF-8, so that it is decoded only once. */
+static enum sl_code decode_file(const struct source_request *request, int fd, struct sl_error *error)
+{
+    const struct source_text_options options = {request->is_utf8};
+    struct source_text_result told;
+    struct conversion_about about = {.location = request->location};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
+    converter_add_file(&call, INPUT_FILE, fd);
+    call.out = memfd_create("text", MFD_CLOEXEC);
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    struct replacing replacing = {fd, call.out};
+    enum sl_code code = conversion_run(&about, &converter_source_text, &call, &told, error);
+    if (code == SL_OK && told.is_written)
+        code = pool_call(POOL_IO, replace_file, &replacing, error);
+    close(call.out);
     return code;
 }
 
@@ -134,14 +169,11 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
                                          struct sl_error *error)
 {
     const struct source_request *request = context;
-    struct decoding decoding = {tmp->fd, request->is_utf8};
     (void)arena;
     enum sl_code code = request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp, error);
     if (code == SL_OK && request->member.size)
         code = fetch_take_member(tmp->fd, request->member, current_max_source_size(), error);
-    if (code != SL_OK || request->is_raw)
-        return code;
-    return pool_call(POOL_CONVERT, decode_file, &decoding, error);
+    return code != SL_OK || request->is_raw ? code : decode_file(request, tmp->fd, error);
 }
 
 /* Copies a text into the arena. False when out of memory. */

@@ -13,9 +13,10 @@ struct source_object {
     struct cache_item *item; /* a reference: the file */
     /* a reference: look-up table of the Portable PDB that it is or contains; NULL for a bundle */
     struct cache_item *table;
-    struct sl_bytes ppdb; /* that Portable PDB, once it was needed */
-    struct sl_str scope;  /* scope of its entries: origin_scope */
-    uint64_t work;        /* bytes that source_object_find has inflated or copied so far, also on failure */
+    struct sl_bytes ppdb;       /* that Portable PDB, if it contains texts and can be read; else data NULL */
+    struct sl_mapping inflated; /* the same if the object is a PE file that contains it */
+    struct sl_str scope;        /* scope of its entries: origin_scope */
+    uint64_t work;              /* bytes that source_object_find has inflated or copied so far, also on failure */
 };
 void source_object_release(struct source_object *object);
 
@@ -24,10 +25,9 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
                          struct source_object *object) SL_SUSPENDS;
 
 /* Looks up a source path: appends its text, byte for byte, and a URL from which it can be downloaded (nothing if there is
- * none). False if the object does not have the path. Pure: pool; one thread at a time for one object. Intermediate data stays
- * in the arena. */
-bool source_object_find(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
-                        bool *has_text, struct sl_buf *url);
+ * none). False if the object does not have the path. Pure: pool; one thread at a time for one object. */
+bool source_object_find(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
+                        struct sl_buf *url);
 
 /* Appends the text of a bundle's file, unless it exceeds the limit for sources; adds the bytes processed to `*work`. Pool. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,

@@ -55,7 +55,8 @@ const struct converter *const catalog_converters[] = {
     &converter_symbfile_index, &converter_upload_check,     &converter_raw_section,  &converter_source_path,
     &converter_scan_file,      &converter_package_member,   &converter_unpack,       &converter_artifact_index,
     &converter_archive_list,   &converter_member_check,     &converter_member_write, &converter_gzip_check,
-    &converter_supplied,       &converter_disassembly,
+    &converter_supplied,       &converter_disassembly,      &converter_source_text,  &converter_script_facts,
+    &converter_embedded_ppdb,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 

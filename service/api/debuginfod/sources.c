@@ -53,7 +53,6 @@ static bool note_failure(struct source_search *s, enum sl_code code)
 
 struct text_reading {
     struct source_object *object;
-    struct sl_arena *arena;
     struct sl_str paths[3]; /* empty ones are left out */
     struct sl_buf *text;
     bool found;
@@ -66,8 +65,7 @@ static void read_text(void *arg)
     for (size_t i = 0; i < 3 && !reading->found; i++) {
         sl_buf_clear(reading->text);
         if (reading->paths[i].size)
-            source_object_find(reading->object, reading->arena, reading->paths[i], reading->text, &reading->found,
-                               &url);
+            source_object_find(reading->object, reading->paths[i], reading->text, &reading->found, &url);
     }
     sl_buf_free(&url);
 }
@@ -77,8 +75,7 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
                                  struct sl_str relative)
 {
     for (size_t i = 0; i < lookup->count; i++) {
-        struct text_reading reading = {
-            &lookup->objects[i], &r->x->arena, {s->path, s->canonical, relative}, &s->text, false};
+        struct text_reading reading = {&lookup->objects[i], {s->path, s->canonical, relative}, &s->text, false};
         enum sl_code code = pool_run(POOL_CONVERT, read_text, &reading, NULL);
         if (code == SL_INTERNAL)
             cache_drop_faulted();

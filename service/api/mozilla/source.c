@@ -110,7 +110,7 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
     for (size_t i = 0; i < w->sources.count && !w->has_text; i++) {
         struct sl_buf url = {0};
         sl_buf_clear(&w->text);
-        source_object_find(&w->sources.objects[i], w->ask.arena, w->ask.file, &w->text, &w->has_text, &url);
+        source_object_find(&w->sources.objects[i], w->ask.file, &w->text, &w->has_text, &url);
         sl_buf_free(&url);
     }
     return SL_OK;

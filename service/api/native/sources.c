@@ -233,7 +233,7 @@ static bool read_source_text(struct source_lookup_run *s, struct source_object *
     sl_buf_clear(&s->url);
     if (s->work > max_work)
         return false;
-    bool known = source_object_find(object, s->request->arena, path, &s->text, has_text, &s->url);
+    bool known = source_object_find(object, path, &s->text, has_text, &s->url);
     s->work += object->work - before;
     memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)

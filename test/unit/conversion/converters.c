@@ -34,6 +34,7 @@ static const struct scan_file_options scan_options = {.max_member = 1 << 20, .ki
 static const struct package_member_options member_options = {.size = 3};
 static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
 static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1000};
+static const struct source_text_options source_text;
 static struct disassembly_options disassembly = {.size = 1};
 static struct member_check_options member_check;
 static struct member_write_options member_write;
@@ -59,6 +60,7 @@ static const struct sl_str
     symbol_map = SL_STR("BCSymbolMap Version: 2.0\n_a\n"), line_map = SL_STR("{\"a.cpp\":{\"main.cs\":{\"15\":29}}}"),
     packed =
         SL_STR("\037\213\010\000\000\000\000\000\002\003\313\110\315\311\311\007\000\206\246\020\066\005\000\000\000"),
+    latin1 = SL_STR("caf\xe9\n"), script_of_map = SL_STR("f()\n//# sourceMappingURL=a.js.map\n"),
     mapping = SL_STR("a.B -> c:\n    1:1:void d():2:2 -> e\n");
 
 static struct sample make_sample(const struct converter *converter, struct sl_bytes options, struct sl_str file,
@@ -178,6 +180,9 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
         make_sample(&converter_supplied, CONVERTER_OPTIONS(supplied), object, true),
         make_sample(&converter_disassembly, CONVERTER_OPTIONS(disassembly), program_text(), true),
+        make_sample(&converter_source_text, CONVERTER_OPTIONS(source_text), latin1, true),
+        make_sample(&converter_script_facts, no_options(), script_of_map, true),
+        make_sample(&converter_embedded_ppdb, readers, sl_buf_view(&ppdb), true),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;
