@@ -51,6 +51,8 @@ struct sl_minidump_thread { /* additional data of the thread with the same index
     bool is_walked;                       /* false: gets no frames, because it has no registers or is the writer */
     const struct sl_registers *initial;   /* registers to start the walk from; NULL: those of `context` */
     const struct sl_registers *registers; /* registers of its frames, if the stack walker kept them */
+    struct sl_crash_frame *prewalked;     /* after sl_minidump_unpack() (pack.h): the client's own stack */
+    size_t prewalked_count;
 };
 
 struct sl_minidump_unloaded { /* a module that was unloaded before the crash */

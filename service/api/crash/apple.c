@@ -7,29 +7,31 @@ struct apple_work {
     struct sl_crash report;
 };
 
-static enum sl_code read_report(struct job *job, void *arg, struct sl_error *error)
+static enum sl_code take_report(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;
     struct native_request *request = &work->crash.native;
-    const struct config *config = job->config;
-    bool local = work->crash.local != NULL; /* commands show everything */
-    const struct sl_apple_options options = {.names_from_report = local || config->apple_names_from_report,
-                                             .split_os_version = local || config->apple_split_os_version,
-                                             .all_causes = local || config->apple_details};
-    enum sl_code code =
-        sl_apple_read(work->crash.form.parts[PART_FILE], &options, request->arena, &work->report, error);
+    struct sl_reader r = sl_reader(work->crash.packed, false);
+    enum sl_code code = sl_crash_unpack(&r, request->arena, &work->report, error);
     if (code != SL_OK)
         return code;
-    request->nests_modules = local;
-    if (!config->apple_details)
+    request->nests_modules = work->crash.local != NULL;
+    if (!job->config->apple_details)
         work->report.extra_count = 0;
     request->writer_arg = &work->report;
     return crash_fill_request(request, &work->report) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code apple_read(struct job *job, void *work, struct sl_error *error)
+static enum sl_code apple_read(struct job *job, void *arg, struct sl_error *error)
 {
-    return job_work(job, POOL_SYMBOLICATE, read_report, error);
+    struct apple_work *work = arg;
+    const struct config *config = job->config;
+    bool local = work->crash.local != NULL; /* commands show everything */
+    const struct sl_apple_options options = {.names_from_report = local || config->apple_names_from_report,
+                                             .split_os_version = local || config->apple_split_os_version,
+                                             .all_causes = local || config->apple_details};
+    return crash_convert(job, &work->crash, &converter_apple_report, CONVERTER_OPTIONS(options), NULL, POOL_SYMBOLICATE,
+                         take_report, error);
 }
 
 const struct crash_kind crash_apple = {

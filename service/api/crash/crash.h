@@ -10,6 +10,7 @@
 #include "api/form_files.h"
 #include "base/file.h"
 #include "crash/crash.h"
+#include "conversion/crashes.h"
 #include "minidump/minidump.h"
 
 struct config;
@@ -30,7 +31,7 @@ struct crash_kind {
      * itself. */
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file into the native request; may suspend */
-    /* Kinds with stacks to walk: reads the file's threads, modules and memory. Pure: pool. */
+    /* Cores: reads the file's threads, modules and memory. Pure: pool. */
     enum sl_code (*parse)(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
                           struct sl_error *error);
     /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
@@ -78,6 +79,10 @@ struct crash_work { /* request of a job */
     struct crash_module_ids ids; /* cores only */
     bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
+    /* while crash_convert runs: output of the converter, the same in the arena, and what reads it */
+    int packed_fd;
+    struct sl_bytes packed;
+    job_step *take;
     struct fetch_request *download; /* NULL: the form holds the file */
     int download_fd;                /* open while the download runs */
     const struct crash_file
@@ -86,6 +91,11 @@ struct crash_work { /* request of a job */
     struct journal_work name;
     bool is_named;
 };
+
+/* Runs a converter of crash files on the file; then `take` reads its output, work->packed, on the pool (`kind`). */
+enum sl_code crash_convert(struct job *job, struct crash_work *work, const struct converter *converter,
+                           struct sl_bytes options, void *result, enum pool_job kind, job_step *take,
+                           struct sl_error *error) SL_SUSPENDS;
 
 /* Members of struct job_kind. */
 void crash_work_open(struct job *job, void *work);
@@ -124,11 +134,6 @@ bool crash_fill_request(struct native_request *request, const struct sl_crash *c
 
 /* Returns the module as an object id for look-ups; its texts are views of the crash's. */
 struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_crash_module *module);
-
-/* ---- details.c ---- */
-
-/* Adds further contents of the dump to `extras` of its crash. False when out of memory. Pure: pool. */
-bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* ---- write.c ---- */
 

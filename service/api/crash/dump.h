@@ -7,9 +7,9 @@
 struct dump_work {
     struct crash_work crash;
     bool details, compat;
-    bool is_foreign; /* compat mode, and a CPU that Symbolicator does not support */
+    struct minidump_result told;
     struct sl_minidump dump;
-    struct sl_minidump_client client;
+    uint64_t client_count; /* stacks that the client walked */
     struct dump_walk walk;
 };
 

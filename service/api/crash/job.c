@@ -1,6 +1,8 @@
 /* Job of a crash file. */
 #include "api/crash/crash.h"
 
+#include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- the file ---- */
@@ -69,6 +71,34 @@ static enum sl_code crash_name(struct job *job, struct crash_work *work, struct 
     work->is_named = true;
     fiber_set_work(&work->name);
     return SL_OK;
+}
+
+/* ---- reading ---- */
+
+/* Pool work: the copy is made first, as the process that wrote the file may still change it. */
+static enum sl_code take_packed(struct job *job, void *arg, struct sl_error *error)
+{
+    struct crash_work *work = arg;
+    enum sl_code code = crash_read_packed(work->packed_fd, &job->arena, &work->packed, error);
+    return code == SL_OK ? work->take(job, work, error) : code;
+}
+
+enum sl_code crash_convert(struct job *job, struct crash_work *work, const struct converter *converter,
+                           struct sl_bytes options, void *result, enum pool_job kind, job_step *take,
+                           struct sl_error *error)
+{
+    struct conversion_about about = {.location = SL_STR("a crash file")};
+    struct converter_call call = {.options = options, .out = memfd_create("crash", MFD_CLOEXEC)};
+    if (call.out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    work->packed_fd = call.out;
+    work->take = take;
+    converter_add_bytes(&call, INPUT_FILE, work->form.parts[PART_FILE]);
+    enum sl_code code = conversion_run(&about, converter, &call, result, error);
+    if (code == SL_OK)
+        code = job_work(job, kind, take_packed, error);
+    close(call.out);
+    return code;
 }
 
 /* ---- the job ---- */

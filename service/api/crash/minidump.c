@@ -46,59 +46,22 @@ static bool make_modules(struct dump_work *work)
     return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count);
 }
 
-/* Does as Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
-static void drop_foreign_cpu(struct dump_work *work)
-{
-    struct sl_minidump *dump = &work->dump;
-    work->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
-    if (!work->is_foreign)
-        return;
-    dump->family = SL_CPU_UNKNOWN;
-    dump->crash.system.arch = SL_ARCH_UNKNOWN;
-    for (size_t i = 0; i < dump->crash.thread_count; i++) {
-        dump->threads[i].is_walked = false;
-        dump->crash.threads[i].register_count = 0;
-    }
-}
-
-static enum sl_code parse_minidump(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
-                                   struct sl_error *error)
-{
-    return sl_minidump_read(work->form.parts[PART_FILE], work->native.arena, dump, error);
-}
-
-/* Pool work: reads the dump and what must be known of it before its stacks are walked. */
-static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error)
+/* Pool work: takes the dump that was read, and prepares the look-ups of its modules. */
+static enum sl_code take_dump(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
-    struct sl_minidump *dump = &work->dump;
-    struct sl_arena *arena = work->crash.native.arena;
-    struct sl_error ignored;
-    enum sl_code code = work->crash.kind->parse(&work->crash, job->config, dump, error);
-    if (code != SL_OK)
-        return code;
-    if (work->compat)
-        drop_foreign_cpu(work);
-    bool has_more = !work->compat || work->details;
-    return dump_end((!work->compat || sl_minidump_drop_overlaps(dump, arena)) &&
-                        (!has_more || sl_minidump_enter_wow64(dump, arena)) &&
-                        sl_minidump_client_stacks(dump, arena, &work->client, &ignored) != SL_BUSY &&
-                        (!work->details || crash_details(dump, arena)) && make_modules(work),
-                    error);
+    struct crash_work *crash = &work->crash;
+    enum sl_code code = sl_minidump_unpack(crash->packed, crash->form.parts[PART_FILE], crash->native.arena,
+                                           &work->dump, &work->client_count, error);
+    return code == SL_OK ? dump_end(make_modules(work), error) : code;
 }
 
-/* Replaces a stack with the one that the client walked, if the dump has it. */
-static bool use_client_stack(struct dump_work *work, struct sl_crash_thread *thread)
+/* Pool work: the same for a core, which it reads. */
+static enum sl_code read_core(struct job *job, void *arg, struct sl_error *error)
 {
-    struct sl_crash_frame *frames;
-    size_t count;
-    if (!sl_minidump_client_frames(&work->client, thread->id, work->crash.native.arena, &frames, &count))
-        return count == 0;
-    for (size_t i = 0; i < count; i++)
-        frames[i].trust = SL_TRUST_PREWALKED;
-    thread->frames = frames;
-    thread->frame_count = count;
-    return true;
+    struct dump_work *work = arg;
+    enum sl_code code = work->crash.kind->parse(&work->crash, job->config, &work->dump, error);
+    return code == SL_OK ? dump_end(make_modules(work), error) : code;
 }
 
 /* Sets the package of frames in unloaded modules: "(unloaded gone.dll@0x1234)". */
@@ -171,8 +134,13 @@ static bool take_frames(struct dump_work *work)
     const struct crash_file *local = work->crash.local;
     struct sl_crash *crash = &work->dump.crash;
     bool good = !local || !local->walked || local->walked(local->walked_arg, &work->dump);
-    for (size_t i = 0; i < crash->thread_count && good; i++)
-        good = !work->dump.threads[i].is_walked || use_client_stack(work, &crash->threads[i]);
+    for (size_t i = 0; i < crash->thread_count && good; i++) {
+        const struct sl_minidump_thread *known = &work->dump.threads[i];
+        if (!known->is_walked || !known->prewalked_count)
+            continue;
+        crash->threads[i].frames = known->prewalked;
+        crash->threads[i].frame_count = known->prewalked_count;
+    }
     for (size_t i = 0; i < crash->thread_count && good && work->details; i++)
         good = name_unloaded(work, i);
     return good;
@@ -199,7 +167,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     struct dump_walk *walk = &work->walk;
     size_t size = work->crash.form.parts[PART_FILE].size;
     bool is_core = work->crash.kind->is_core;
-    if (work->is_foreign)
+    if (work->told.is_foreign)
         log_info("crash", "not walking the stacks of a RISC-V minidump, because Symbolicator does not either; set "
                           "`minidump.compat: none` to walk them");
     walk->needs.where = native_search_scope(request);
@@ -207,7 +175,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     walk->frame_pointer_first = job->config->unwind_strategy == 1;
     walk->keeps_registers = local && local->walked && local->wants_registers;
     walk->wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
-    walk->finds_symbols = !work->crash.rules.count && !work->client.count; /* else names or frames change later */
+    walk->finds_symbols = !work->crash.rules.count && !work->client_count; /* else names or frames change later */
     walk->max_frames = job->config->max_request_frames;
     sl_budget_init(&walk->work, size + MIN_SIZE);
     uint64_t begin = clock_mono_ns();
@@ -238,7 +206,10 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
     request->nests_modules = !work->compat;
-    enum sl_code code = job_work(job, POOL_WALK, read_dump, error);
+    const struct minidump_options options = {.details = work->details, .compat = work->compat};
+    enum sl_code code = is_core ? job_work(job, POOL_WALK, read_core, error)
+                                : crash_convert(job, &work->crash, &converter_minidump, CONVERTER_OPTIONS(options),
+                                                &work->told, POOL_WALK, take_dump, error);
     if (code == SL_OK)
         code = walk_stacks(job, work, error);
     return code == SL_OK ? job_work(job, POOL_WALK, fill_request, error) : code;
@@ -294,7 +265,6 @@ const struct crash_kind crash_minidump = {
     .kept = true,
     .refuse = dump_refuse,
     .read = dump_work_read,
-    .parse = parse_minidump,
 };
 
 static const struct http_route routes[] = {CRASH_POST("/minidump", &crash_minidump), {.method = NULL}};

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/crash_analysis.h"
+#include "conversion/crash_analysis.h"
 #include "base/json_write.h"
 #include "id/id.h"
 

@@ -12,6 +12,7 @@
 #include "debug_file_store/converters.h"
 #include "scan/converters.h"
 #include "conversion/isolation.h"
+#include "conversion/crashes.h"
 #include "conversion/disassembly.h"
 #include "search/converters.h"
 #include "source/bundle.h"
@@ -35,13 +36,15 @@ static const struct package_member_options member_options = {.size = 3};
 static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
 static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1000};
 static const struct source_text_options source_text;
+static const struct sl_apple_options apple;
+static const struct minidump_options minidump = {.details = true};
 static struct disassembly_options disassembly = {.size = 1};
 static struct member_check_options member_check;
 static struct member_write_options member_write;
 static struct object_check_options object_check;
 static struct mozilla_syms_options mozilla_syms;
 static struct sl_bytes program;
-static struct sl_buf ppdb, symbfile, archive, bundle;
+static struct sl_buf ppdb, symbfile, archive, dump, bundle;
 static uint64_t symbfile_length;
 static int scratch;
 
@@ -60,6 +63,8 @@ static const struct sl_str
     symbol_map = SL_STR("BCSymbolMap Version: 2.0\n_a\n"), line_map = SL_STR("{\"a.cpp\":{\"main.cs\":{\"15\":29}}}"),
     packed =
         SL_STR("\037\213\010\000\000\000\000\000\002\003\313\110\315\311\311\007\000\206\246\020\066\005\000\000\000"),
+    report = SL_STR("Process: a [1]\nThread 0:\n0   a   0x0000000000001001 0x1000 + 1\n\nBinary Images:\n"
+                    "0x1000 - 0x1fff a x86_64 <c8374b6d6e9634d8ae38efaa5fec424f> /a\n"),
     latin1 = SL_STR("caf\xe9\n"), script_of_map = SL_STR("f()\n//# sourceMappingURL=a.js.map\n"),
     mapping = SL_STR("a.B -> c:\n    1:1:void d():2:2 -> e\n");
 
@@ -180,6 +185,8 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
         make_sample(&converter_supplied, CONVERTER_OPTIONS(supplied), object, true),
         make_sample(&converter_disassembly, CONVERTER_OPTIONS(disassembly), program_text(), true),
+        make_sample(&converter_apple_report, CONVERTER_OPTIONS(apple), report, true),
+        make_sample(&converter_minidump, CONVERTER_OPTIONS(minidump), sl_buf_view(&dump), true),
         make_sample(&converter_source_text, CONVERTER_OPTIONS(source_text), latin1, true),
         make_sample(&converter_script_facts, no_options(), script_of_map, true),
         make_sample(&converter_embedded_ppdb, readers, sl_buf_view(&ppdb), true),
@@ -205,6 +212,17 @@ static void make_symbfile(void)
     assert_int_equal(sl_symbfile_writer_finish(writer, &error), SL_OK);
     sl_symbfile_writer_free(writer);
     symbfile_length = symbfile.size;
+}
+
+/* A minidump of Linux on amd64 without threads (minidumpapiset.h of the Windows SDK): header, directory, two streams. */
+static void make_dump(void)
+{
+    const uint32_t words[] = {0x504D444D, 0xA793, 2,  32, 0, 0,      0,  0, /* header */
+                              7,          56,     56, 3,  4, 112,           /* SystemInfoStream, ThreadListStream */
+                              9,          0,      10, 0,  1, 0x8201, 112};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        sl_buf_u32(&dump, words[i]);
+    sl_buf_fill(&dump, 0, 28 + 4); /* the rest of the system, no threads */
 }
 
 static void make_archive(void)
@@ -270,6 +288,7 @@ static int begin(void **state)
     image_free(&image);
     make_symbfile();
     make_archive();
+    make_dump();
     make_bundle();
     scratch = memfd_create("scratch", MFD_CLOEXEC);
     assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
@@ -288,6 +307,7 @@ static int end(void **state)
     sl_buf_free(&ppdb);
     sl_buf_free(&symbfile);
     sl_buf_free(&archive);
+    sl_buf_free(&dump);
     sl_buf_free(&bundle);
     close(scratch);
     isolation_close();

@@ -1,5 +1,5 @@
 /* Crash analysis as JSON; member names are those of rust-minidump's schema. */
-#include "api/crash_analysis.h"
+#include "conversion/crash_analysis.h"
 
 struct crash_analysis_writing {
     struct sl_json_writer *w;

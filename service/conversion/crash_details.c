@@ -1,6 +1,6 @@
 /* Details that only minidumps have, for `minidump.details` of the configuration. */
-#include "api/crash/crash.h"
-#include "api/crash_analysis.h"
+#include "conversion/crashes.h"
+#include "conversion/crash_analysis.h"
 
 static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {

@@ -1,0 +1,207 @@
+#include "minidump/pack.h"
+
+/* ---- writing ---- */
+
+/* Writes where the bytes are in the dump; no bytes are at 0. */
+static void pack_place(const struct sl_minidump *dump, struct sl_bytes bytes, struct sl_buf *out)
+{
+    sl_buf_u64(out, bytes.data && bytes.size ? (uint64_t)(bytes.data - dump->bytes.data) : 0);
+    sl_buf_u64(out, bytes.data ? bytes.size : 0);
+}
+
+/* Writes the registers that are known, of a thread that is walked. */
+static void pack_registers(const struct sl_minidump *dump, size_t thread, struct sl_buf *out)
+{
+    struct sl_registers registers = {.valid = 0};
+    struct sl_walk_stack stack;
+    if (dump->threads[thread].is_walked)
+        sl_minidump_start(dump, thread, &registers, &stack);
+    sl_buf_u64(out, registers.valid);
+    for (size_t i = 0; i < SL_WALK_REGISTERS; i++)
+        if (registers.valid >> i & 1)
+            sl_buf_u64(out, registers.value[i]);
+}
+
+static void pack_thread(const struct sl_minidump *dump, size_t index, struct sl_buf *out)
+{
+    const struct sl_minidump_thread *thread = &dump->threads[index];
+    pack_registers(dump, index, out);
+    sl_buf_u64(out, thread->family);
+    sl_buf_u64(out, thread->stack.address);
+    pack_place(dump, thread->stack.bytes, out);
+    sl_buf_u8(out, thread->is_walked);
+}
+
+static void pack_lists(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    for (size_t i = 0; i < dump->crash.thread_count; i++)
+        pack_thread(dump, i, out);
+    sl_buf_u64(out, dump->memory_count);
+    for (size_t i = 0; i < dump->memory_count; i++) {
+        sl_buf_u64(out, dump->memory[i].address);
+        pack_place(dump, dump->memory[i].bytes, out);
+    }
+    sl_buf_u64(out, dump->unloaded_count);
+    for (size_t i = 0; i < dump->unloaded_count; i++) {
+        sl_buf_u64(out, dump->unloaded[i].address);
+        sl_buf_u64(out, dump->unloaded[i].size);
+        sl_pack_text(out, dump->unloaded[i].name);
+    }
+}
+
+/* Sets the frames of walked threads to those of the client's stacks. False when out of memory. */
+static bool set_client_frames(struct sl_minidump *dump, const struct sl_minidump_client *client, struct sl_arena *arena)
+{
+    for (size_t i = 0; i < dump->crash.thread_count; i++) {
+        struct sl_crash_thread *thread = &dump->crash.threads[i];
+        size_t count = 0;
+        thread->frames = NULL;
+        thread->frame_count = 0;
+        if (!dump->threads[i].is_walked)
+            continue;
+        if (!sl_minidump_client_frames(client, thread->id, arena, &thread->frames, &count) && count)
+            return false;
+        for (size_t k = 0; k < count; k++)
+            thread->frames[k].trust = SL_TRUST_PREWALKED;
+        thread->frame_count = count;
+    }
+    return true;
+}
+
+bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client *client, struct sl_arena *arena,
+                      struct sl_buf *out)
+{
+    if (!set_client_frames(dump, client, arena))
+        return false;
+    sl_crash_pack(&dump->crash, out);
+    sl_buf_u64(out, client->count);
+    sl_buf_u8(out, dump->is_microdump);
+    if (dump->is_microdump) {
+        sl_buf_u64(out, dump->bytes.size);
+        sl_buf_add(out, dump->bytes.data, dump->bytes.size);
+    }
+    sl_buf_u64(out, dump->os);
+    sl_buf_u8(out, dump->big_endian);
+    sl_buf_u64(out, dump->family);
+    sl_buf_u64(out, dump->address_mask);
+    pack_lists(dump, out);
+    return !out->failed;
+}
+
+/* ---- reading ---- */
+
+/* Reads a place in the dump; the reader fails if it lies outside. Nothing at all has data NULL. */
+static struct sl_bytes unpack_place(struct sl_reader *r, const struct sl_minidump *dump)
+{
+    uint64_t offset = sl_unpack_number(r, dump->bytes.size);
+    uint64_t size = sl_unpack_number(r, dump->bytes.size - offset);
+    return size ? (struct sl_bytes){dump->bytes.data + offset, (size_t)size} : (struct sl_bytes){NULL, 0};
+}
+
+/* True if the memory has bytes and does not reach beyond the address space. */
+static bool is_valid_memory(const struct sl_minidump_memory *memory)
+{
+    return memory->bytes.size && memory->address + (memory->bytes.size - 1) >= memory->address;
+}
+
+/* False when out of memory. */
+static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump_thread *thread)
+{
+    struct sl_registers *registers = SL_ARENA_NEW(arena, struct sl_registers);
+    if (!registers)
+        return false;
+    *registers = (struct sl_registers){.valid = sl_read_u64(r)};
+    for (size_t i = 0; i < SL_WALK_REGISTERS; i++)
+        if (registers->valid >> i & 1)
+            registers->value[i] = sl_read_u64(r);
+    thread->initial = registers;
+    return true;
+}
+
+static bool unpack_thread(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump, size_t index)
+{
+    struct sl_minidump_thread *thread = &dump->threads[index];
+    struct sl_crash_thread *known = &dump->crash.threads[index];
+    if (!unpack_registers(r, arena, thread))
+        return false;
+    thread->family = (enum sl_cpu_family)sl_unpack_number(r, SL_CPU_LOONGARCH64);
+    thread->stack.address = sl_read_u64(r);
+    thread->stack.bytes = unpack_place(r, dump);
+    thread->is_walked = sl_unpack_flag(r);
+    thread->prewalked = known->frames;
+    thread->prewalked_count = known->frame_count;
+    known->frames = NULL;
+    known->frame_count = 0;
+    return true;
+}
+
+/* Memory is sorted by address. */
+static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < dump->memory_count && !r->failed; i++) {
+        struct sl_minidump_memory *memory = &dump->memory[i];
+        memory->address = sl_read_u64(r);
+        memory->bytes = unpack_place(r, dump);
+        r->failed = r->failed || !is_valid_memory(memory) || (i && memory->address <= memory[-1].address);
+    }
+}
+
+static void unpack_unloaded(struct sl_reader *r, struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < dump->unloaded_count && !r->failed; i++) {
+        dump->unloaded[i].address = sl_read_u64(r);
+        dump->unloaded[i].size = sl_read_u64(r);
+        dump->unloaded[i].name = sl_unpack_text(r);
+    }
+}
+
+/* Modules are sorted by address, have a size and do not reach beyond the address space. */
+static bool has_valid_modules(const struct sl_crash *crash)
+{
+    for (size_t i = 0; i < crash->module_count; i++) {
+        const struct sl_crash_module *module = &crash->modules[i];
+        if (!module->size || module->address + (module->size - 1) < module->address ||
+            (i && module->address < module[-1].address))
+            return false;
+    }
+    return true;
+}
+
+static bool unpack_lists(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump)
+{
+    dump->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_thread, dump->crash.thread_count + 1);
+    bool has_memory = dump->threads != NULL;
+    for (size_t i = 0; has_memory && i < dump->crash.thread_count && !r->failed; i++)
+        has_memory = unpack_thread(r, arena, dump, i);
+    dump->memory_count = sl_unpack_count(r, 24);
+    dump->memory = SL_ARENA_ARRAY(arena, struct sl_minidump_memory, dump->memory_count + 1);
+    if (dump->memory)
+        unpack_memory(r, dump);
+    dump->unloaded_count = sl_unpack_count(r, 24);
+    dump->unloaded = SL_ARENA_ARRAY(arena, struct sl_minidump_unloaded, dump->unloaded_count + 1);
+    if (dump->unloaded)
+        unpack_unloaded(r, dump);
+    return has_memory && dump->memory && dump->unloaded;
+}
+
+enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
+                                struct sl_minidump *dump, uint64_t *client_count, struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(packed, false);
+    *dump = (struct sl_minidump){.bytes = bytes};
+    enum sl_code code = sl_crash_unpack(&r, arena, &dump->crash, error);
+    if (code != SL_OK)
+        return code;
+    *client_count = sl_read_u64(&r);
+    dump->is_microdump = sl_unpack_flag(&r);
+    if (dump->is_microdump)
+        dump->bytes = sl_read_bytes(&r, sl_read_u64(&r));
+    dump->os = (enum sl_minidump_os)sl_unpack_number(&r, SL_MINIDUMP_NACL);
+    dump->big_endian = sl_unpack_flag(&r);
+    dump->family = (enum sl_cpu_family)sl_unpack_number(&r, SL_CPU_LOONGARCH64);
+    dump->address_mask = sl_read_u64(&r);
+    bool has_memory = !r.failed && unpack_lists(&r, arena, dump);
+    if (r.failed || sl_reader_left(&r) || !has_valid_modules(&dump->crash))
+        return sl_fail(error, SL_MALFORMED, "the minidump that was read from the file is damaged");
+    return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
+}

@@ -1,0 +1,21 @@
+/* A minidump as bytes: what one process reads of the file, for another one that walks its stacks and does not trust the first. Both
+ * have the file; memory is a place in it.
+ *
+ *     struct sl_crash (crash/pack.h), in which frames are those that the client walked itself
+ *     | number of client stacks | microdumps: size and bytes of the minidump made of it
+ *     | os, byte order, family, address mask | for each thread: registers, family, stack, is_walked
+ *     | list of memory | list of unloaded modules */
+#pragma once
+
+#include "crash/pack.h"
+#include "minidump/minidump.h"
+
+/* Appends the dump and the stacks of the client. Frames are made in the arena. False when out of memory. */
+bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client *client, struct sl_arena *arena,
+                      struct sl_buf *out);
+
+/* Reads a dump of the file `bytes`, with what sl_minidump_start, sl_minidump_target, sl_minidump_module_at and
+ * sl_minidump_put_unloaded need. `packed` and `bytes` must outlive the dump. `*client_count` is the number of stacks that the client
+ * walked. SL_MALFORMED if the bytes are damaged; SL_BUSY. */
+enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
+                                struct sl_minidump *dump, uint64_t *client_count, struct sl_error *error);

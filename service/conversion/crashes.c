@@ -1,0 +1,105 @@
+/* Reads crash files. */
+#include "conversion/crashes.h"
+
+#include <unistd.h>
+
+static enum sl_code write_packed(struct conversion *conversion, const struct converter_call *call, bool good,
+                                 struct sl_buf *out, struct sl_error *error)
+{
+    enum sl_code code = good && !out->failed ? conversion_write(conversion, call, out, error)
+                                             : sl_budget_fail(&conversion->budget, error);
+    sl_buf_free(out);
+    return code;
+}
+
+static enum sl_code read_apple(struct conversion *conversion, const struct converter_call *call, void *result,
+                               struct sl_error *error)
+{
+    (void)result;
+    struct sl_arena arena = {.budget = &conversion->budget};
+    struct sl_buf out = {.budget = &conversion->budget};
+    struct sl_crash crash;
+    enum sl_code code =
+        sl_apple_read(converter_input_bytes(call, INPUT_FILE), converter_options(call), &arena, &crash, error);
+    if (code == SL_OK) {
+        sl_crash_pack(&crash, &out);
+        code = write_packed(conversion, call, true, &out, error);
+    }
+    sl_arena_free(&arena);
+    return code;
+}
+
+const struct converter converter_apple_report = {"apple_report", sizeof(struct sl_apple_options), 0, read_apple};
+
+/* ---- minidumps ---- */
+
+/* Does as Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
+static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *told)
+{
+    told->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
+    if (!told->is_foreign)
+        return;
+    dump->family = SL_CPU_UNKNOWN;
+    dump->crash.system.arch = SL_ARCH_UNKNOWN;
+    for (size_t i = 0; i < dump->crash.thread_count; i++) {
+        dump->threads[i].is_walked = false;
+        dump->crash.threads[i].register_count = 0;
+    }
+}
+
+/* Completes the dump, up to what must be known before its stacks are walked. False when out of memory. */
+static bool complete(struct sl_minidump *dump, struct sl_minidump_client *client,
+                     const struct minidump_options *options, struct sl_arena *arena)
+{
+    bool has_more = !options->compat || options->details;
+    struct sl_error ignored;
+    return (!options->compat || sl_minidump_drop_overlaps(dump, arena)) &&
+           (!has_more || sl_minidump_enter_wow64(dump, arena)) &&
+           sl_minidump_client_stacks(dump, arena, client, &ignored) != SL_BUSY &&
+           (!options->details || crash_details(dump, arena));
+}
+
+static enum sl_code read_minidump(struct conversion *conversion, const struct converter_call *call, void *result,
+                                  struct sl_error *error)
+{
+    const struct minidump_options *options = converter_options(call);
+    struct sl_arena arena = {.budget = &conversion->budget};
+    struct sl_buf out = {.budget = &conversion->budget};
+    struct sl_minidump_client client;
+    struct sl_minidump dump;
+    enum sl_code code = sl_minidump_read(converter_input_bytes(call, INPUT_FILE), &arena, &dump, error);
+    if (code == SL_OK) {
+        if (options->compat)
+            drop_foreign_cpu(&dump, result);
+        bool good = complete(&dump, &client, options, &arena) && sl_minidump_pack(&dump, &client, &arena, &out);
+        code = write_packed(conversion, call, good, &out, error);
+    }
+    sl_arena_free(&arena);
+    return code;
+}
+
+static bool check_result(const void *result)
+{
+    return converter_bool_is_valid(&((const struct minidump_result *)result)->is_foreign);
+}
+
+const struct converter converter_minidump = {"minidump", sizeof(struct minidump_options),
+                                             sizeof(struct minidump_result), read_minidump, check_result};
+
+/* ---- for callers ---- */
+
+enum sl_code crash_read_packed(int fd, struct sl_arena *arena, struct sl_bytes *packed, struct sl_error *error)
+{
+    uint64_t size = get_file_size(fd);
+    uint8_t *copy = sl_arena_alloc(arena, size + 1, 8);
+    if (!copy)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (uint64_t at = 0; at < size;) {
+        ssize_t n = pread(fd, copy + at, size - at, (off_t)at);
+        if (n <= 0)
+            return sl_fail(error, SL_INTERNAL, "cannot read what was read of a crash file");
+        at += (uint64_t)n;
+    }
+    *packed = (struct sl_bytes){copy, size};
+    return SL_OK;
+}

@@ -1,0 +1,104 @@
+/* Dumps as bytes, for a process that does not trust the reader. */
+#include "writer.h"
+
+#include "minidump/pack.h"
+
+static void make_dump(void)
+{
+    begin(AMD64, LINUX, false);
+    uint32_t context = put_amd64_context(&writer, 0x5008), stack = here(&writer), name;
+    for (int i = 0; i < 8; i++)
+        put_u64(&writer, 0x400010);
+    name = put_string(&writer, "/bin/a");
+    put_threads(&writer, (struct wanted_thread[]){{1, 0x5000, 64, stack, 1232, context}, {3}}, 2);
+    put_modules(&writer, (struct wanted_module[]){{0x400000, 0x1000, 1, name}}, 1);
+    put_exception(&writer, &(struct wanted_exception){1, 11, .context_size = 1232, .context_rva = context});
+}
+
+static struct sl_minidump_client no_client;
+
+static struct sl_buf pack_dump(void)
+{
+    struct sl_buf out = {0};
+    assert_true(sl_minidump_pack(&dump, &no_client, &arena, &out));
+    return out;
+}
+
+TEST(packed_dump_is_the_same_dump)
+{
+    struct sl_minidump again;
+    struct sl_registers first, then;
+    struct sl_walk_stack stack, other;
+    struct sl_error failure;
+    uint64_t count;
+    make_dump();
+    expect_read(&writer);
+    struct sl_buf out = pack_dump();
+    assert_int_equal(sl_minidump_unpack(sl_buf_bytes(&out), dump.bytes, &arena, &again, &count, &failure), SL_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(again.crash.thread_count, 2);
+    assert_true(sl_str_equal(again.crash.reason, dump.crash.reason));
+    assert_true(sl_str_equal(again.crash.modules[0].code_file, SL_STR("/bin/a")));
+    assert_int_equal(again.crash.threads[0].register_count, dump.crash.threads[0].register_count);
+    assert_true(again.threads[0].is_walked && !again.threads[1].is_walked);
+    sl_minidump_start(&dump, 0, &first, &stack);
+    sl_minidump_start(&again, 0, &then, &other);
+    assert_memory_equal(&first, &then, sizeof first);
+    assert_true(stack.address == other.address && stack.bytes.data == other.bytes.data);
+    assert_ptr_equal(sl_minidump_module_at(&again, 0x400fff), again.crash.modules);
+    sl_buf_free(&out);
+}
+
+/* Whatever the bytes are, nothing outside of them and of the file is used. */
+TEST(damaged_packed_dumps_are_refused_or_valid)
+{
+    struct sl_error failure;
+    make_dump();
+    expect_read(&writer);
+    struct sl_buf out = pack_dump();
+    for (size_t cut = 0; cut < out.size; cut++) {
+        struct sl_arena mine = {0};
+        struct sl_minidump again;
+        uint64_t count;
+        assert_int_equal(
+            sl_minidump_unpack((struct sl_bytes){out.data, cut}, dump.bytes, &mine, &again, &count, &failure),
+            SL_MALFORMED);
+        sl_arena_free(&mine);
+    }
+    for (size_t at = 0; at < out.size; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            struct sl_arena mine = {0};
+            struct sl_minidump again;
+            struct sl_registers registers;
+            struct sl_walk_stack stack;
+            uint64_t count;
+            out.data[at] ^= (uint8_t)(1u << bit);
+            enum sl_code code = sl_minidump_unpack(sl_buf_bytes(&out), dump.bytes, &mine, &again, &count, &failure);
+            assert_true(code == SL_OK || code == SL_MALFORMED);
+            for (size_t i = 0; code == SL_OK && i < again.crash.thread_count; i++)
+                sl_minidump_start(&again, i, &registers, &stack);
+            out.data[at] ^= (uint8_t)(1u << bit);
+            sl_arena_free(&mine);
+        }
+    sl_buf_free(&out);
+}
+
+/* Extras go into answers as they are. */
+TEST(extras_of_packed_crashes_must_be_json)
+{
+    static const char *const good[] = {"1", "{\"a\":[]}"}, *const bad[] = {"", "{", "1,2", "1}"};
+    for (size_t i = 0; i < 6; i++) {
+        struct sl_crash_extra extra = {SL_STR("a"), sl_str(i < 2 ? good[i] : bad[i - 2])};
+        struct sl_crash crash = {.extras = &extra, .extra_count = 1}, again;
+        struct sl_buf out = {0};
+        struct sl_arena mine = {0};
+        struct sl_error failure;
+        sl_crash_pack(&crash, &out);
+        struct sl_reader r = sl_reader(sl_buf_bytes(&out), false);
+        assert_int_equal(sl_crash_unpack(&r, &mine, &again, &failure), i < 2 ? SL_OK : SL_MALFORMED);
+        sl_arena_free(&mine);
+        sl_buf_free(&out);
+    }
+}
+
+TEST_FILE(.teardown = forget);
