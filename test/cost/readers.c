@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "cache/cache.h"
 #include "config/config.h"
 #include "cache_kinds/converters.h"
+#include "conversion/archives.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
@@ -346,6 +348,45 @@ static enum sl_code read_own(struct sl_bytes file, struct sl_budget *budget, str
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* An uploaded archive: its directory, and each of its members, as long as they can be different parts of it. */
+static enum sl_code read_archive(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct member_check_options options = {.window = {0, file.size}};
+    struct conversion_about about = {.size = file.size};
+    struct member_check_result told;
+    struct sl_zip zip;
+    int entries;
+    uint64_t packed = 0;
+    enum sl_code code = archive_list(-1, &options.window, file, &entries, error);
+    if (code != SL_OK)
+        return code;
+    code = archive_read_entries(entries, file, &arena, &zip, error);
+    for (size_t i = 0; code == SL_OK && i < zip.count && (packed += zip.entries[i].packed) <= file.size; i++) {
+        struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
+        converter_add_bytes(&call, INPUT_FILE, file);
+        options.entry = archive_pack_entry(&zip, &zip.entries[i]);
+        conversion_run(&about, &converter_member_check, &call, &told, error);
+    }
+    close(entries);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* A compressed download. */
+static enum sl_code read_packed(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    const struct unpack_options options = {unpack_detect(file), UINT64_C(1) << 30, 1000};
+    struct conversion_about about = {.size = file.size};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = memfd_create("packed", MFD_CLOEXEC)};
+    struct unpack_result told;
+    (void)budget;
+    converter_add_bytes(&call, INPUT_FILE, file);
+    enum sl_code code = conversion_run(&about, &converter_unpack, &call, &told, error);
+    close(call.out);
+    return code;
+}
+
 /* Makes the paths, one a line, below the directory; those that end with a slash are directories. */
 static void make_paths(const char *directory, struct sl_str paths)
 {
@@ -421,6 +462,8 @@ static const struct {
     {"core", read_core},
     {"source_path", read_source_path},
     {"scanned", read_scanned},
+    {"archive", read_archive},
+    {"packed", read_packed},
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 """What the service is sent and looks at itself: texts that the page is given, files that come back with names, debug files that
 come with a request, and its own cache as cleanups measure it."""
-import io, json, struct, zipfile
+import gzip, io, json, struct, zipfile
 
-PAGE, NAMED, OWN, MEASURE = (["readers", kind, "{file}"] for kind in ("page", "named", "own", "measure"))
+PAGE, NAMED, OWN, ARCHIVE, PACKED, MEASURE = (["readers", kind, "{file}"] for kind in ("page", "named", "own", "archive", "packed", "measure"))
 
 
 def repeated(text, size, before=b"", behind=b""):
@@ -93,6 +93,18 @@ def own_overlapping(size):
     return one[:directory] + entry * count + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, len(entry) * count, directory, 0)
 
 
+# ---- compressed files ----
+
+def gzip_members(size):
+    """Empty members of a gzip file, one behind the other."""
+    return gzip.compress(b"", mtime=0) * (size // 20)
+
+
+def zstd_frames(size):
+    """Empty frames: magic number, a header of one byte and one of the size 0, an empty last block (RFC 8878, 3.1.1)."""
+    return b"\x28\xb5\x2f\xfd\x20\0\x01\0\0" * (size // 9)
+
+
 # ---- the cache ----
 
 def cache_flat(size):
@@ -112,4 +124,6 @@ def cache_deep(size):
 GENERATORS = {f"page_{name}": (text_of(parts), PAGE) for name, parts in TEXTS.items()}
 GENERATORS |= {f"named_{make.__name__}": (make, NAMED) for make in (profile_deep, profile_threads, samples)}
 GENERATORS |= {make.__name__: (make, OWN) for make in (own_many, own_alike, own_overlapping)}
+GENERATORS |= {f"archive_{make.__name__}": (make, ARCHIVE) for make in (own_many, own_overlapping)}
+GENERATORS |= {f"packed_{make.__name__}": (make, PACKED) for make in (gzip_members, zstd_frames)}
 GENERATORS |= {make.__name__: (make, MEASURE) for make in (cache_flat, cache_deep)}
