@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/log.h"
+#include "core/pool.h"
 #include "core/sigbus_guard.h"
 #include "js/comment.h"
 
@@ -78,6 +80,27 @@ static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *
                                             : sl_fail(error, SL_MALFORMED, "the reference to a source map is no text");
 }
 
+struct hashing {
+    struct sl_bytes script;
+    uint8_t *sha256;
+};
+
+static enum sl_code hash_script(void *arg, struct sl_error *error)
+{
+    const struct hashing *h = arg;
+    bool good = EVP_Digest(h->script.data, h->script.size, h->sha256, NULL, EVP_sha256(), NULL) == 1;
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* Takes a script whose reader failed: it says nothing of a map. Its hash identifies it all the same. */
+static enum sl_code take_unreadable(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
+{
+    struct hashing hashing = {item->mapping.bytes, facts->sha256};
+    log_info("scripts", "not looking for the source map of a script that cannot be read", LOG_ERR(error));
+    facts->has_map = facts->has_debug_id = facts->embeds_map = false;
+    return pool_call(POOL_CONVERT, hash_script, &hashing, error);
+}
+
 static enum sl_code look_at_script(struct cache_item *item, struct script_facts *facts, struct sl_buf *map,
                                    struct sl_error *error)
 {
@@ -96,7 +119,8 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     if (code == SL_OK && told.has_map && !told.embeds_map)
         code = read_reference(call.out, map, error);
     close(call.out);
-    return code;
+    bool is_at_fault = code == SL_MALFORMED || code == SL_UNSUPPORTED;
+    return is_at_fault ? take_unreadable(item, facts, error) : code;
 }
 
 /* Returns the facts of a script; reads the script the first time. Two fibers may do that at once: the first result stays. */
