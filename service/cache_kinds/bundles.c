@@ -2,8 +2,6 @@
  * says where its sources are. */
 #include "cache_kinds/impl.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/sigbus_guard.h"
@@ -139,11 +137,12 @@ static enum sl_code inflate_ppdb(const struct object_request *request, struct so
 {
     struct reader_limits limits = current_reader_limits();
     struct conversion_about about = {.location = request->file->location};
-    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = memfd_create("ppdb", MFD_CLOEXEC)};
-    if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits)};
     converter_add_bytes(&call, INPUT_FILE, object->item->mapping.bytes);
-    enum sl_code code = conversion_run(&about, &converter_embedded_ppdb, &call, NULL, error);
+    enum sl_code code = create_work_file(&call.out, error);
+    if (code != SL_OK)
+        return code;
+    code = conversion_run(&about, &converter_embedded_ppdb, &call, NULL, error);
     if (code == SL_OK)
         code = sl_map_fd(call.out, &object->inflated, error);
     close(call.out);

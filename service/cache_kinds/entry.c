@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "core/pool.h"
+
 enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
                                 struct sl_arena *arena, struct cache_item **item, struct sl_error *error)
 {
@@ -36,6 +39,18 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     code = conversion_run(&about, converter, &call, result, error);
     cache_release(object);
     return code;
+}
+
+static enum sl_code open_work_file(void *fd, struct sl_error *error)
+{
+    *(int *)fd = sl_unlinked_file(cache_tmp_dir());
+    return *(int *)fd < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
+}
+
+enum sl_code create_work_file(int *fd, struct sl_error *error)
+{
+    *fd = -1;
+    return fiber_self() ? pool_call(POOL_IO, open_work_file, fd, error) : open_work_file(fd, error);
 }
 
 enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,

@@ -95,6 +95,10 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 
+/* Creates an unlinked file on the disk of the cache, for what a converter makes for one request; the caller closes it. Works outside of
+ * fibers, too. */
+enum sl_code create_work_file(int *fd, struct sl_error *error) SL_SUSPENDS;
+
 /* Runs the converter and opens its output as an item of `kind` outside the cache; sets `call->out`. Returns the conversion's error, or
  * SL_MALFORMED if the output is not a valid file of the kind. */
 enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,

@@ -1,8 +1,6 @@
 /* Debug files sent with a request and used for it alone: the entries made from them are not cached. */
 #include "search/impl.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -140,14 +138,14 @@ static bool find_part(struct sl_bytes file, const struct supplied_text *at, stru
     return true;
 }
 
-/* The same for a text. */
-static bool find_text(struct sl_bytes file, const struct supplied_text *at, struct sl_str *text)
+/* Copies a text of the output into the arena, as the loop must not read a mapped file. Data NULL when out of memory. */
+static bool find_text(const struct supplied_file *file, const struct supplied_text *at, struct sl_str *text)
 {
     struct sl_bytes part;
-    bool good = find_part(file, at, &part);
-    if (good)
-        *text = (struct sl_str){(const char *)part.data, part.size};
-    return good;
+    if (!find_part(file->made, at, &part))
+        return false;
+    *text = (struct sl_str){sl_arena_strndup(file->own->arena, (const char *)part.data, part.size), part.size};
+    return true;
 }
 
 /* False if the record is damaged. */
@@ -164,13 +162,15 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
         .place = {record->is_fixed != 0, record->load_address},
     };
     memcpy(item->debug_id.uuid, record->uuid, sizeof record->uuid);
-    if (record->vcs >= SUPPLIED_VCS_NAMES || !find_text(file->made, &record->name, &name) ||
-        !find_text(file->made, &record->code_id, &item->code_id) ||
-        !find_text(file->made, &record->raw_code_id, &item->raw_code_id) ||
+    if (record->vcs >= SUPPLIED_VCS_NAMES || !find_text(file, &record->name, &name) ||
+        !find_text(file, &record->code_id, &item->code_id) ||
+        !find_text(file, &record->raw_code_id, &item->raw_code_id) ||
         !find_part(record->is_unpacked ? file->made : file->bytes, &record->bytes, &item->bytes))
         return false;
     item->features.srcsrv_vcs = supplied_vcs_names[record->vcs];
-    item->name = name.size ? name : file->name;
+    if (!name.size && name.data)
+        name = file->name.data ? file->name : SL_STR("");
+    item->name = name;
     return true;
 }
 
@@ -190,7 +190,9 @@ static enum sl_code take_records(void *arg, struct sl_error *error)
             return sl_fail(error, SL_BUSY, "out of memory");
         if (!unpack_record(file, &record, &own->items[own->count]))
             return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
-        if (!own_add_keys(own, own->count++))
+        const struct supplied_object *item = &own->items[own->count];
+        bool is_short = !item->name.data || !item->code_id.data || !item->raw_code_id.data;
+        if (is_short || !own_add_keys(own, own->count++))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
@@ -225,10 +227,10 @@ static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *e
     struct conversion_about about = {.location = file->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_bytes(&call, INPUT_FILE, file->bytes);
-    call.out = memfd_create("supplied", MFD_CLOEXEC);
-    if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
-    enum sl_code code = conversion_run(&about, &converter_supplied, &call, &file->told, error);
+    enum sl_code code = create_work_file(&call.out, error);
+    if (code != SL_OK)
+        return code;
+    code = conversion_run(&about, &converter_supplied, &call, &file->told, error);
     file->own->room -= file->told.unpacked < file->own->room ? file->told.unpacked : file->own->room;
     if (code == SL_OK && file->told.count)
         code = take_made(file, call.out, error);
