@@ -138,7 +138,7 @@ static enum sl_code inflate_ppdb(const struct object_request *request, struct so
     struct reader_limits limits = current_reader_limits();
     struct conversion_about about = {.location = request->file->location};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits)};
-    converter_add_bytes(&call, INPUT_FILE, object->item->mapping.bytes);
+    converter_add_item(&call, INPUT_FILE, object->item);
     enum sl_code code = create_work_file(&call.out, error);
     if (code != SL_OK)
         return code;

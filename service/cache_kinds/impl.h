@@ -8,9 +8,6 @@
 
 /* ---- entry.c ---- */
 
-/* Adds the contents of a cache entry as an input; nothing if it is NULL. */
-void converter_add_item(struct converter_call *call, enum input_role role, const struct cache_item *item);
-
 /* Gets the request's object and runs the converter, whose options are struct reader_limits, on it; the output goes to `fd`. `kind` is
  * for metrics (NULL = none). */
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,

@@ -95,6 +95,9 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 
+/* Adds the contents of a cache entry as an input; nothing if it is NULL. */
+void converter_add_item(struct converter_call *call, enum input_role role, const struct cache_item *item);
+
 /* Creates an unlinked file on the disk of the cache, for what a converter makes for one request; the caller closes it. Works outside of
  * fibers, too. */
 enum sl_code create_work_file(int *fd, struct sl_error *error) SL_SUSPENDS;

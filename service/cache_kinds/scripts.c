@@ -109,7 +109,7 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     struct converter_call call = {.out = memfd_create("reference", MFD_CLOEXEC)};
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
-    converter_add_bytes(&call, INPUT_FILE, item->mapping.bytes);
+    converter_add_item(&call, INPUT_FILE, item);
     enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &told, error);
     *facts = (struct script_facts){.has_map = told.has_map,
                                    .has_debug_id = told.has_debug_id,

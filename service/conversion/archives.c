@@ -195,7 +195,6 @@ struct member_checking {
     EVP_MD_CTX *hash;
     struct sl_bytes texts;
     struct member_check_result *told;
-    bool has_text;          /* a text was found */
     char tail[2 * OVERLAP]; /* end of the pieces before, start of the current one */
     size_t tail_size;
 };
@@ -208,7 +207,7 @@ static bool has_text(struct member_checking *c, const void *data, size_t size)
         struct sl_bytes text = sl_read_bytes(&r, length);
         if (!r.failed && text.size <= size && memmem(data, size, text.data, text.size)) {
             c->told->text = i;
-            return c->has_text = true;
+            return c->told->is_forbidden = true;
         }
     }
     return false;
@@ -242,8 +241,8 @@ static enum sl_code check_contents(struct member_checking *c, struct sl_error *e
     struct sl_zip_sink sink = {check_piece, c};
     enum sl_code code = sl_zip_stream(&c->scan.zip, &c->scan.entry, &sink, error);
     scan_end(&c->scan);
-    if (code == SL_CANCELLED && c->has_text)
-        return sl_fail(error, SL_PERMISSION_DENIED, "it contains a text that is not allowed");
+    if (code == SL_CANCELLED && c->told->is_forbidden)
+        return SL_OK;
     if (code == SL_CANCELLED)
         return sl_budget_fail(&c->scan.conversion->budget, error);
     if (code == SL_OK && EVP_DigestFinal_ex(c->hash, c->told->md5, NULL) != 1)
@@ -266,8 +265,13 @@ static enum sl_code check_member(struct conversion *conversion, const struct con
     return code;
 }
 
+static bool check_result(const void *result)
+{
+    return converter_bool_is_valid(&((const struct member_check_result *)result)->is_forbidden);
+}
+
 const struct converter converter_member_check = {"member_check", sizeof(struct member_check_options),
-                                                 sizeof(struct member_check_result), check_member};
+                                                 sizeof(struct member_check_result), check_member, check_result};
 
 /* ---- writing ---- */
 

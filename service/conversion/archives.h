@@ -37,7 +37,7 @@ enum sl_code archive_read_entries(int entries, struct sl_bytes archive, struct s
 struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct sl_zip_entry *entry);
 
 /* Decompresses an entry: its MD5, and whether it contains one of the texts INPUT_TEXTS (archive_put_text; optional). Size and
- * checksum must be those of the directory: SL_MALFORMED. SL_PERMISSION_DENIED: it contains a text. */
+ * checksum must be those of the directory: SL_MALFORMED. */
 extern const struct converter converter_member_check;
 struct member_check_options {
     struct archive_window window;
@@ -45,8 +45,9 @@ struct member_check_options {
 };
 struct member_check_result {
     uint8_t md5[16];
-    uint64_t used; /* bytes of the archive that the compressed data takes */
-    uint32_t text; /* index of the text that it contains, when that is the failure */
+    uint64_t used;     /* bytes of the archive that the compressed data takes */
+    bool is_forbidden; /* it contains a text, so the rest of it was not read */
+    uint32_t text;     /* index of that text */
 };
 /* Appends a text to the texts of INPUT_TEXTS: its size (uint32_t), its bytes. */
 void archive_put_text(struct sl_buf *texts, struct sl_str text);

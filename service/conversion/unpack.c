@@ -16,7 +16,8 @@ static enum sl_code unpack(struct conversion *conversion, const struct converter
                                  .out = call->out,
                                  .may_continue = has_time,
                                  .arg = &conversion->budget};
-    return unpack_bytes(&unpack, result, error);
+    enum sl_code code = unpack_bytes(&unpack, result, error);
+    return code == SL_CANCELLED ? sl_budget_fail(&conversion->budget, error) : code;
 }
 
 static bool check_result(const void *result)

@@ -59,13 +59,13 @@ static void transcode_leave(void)
 
 /* Checks that the downloaded PDB is the requested one. Its age may be higher: a PDB that was changed after linking still
  * describes the program. Debuggers accept it, too. */
-static enum sl_code pdb_check(struct sl_bytes file, const struct sl_debug_id *id, struct sl_error *error)
+static enum sl_code pdb_check(const struct cache_item *file, const struct sl_debug_id *id, struct sl_error *error)
 {
     const struct object_check_options options = {.limits = current_reader_limits()};
     struct object_check_result told;
     struct conversion_about about = {.location = SL_STR("a PDB")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
-    converter_add_bytes(&call, INPUT_FILE, file);
+    converter_add_item(&call, INPUT_FILE, file);
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, &told, error);
     if (code != SL_OK)
         return code;
@@ -84,7 +84,7 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
     *error = file->error;
     if (file->code != SL_OK)
         return error->code = file->code;
-    enum sl_code code = pdb_check(file->item->mapping.bytes, &q->id, error);
+    enum sl_code code = pdb_check(file->item, &q->id, error);
     if (code != SL_OK)
         cache_release(file->item);
     return code;

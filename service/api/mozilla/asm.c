@@ -83,7 +83,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
                                                 w->ask.to_function_end};
     struct conversion_about about = {.location = SL_STR("a program")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
-    converter_add_bytes(&call, INPUT_FILE, w->file.item->mapping.bytes);
+    converter_add_item(&call, INPUT_FILE, w->file.item);
     enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->told, error);
     if (code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;

@@ -42,8 +42,9 @@ static void take_check(struct member_job *job, const struct member_check_result 
     const struct config_store *config = job->archive->config;
     memcpy(job->member->md5, told->md5, sizeof job->member->md5);
     job->member->used = told->used < job->member->entry->packed ? told->used : job->member->entry->packed;
-    if (job->code != SL_PERMISSION_DENIED)
+    if (job->code != SL_OK || !told->is_forbidden)
         return;
+    job->code = sl_fail(&job->error, SL_PERMISSION_DENIED, "it contains a text that is not allowed");
     if (told->text < config->disallowed_snippet_count)
         job->snippet = config->disallowed_snippets[told->text];
     else
