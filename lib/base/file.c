@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Fails with the code for errno. Lack of descriptors or memory is SL_BUSY: the same request may succeed later. */
@@ -22,11 +23,16 @@ static enum sl_code fail_errno(struct sl_error *error, const char *what, const c
     return sl_fail(error, code, "cannot %s %s: %s", what, path, strerror(number));
 }
 
+int sl_fstat(int fd, struct stat *st)
+{
+    return (int)syscall(SYS_fstat, fd, st);
+}
+
 enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error)
 {
     *mapping = (struct sl_mapping){{(const uint8_t *)"", 0}, 0};
     struct stat st;
-    if (fstat(fd, &st) != 0)
+    if (sl_fstat(fd, &st) != 0)
         return fail_errno(error, "read", "the file");
     if (!S_ISREG(st.st_mode))
         return sl_fail(error, SL_INTERNAL, "the path is not a regular file");

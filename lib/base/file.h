@@ -5,6 +5,12 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
+struct stat;
+
+/* fstat(2). The C library's function may call newfstatat instead, which also takes paths and so is forbidden in processes that may
+ * open nothing (service/worker). */
+int sl_fstat(int fd, struct stat *st);
+
 struct sl_mapping {
     struct sl_bytes bytes; /* contents, with the size at opening; data is not NULL even for an empty file */
     size_t mapped;         /* length of the mmap, 0 if nothing is mapped */

@@ -185,7 +185,7 @@ static enum sl_code run_in_worker(struct running *r)
         if (input->place && input->bytes.size > WORKER_MAX_INLINE)
             r->opened[i] = file_place_open(input->place);
         inputs[i] = (struct worker_input){input->bytes, r->opened[i] >= 0 ? r->opened[i] : input->fd, input->role,
-                                          input->role == INPUT_SCRATCH};
+                                          input->role == INPUT_SCRATCH, input->offset};
     }
     struct worker_call call = {.inputs = inputs,
                                .input_count = r->call.input_count,
@@ -340,5 +340,5 @@ enum sl_code write_whole_file(int fd, struct sl_bytes bytes, struct sl_error *er
 uint64_t get_file_size(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+    return sl_fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }

@@ -30,7 +30,7 @@ void conversions_abort_all(void);
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error) SL_SUSPENDS;
 
-/* Decompresses INPUT_FILE into `out` (fetch/unpack.h). INPUT_MEMBER: name of the wanted member of a tar archive. */
+/* Decompresses INPUT_FILE into `out` (fetch/unpack.h). INPUT_NAME: name of the wanted member of a tar archive. */
 extern const struct converter converter_unpack;
 /* Runs it, for unpack_set_runner; conversions_configure sets this. */
 unpack_runner conversion_unpack;

@@ -113,3 +113,11 @@ void converter_add_file(struct converter_call *call, enum input_role role, int f
 {
     add_input(call, (struct converter_input){{NULL, 0}, fd, role, NULL});
 }
+
+void converter_add_part(struct converter_call *call, enum input_role role, struct sl_bytes bytes, int fd,
+                        uint64_t offset)
+{
+    if (!bytes.data)
+        bytes.data = (const uint8_t *)"";
+    add_input(call, (struct converter_input){bytes, fd, role, NULL, offset});
+}

@@ -28,7 +28,6 @@ enum input_role {
     INPUT_DATA_URL, /* contains a source map */
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
     INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
-    INPUT_MEMBER,   /* name of the wanted file in an archive, as text */
     INPUT_TEXTS,    /* texts to be searched for: size (uint32_t) and bytes of each */
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
@@ -36,10 +35,11 @@ enum input_role {
 
 struct converter_input {
     struct sl_bytes bytes; /* data NULL = conversion_run maps `fd` */
-    int fd;                /* open file whose content is exactly `bytes`; -1 = none */
+    int fd;                /* open file whose content is exactly `bytes`, or has them at `offset`; -1 = none */
     enum input_role role;  /* at most one input of each role in a call */
     const struct file_place
-        *place; /* file that `bytes` are mapped from, which a worker gets; NULL = it gets a copy of them */
+        *place;      /* file that `bytes` are mapped from, which a worker gets; NULL = it gets a copy of them */
+    uint64_t offset; /* of `bytes` in `fd`; where it is not 0, the converter sees no `fd` */
 };
 
 /* Plain data: its only pointers are those to the bytes of inputs and options. */
@@ -108,10 +108,12 @@ enum sl_code converter_run_here(const struct converter *converter, const struct 
 /* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})
 
-/* Add an input: bytes in memory (data NULL = empty input), bytes that are mapped from a file, or an open file, which conversion_run
- * maps. The caller keeps all of them alive. */
+/* Add an input: bytes in memory (data NULL = empty input), bytes that are mapped from a file, bytes that an open file has at an offset
+ * and that are mapped, or an open file, which conversion_run maps. The caller keeps all of them alive. */
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes);
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text);
 void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,
                           const struct file_place *place);
+void converter_add_part(struct converter_call *call, enum input_role role, struct sl_bytes bytes, int fd,
+                        uint64_t offset);
 void converter_add_file(struct converter_call *call, enum input_role role, int fd);

@@ -9,7 +9,7 @@ static bool has_time(void *budget)
 static enum sl_code unpack(struct conversion *conversion, const struct converter_call *call, void *result,
                            struct sl_error *error)
 {
-    struct sl_bytes member = converter_input_bytes(call, INPUT_MEMBER);
+    struct sl_bytes member = converter_input_bytes(call, INPUT_NAME);
     struct unpack_call unpack = {.in = converter_input_bytes(call, INPUT_FILE),
                                  .options = *(const struct unpack_options *)converter_options(call),
                                  .member = {(const char *)member.data, member.size},
@@ -35,6 +35,6 @@ enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *
     struct converter_call call = {.options = CONVERTER_OPTIONS(request->options), .out = request->out};
     converter_add_file(&call, INPUT_FILE, request->in);
     if (request->member.data)
-        converter_add_text(&call, INPUT_MEMBER, request->member);
+        converter_add_text(&call, INPUT_NAME, request->member);
     return conversion_run(&about, &converter_unpack, &call, &request->result, error);
 }

@@ -7,7 +7,8 @@
 enum { REQUEST = 0x51574C53, ANSWER = 0x41574C53, HELLO = 0x48574C53 }; /* "SLWQ", "SLWA", "SLWH" */
 enum { HAS_OUT = 1, IS_TRIAL = 1 };
 
-_Static_assert(WORKER_MAX_OPTIONS + 16 * WORKER_MAX_INPUTS + 512 <= WORKER_MAX_MESSAGE, "a request fits");
+_Static_assert(WORKER_MAX_OPTIONS + 24 * WORKER_MAX_INPUTS + 2 * WORKER_MAX_INLINE + 512 <= WORKER_MAX_REQUEST,
+               "a request fits");
 _Static_assert(WORKER_MAX_RESULT + sizeof(struct sl_error) + 512 <= WORKER_MAX_MESSAGE, "an answer fits");
 
 /* ---- requests ---- */
@@ -32,6 +33,7 @@ bool worker_request_encode(const struct worker_request *request, struct sl_buf *
         sl_buf_u32(out, request->inputs[i].role);
         sl_buf_u32(out, request->inputs[i].access);
         sl_buf_u64(out, request->inputs[i].size);
+        sl_buf_u64(out, request->inputs[i].offset);
     }
     sl_buf_add(out, request->options.data, request->options.size);
     for (size_t i = 0; i < request->input_count; i++) {
@@ -76,8 +78,9 @@ bool worker_request_decode(struct sl_bytes message, struct worker_request *reque
         request->inputs[i].role = sl_read_u32(&r);
         uint32_t access = sl_read_u32(&r);
         request->inputs[i].access = (enum worker_access)access;
-        request->inputs[i].size = sl_read_u64(&r);
-        good = good && access <= ACCESS_WRITE && (access != ACCESS_NONE || request->inputs[i].size == 0);
+        uint64_t size = request->inputs[i].size = sl_read_u64(&r), offset = request->inputs[i].offset = sl_read_u64(&r);
+        good = good && access <= ACCESS_WRITE && (access != ACCESS_NONE || size == 0) &&
+               (offset == 0 || (access == ACCESS_READ && offset <= INT64_MAX && size <= INT64_MAX - offset));
     }
     request->options = sl_read_bytes(&r, options);
     read_inline_inputs(&r, message.size, request);

@@ -10,7 +10,7 @@
  *
  * request    53 4C 57 51  "SLWQ"      u32 function, u64 serial, u64 max_memory, u64 max_time_ns, u64 input_size, u32 threads,
  *                                     u32 flags (1: has an output), u32 number of inputs, u32 size of options
- *            per input                u32 role, u32 access (enum worker_access), u64 size
+ *            per input                u32 role, u32 access (enum worker_access), u64 size, u64 offset in the descriptor's file
  *            options
  *            per inline input         zeros up to a multiple of 16 bytes of the message, its bytes
  * answer     53 4C 57 41  "SLWA"      u32 code, u64 serial, u64 duration_ns, u64 peak, u64 heap, u32 end, u32 flags (1: trial),
@@ -26,7 +26,7 @@
 /* Bytes of an answer or hello, and of a request; worker_receive fails for a longer message. */
 enum {
     WORKER_MAX_MESSAGE = 8192 + 1024,
-    WORKER_MAX_REQUEST = WORKER_MAX_MESSAGE + 2 * WORKER_MAX_INLINE + 512,
+    WORKER_MAX_REQUEST = 12 * 1024 + 2 * WORKER_MAX_INLINE + 512,
     INLINE_ALIGNMENT = 16 /* of the bytes of inputs from the begin of the message, as converters may need for structs */
 };
 
@@ -46,8 +46,8 @@ struct worker_request {
     struct {
         uint32_t role;
         enum worker_access access;
-        const uint8_t *bytes; /* ACCESS_INLINE: `size` of them; decoded: a view of the message */
-        uint64_t size;
+        const uint8_t *bytes;  /* ACCESS_INLINE: `size` of them; decoded: a view of the message */
+        uint64_t size, offset; /* offset: ACCESS_READ only, else 0; both together at most INT64_MAX */
     } inputs[WORKER_MAX_INPUTS];
     struct sl_bytes options; /* a view of the message */
 };

@@ -130,7 +130,7 @@ static bool copy_input(struct running_job *run, const struct worker_input *input
     uint8_t *copy = run->copies + run->copied;
     if (input->is_scratch || size > WORKER_MAX_INLINE || size > sizeof run->copies - run->copied)
         return false;
-    if (!input->bytes.data && pread(input->fd, copy, (size_t)size, 0) != (ssize_t)size)
+    if (!input->bytes.data && pread(input->fd, copy, (size_t)size, (off_t)input->offset) != (ssize_t)size)
         return false;
     if (input->bytes.data && size)
         memcpy(copy, input->bytes.data, (size_t)size);
@@ -188,6 +188,8 @@ static bool encode_request(struct running_job *run, struct sl_buf *out)
                                    : call->inputs[i].is_scratch ? ACCESS_WRITE
                                                                 : ACCESS_READ;
         request.inputs[i].size = run->sizes[i];
+        if (request.inputs[i].access == ACCESS_READ && call->inputs[i].fd >= 0)
+            request.inputs[i].offset = call->inputs[i].offset;
     }
     return worker_request_encode(&request, out);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,7 +40,28 @@ struct served_job {
 
 /* ---- inputs ---- */
 
-/* Maps the inputs. Fails if a file is shorter than the request says: reading past its end would raise SIGBUS. */
+/* Bytes between the beginning of the page and the offset. */
+static size_t before_in_page(uint64_t offset)
+{
+    return (size_t)(offset % (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+/* Fails if the file is shorter than the request says: reading past its end would raise SIGBUS. */
+static enum sl_code map_part(int fd, uint64_t offset, size_t size, struct sl_bytes *bytes, struct sl_error *error)
+{
+    struct stat st;
+    size_t before = before_in_page(offset);
+    if (sl_fstat(fd, &st) != 0 || (uint64_t)st.st_size < offset || (uint64_t)st.st_size - offset < size)
+        return sl_fail(error, SL_INTERNAL, "a file has shrunk while it was converted");
+    uint8_t *data = (uint8_t *)"";
+    if (size)
+        data = mmap(NULL, before + size, PROT_READ, MAP_SHARED, fd, (off_t)(offset - before));
+    if (data == MAP_FAILED)
+        return sl_fail_errno(error, errno, "cannot map a file");
+    *bytes = (struct sl_bytes){size ? data + before : data, size};
+    return SL_OK;
+}
+
 static enum sl_code map_inputs(struct served_job *served, struct sl_error *error)
 {
     struct worker_job *job = &served->job;
@@ -56,28 +76,30 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
             job->inputs[i].bytes = (struct sl_bytes){served->request.inputs[i].bytes, size};
             continue;
         }
-        struct stat st;
+        uint64_t offset = served->request.inputs[i].offset;
         int fd = served->fds[next++];
-        job->inputs[i].fd = fd;
+        job->inputs[i].fd = offset ? -1 : fd;
         if (served->request.inputs[i].access == ACCESS_WRITE)
             continue;
-        if (syscall(SYS_fstat, fd, &st) != 0 ||
-            (uint64_t)st.st_size < size) /* fstat() of the C library may use newfstatat, which the filter refuses */
-            return sl_fail(error, SL_INTERNAL, "a file has shrunk while it was converted");
-        void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : (void *)"";
-        if (data == MAP_FAILED)
-            return sl_fail_errno(error, errno, "cannot map a file");
-        job->inputs[i].bytes = (struct sl_bytes){data, size};
+        enum sl_code code = map_part(fd, offset, size, &job->inputs[i].bytes, error);
+        if (code != SL_OK)
+            return code;
     }
     job->out = served->request.has_out ? served->fds[next] : -1;
     return SL_OK;
+}
+
+static void unmap_part(const struct sl_bytes *bytes, uint64_t offset)
+{
+    size_t before = before_in_page(offset);
+    munmap((void *)(bytes->data - before), before + bytes->size);
 }
 
 static void unmap_inputs(struct served_job *served)
 {
     for (size_t i = 0; i < served->job.input_count; i++)
         if (served->job.inputs[i].bytes.size && served->request.inputs[i].access == ACCESS_READ)
-            munmap((void *)served->job.inputs[i].bytes.data, served->job.inputs[i].bytes.size);
+            unmap_part(&served->job.inputs[i].bytes, served->request.inputs[i].offset);
     for (size_t i = 0; i < served->fd_count; i++)
         close(served->fds[i]);
 }

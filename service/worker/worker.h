@@ -31,9 +31,10 @@ enum { WORKER_MAX_INLINE = 16 << 10 };
 
 struct worker_input {
     struct sl_bytes bytes; /* data NULL: in a call, all of `fd`; in a job, the input is missing */
-    int fd;                /* a file that begins with `bytes`; the worker may read all of it; -1 = only in memory */
+    int fd;                /* a file that contains `bytes`; the worker may read all of it; -1 = only in memory */
     uint32_t role;         /* meaning defined by the function */
     bool is_scratch;       /* not an input: `fd` is a file that the function reads and writes; it is not mapped */
+    uint64_t offset; /* where `bytes` begin in `fd`, bytes; in a job 0, as then `fd` is -1 if they begin elsewhere */
 };
 
 struct worker_limits {

@@ -140,6 +140,28 @@ TEST(small_inputs_are_aligned_copies)
     close(file);
 }
 
+/* As parts of a form are: the worker maps from the page on. */
+TEST(inputs_may_be_parts_of_files)
+{
+    enum { SIZE = WORKER_MAX_INLINE + 1, OFFSET = 5001 };
+    static uint8_t contents[OFFSET + SIZE + 3];
+    struct sum_result result;
+    struct sl_error error = {.code = SL_OK};
+    int file = make_file("");
+    memset(contents, 9, sizeof contents);
+    memset(contents + OFFSET, 1, SIZE);
+    assert_int_equal(write(file, contents, sizeof contents), sizeof contents);
+    struct worker_input input = {{contents + OFFSET, SIZE}, file, 1, .offset = OFFSET};
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(run_sum(&input, 1, -1, &result, &error), SL_OK);
+        assert_int_equal(result.sum, SIZE);
+    }
+    assert_int_equal(result.written, 0); /* it sees no descriptor */
+    input.offset += 4;                   /* the file ends before the part does */
+    assert_int_equal(run_sum(&input, 1, -1, &result, &error), SL_INTERNAL);
+    close(file);
+}
+
 TEST(inputs_have_a_limit)
 {
     struct sum_result result;

@@ -16,6 +16,7 @@ static struct worker_request some_request(void)
     request.inputs[0].role = 4;
     request.inputs[0].access = ACCESS_READ;
     request.inputs[0].size = UINT64_C(1) << 40;
+    request.inputs[0].offset = 5;
     request.options = (struct sl_bytes){(const uint8_t *)"option", 6};
     return request;
 }
@@ -48,12 +49,33 @@ TEST(a_request_is_read_as_it_was_written)
     assert_int_equal(got.limits.threads, 2);
     assert_int_equal(got.input_count, 2);
     assert_int_equal(got.inputs[0].role, 4);
-    assert_true(got.inputs[0].size == UINT64_C(1) << 40);
+    assert_true(got.inputs[0].size == UINT64_C(1) << 40 && got.inputs[0].offset == 5);
     assert_true(got.inputs[0].access == ACCESS_READ && got.inputs[1].access == ACCESS_NONE);
     assert_int_equal(got.options.size, 6);
     assert_memory_equal(got.options.data, "option", 6);
     assert_int_equal(worker_request_descriptors(&got), 2);
     sl_buf_free(&out);
+}
+
+TEST(only_files_have_offsets_and_none_is_too_large)
+{
+    static const struct {
+        enum worker_access access;
+        uint64_t size, offset;
+        bool is_valid;
+    } rows[] = {{ACCESS_READ, 1, INT64_MAX - 1, true}, {ACCESS_READ, 1, INT64_MAX, false},
+                {ACCESS_READ, 0, UINT64_MAX, false},   {ACCESS_NONE, 0, 1, false},
+                {ACCESS_WRITE, 0, 1, false},           {ACCESS_READ, UINT64_MAX, 1, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct worker_request request = some_request(), got;
+        struct sl_buf out = {0};
+        request.inputs[0].access = rows[i].access;
+        request.inputs[0].size = rows[i].size;
+        request.inputs[0].offset = rows[i].offset;
+        assert_true(worker_request_encode(&request, &out));
+        assert_int_equal(worker_request_decode(sl_buf_bytes(&out), &got), rows[i].is_valid);
+        sl_buf_free(&out);
+    }
 }
 
 TEST(an_answer_is_read_as_it_was_written)
