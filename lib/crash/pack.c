@@ -91,6 +91,15 @@ static void pack_module(struct sl_buf *out, const struct sl_crash_module *module
     sl_buf_u64(out, module->list_index);
 }
 
+static void pack_extras(struct sl_buf *out, const struct sl_crash_extra *extras, size_t count)
+{
+    sl_buf_u64(out, count);
+    for (size_t i = 0; i < count; i++) {
+        sl_pack_text(out, extras[i].name);
+        sl_pack_text(out, extras[i].json);
+    }
+}
+
 void sl_crash_pack(const struct sl_crash *crash, struct sl_buf *out)
 {
     const struct sl_crash_system *system = &crash->system;
@@ -112,11 +121,8 @@ void sl_crash_pack(const struct sl_crash *crash, struct sl_buf *out)
     sl_buf_u64(out, crash->module_count);
     for (size_t i = 0; i < crash->module_count; i++)
         pack_module(out, &crash->modules[i]);
-    sl_buf_u64(out, crash->extra_count);
-    for (size_t i = 0; i < crash->extra_count; i++) {
-        sl_pack_text(out, crash->extras[i].name);
-        sl_pack_text(out, crash->extras[i].json);
-    }
+    pack_extras(out, crash->extras, crash->extra_count);
+    pack_extras(out, crash->members, crash->member_count);
 }
 
 /* ---- reading ---- */
@@ -202,6 +208,14 @@ static void unpack_extra(struct sl_reader *r, struct sl_crash_extra *extra)
     r->failed = r->failed || !extra->name.data || !extra->json.data || !is_json(extra->json);
 }
 
+static struct sl_crash_extra *unpack_extras(struct unpacking_crash *u, size_t *count)
+{
+    struct sl_crash_extra *extras = unpack_list(u, 16, sizeof *extras, count);
+    for (size_t i = 0; i < *count && !u->r->failed; i++)
+        unpack_extra(u->r, &extras[i]);
+    return extras;
+}
+
 static void unpack_lists(struct unpacking_crash *u, struct sl_crash *crash)
 {
     crash->threads = unpack_list(u, 49, sizeof *crash->threads, &crash->thread_count);
@@ -210,9 +224,8 @@ static void unpack_lists(struct unpacking_crash *u, struct sl_crash *crash)
     crash->modules = unpack_list(u, 56 + DEBUG_ID_BYTES, sizeof *crash->modules, &crash->module_count);
     for (size_t i = 0; i < crash->module_count && !u->r->failed; i++)
         unpack_module(u->r, &crash->modules[i]);
-    crash->extras = unpack_list(u, 16, sizeof *crash->extras, &crash->extra_count);
-    for (size_t i = 0; i < crash->extra_count && !u->r->failed; i++)
-        unpack_extra(u->r, &crash->extras[i]);
+    crash->extras = unpack_extras(u, &crash->extra_count);
+    crash->members = unpack_extras(u, &crash->member_count);
 }
 
 enum sl_code sl_crash_unpack(struct sl_reader *r, struct sl_arena *arena, struct sl_crash *crash,

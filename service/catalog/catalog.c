@@ -58,7 +58,7 @@ const struct converter *const catalog_converters[] = {
     &converter_scan_file,      &converter_package_member,   &converter_unpack,       &converter_artifact_index,
     &converter_archive_list,   &converter_member_check,     &converter_member_write, &converter_gzip_check,
     &converter_supplied,       &converter_disassembly,      &converter_source_text,  &converter_script_facts,
-    &converter_embedded_ppdb,  &converter_apple_report,     &converter_minidump,
+    &converter_embedded_ppdb,  &converter_apple_report,     &converter_minidump,     &converter_core,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 

@@ -18,6 +18,16 @@ struct minidump_result {
     bool is_foreign; /* compat: the CPU is one that Symbolicator does not know */
 };
 
+/* Reads an ELF core file of Linux in the same way, with the members of the answer that only cores have. */
+extern const struct converter converter_core;
+struct core_options {
+    bool command_line; /* the answer has that of the process */
+};
+struct core_result {
+    uint64_t vdso_offset,
+        vdso_size; /* of the image of the kernel's library in the file, bytes; size 0 = it is not there */
+};
+
 /* Adds what only minidumps have to the extras of the crash: process id, annotations, unloaded modules, the analysis of the crash. False
  * when out of memory. Pure. */
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);

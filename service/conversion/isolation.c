@@ -76,18 +76,28 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
     return isolation.launcher;
 }
 
+/* The most bytes that the inputs of one job may have: an object with its companions, a set of symbfile parts, or what a client may
+ * send. 0 = no limit */
+static uint64_t most_input(const struct config *config)
+{
+    const uint64_t sizes[] = {config->symbfile.max_set_bytes, config->crash_file_body_max_bytes,
+                              config->core_body_max_bytes, config->symbolicate_body_max_bytes,
+                              config->mozilla.store.max_upload_size};
+    uint64_t most = config->max_download_size < UINT64_MAX / 4 ? 4 * config->max_download_size : 0;
+    for (size_t i = 0; most && i < sizeof sizes / sizeof *sizes; i++)
+        most = sizes[i] >= UINT64_MAX / 4 ? 0 : sizes[i] > most ? sizes[i] : most;
+    return most;
+}
+
 static struct worker_settings make_settings(const struct config *config)
 {
     unsigned threads = pool_parallel()->workers;
-    uint64_t files = config->max_download_size < UINT64_MAX / 4 ? 4 * config->max_download_size : 0;
-    uint64_t parts = config->symbfile.max_set_bytes;
     return (struct worker_settings){.max_workers = threads + pool_background_threads(threads),
                                     .warm = threads < MAX_WARM ? threads : MAX_WARM,
                                     .max_jobs = MAX_JOBS,
                                     .max_heap = MAX_HEAP,
                                     .max_memory = config->conversion.max_memory,
-                                    /* an object with its companions, or an upload with all its parts */
-                                    .max_mapped = files && files < parts ? parts : files,
+                                    .max_mapped = most_input(config),
                                     .max_threads = threads};
 }
 

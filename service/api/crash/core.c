@@ -2,64 +2,6 @@
 #include "api/crash/dump.h"
 #include "base/map.h"
 #include "config/config.h"
-#include "elfcore/elfcore.h"
-
-/* ---- members that only answers for cores have ---- */
-
-static void write_process(struct sl_json_writer *w, const struct sl_elfcore *core, const struct config *config)
-{
-    sl_json_begin_object(w);
-    if (core->dump.has_process_id)
-        sl_json_member_u64(w, "pid", core->dump.process_id);
-    if (core->name.size)
-        sl_json_member_str(w, "name", core->name);
-    if (core->command_line.size && config->core_command_line)
-        sl_json_member_str(w, "command_line", core->command_line);
-    sl_json_end_object(w);
-}
-
-/* Writes what packagers noted in each module. */
-static void write_packages(struct sl_json_writer *w, const struct sl_elfcore *core, const struct config *config)
-{
-    (void)config;
-    sl_json_begin_array(w);
-    for (size_t i = 0; i < core->package_count; i++) {
-        sl_json_begin_object(w);
-        sl_json_member_str(w, "code_file", core->packages[i].code_file);
-        sl_json_member_hex(w, "image_addr", core->packages[i].address);
-        sl_json_put_key_str(w, SL_STR("package"));
-        sl_json_put_raw(w, core->packages[i].json);
-        sl_json_end_object(w);
-    }
-    sl_json_end_array(w);
-}
-
-/* Makes the members of the answer. False when out of memory. */
-static bool make_members(const struct sl_elfcore *core, const struct config *config, struct sl_crash *crash,
-                         struct sl_arena *arena)
-{
-    const struct {
-        bool is_known;
-        const char *name;
-        void (*write)(struct sl_json_writer *w, const struct sl_elfcore *core, const struct config *config);
-    } rows[] = {
-        {core->dump.has_process_id, "process", write_process},
-        {core->package_count, "packages", write_packages},
-    };
-    crash->members = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows);
-    for (size_t i = 0; crash->members && i < sizeof rows / sizeof *rows; i++) {
-        struct sl_buf text = {.budget = arena->budget};
-        struct sl_json_writer w = sl_json_writer(&text);
-        if (!rows[i].is_known)
-            continue;
-        rows[i].write(&w, core, config);
-        struct sl_str json = sl_buf_move_to_arena(&text, arena);
-        if (!json.data)
-            return false;
-        crash->members[crash->member_count++] = (struct sl_crash_extra){sl_str(rows[i].name), json};
-    }
-    return crash->members != NULL;
-}
 
 /* ---- ids that the core lacks ---- */
 
@@ -152,30 +94,34 @@ static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump
     return good && sl_minidump_map_modules(dump, arena);
 }
 
-/* Makes the kernel's library a file of the request: it is in no file of a source, and threads that wait in system calls are in it
- * on 32-bit x86. False when out of memory. */
-static bool add_vdso(struct crash_work *work, const struct sl_elfcore *core)
+static bool complete_core(struct crash_work *work, struct sl_minidump *dump)
 {
-    const struct request_file file = {SL_STR("vdso.so"), {(const char *)core->vdso.data, core->vdso.size}};
-    struct sl_error error;
-    if (!core->vdso.size || work->has_vdso)
-        return true;
-    work->has_vdso = true;
-    return native_add_file(&work->native, &file, &error) == SL_OK;
+    return !work->ids.count || add_ids(&work->ids, dump, work->native.arena);
 }
 
-static enum sl_code parse_core(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
-                               struct sl_error *error)
+/* ---- reading ---- */
+
+/* Makes the kernel's library a file of the request: it is in no file of a source, and threads that wait in system calls are in it
+ * on 32-bit x86. */
+static enum sl_code add_vdso(struct crash_work *work, const struct core_result *told, struct sl_error *error)
 {
-    struct sl_arena *arena = work->native.arena;
-    struct sl_elfcore core;
-    enum sl_code code = sl_elfcore_read(work->form.parts[PART_FILE], arena, &core, error);
-    if (code != SL_OK)
-        return code;
-    *dump = core.dump;
-    bool good = add_vdso(work, &core) && make_members(&core, config, &dump->crash, arena) &&
-                (!work->ids.count || add_ids(&work->ids, dump, arena));
-    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    bool inside = true;
+    struct sl_bytes vdso = sl_bytes_slice(work->form.parts[PART_FILE], told->vdso_offset, told->vdso_size, &inside);
+    const struct request_file file = {SL_STR("vdso.so"), {(const char *)vdso.data, vdso.size}};
+    if (!told->vdso_size || !inside || work->has_vdso)
+        return SL_OK;
+    enum sl_code code = native_add_file(&work->native, &file, error);
+    work->has_vdso = code == SL_OK;
+    return code;
+}
+
+static enum sl_code convert_core(struct job *job, struct crash_work *work, job_step *take, struct sl_error *error)
+{
+    const struct core_options options = {.command_line = job->config->core_command_line};
+    struct core_result told;
+    enum sl_code code =
+        crash_convert(job, work, &converter_core, CONVERTER_OPTIONS(options), &told, POOL_WALK, take, error);
+    return code == SL_OK ? add_vdso(work, &told, error) : code;
 }
 
 const struct crash_kind crash_core = {
@@ -204,7 +150,8 @@ const struct crash_kind crash_core = {
     .rewrites = true,
     .is_core = true,
     .read = dump_work_read,
-    .parse = parse_core,
+    .convert = convert_core,
+    .complete = complete_core,
 };
 
 static const struct http_route routes[] = {CRASH_POST("/core", &crash_core), {.method = NULL}};

@@ -31,9 +31,11 @@ struct crash_kind {
      * itself. */
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file into the native request; may suspend */
-    /* Cores: reads the file's threads, modules and memory. Pure: pool. */
-    enum sl_code (*parse)(struct crash_work *work, const struct config *config, struct sl_minidump *dump,
-                          struct sl_error *error);
+    /* Kinds with stacks to walk: runs the converter that reads the file; then `take` reads its output. A crash_convert. */
+    enum sl_code (*convert)(struct job *job, struct crash_work *work, job_step *take,
+                            struct sl_error *error) SL_SUSPENDS;
+    /* The same kinds: completes the dump by what the request says of it. False when out of memory. Pure: pool. NULL = nothing. */
+    bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
     /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
     const char *malformed, *unsupported;
 };
@@ -66,7 +68,9 @@ struct crash_module_ids {
 /* A multipart/form-data body, mapped from one unlinked file. */
 struct crash_form {
     struct sl_mapping body;
-    struct sl_mapping unpacked;         /* the crash file, decompressed; empty if it was sent plain */
+    struct sl_mapping unpacked; /* the crash file, decompressed; empty if it was sent plain */
+    int fd;                     /* file that has the crash file, from file_offset on, until it is read; -1 = none */
+    uint64_t file_offset;
     struct sl_bytes parts[CRASH_PARTS]; /* views of the body; data NULL = not sent */
     /* debug files sent in the form: names in the arena, contents are views of the body */
     struct request_files artifacts;

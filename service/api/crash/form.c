@@ -219,6 +219,17 @@ static const char *form_problem(const struct form_reading *r)
     return kind->refuse ? kind->refuse(file) : NULL;
 }
 
+/* Keeps the file that has the crash file, for the worker that will read it. */
+static void keep_file(struct form_reading *r)
+{
+    struct crash_form *form = r->form;
+    bool is_unpacked = form->unpacked.bytes.data != NULL;
+    form->fd = is_unpacked ? r->packed : r->fd;
+    if (!is_unpacked && form->parts[PART_FILE].data)
+        form->file_offset = (uint64_t)(form->parts[PART_FILE].data - form->body.bytes.data);
+    sl_close(is_unpacked ? r->fd : r->packed);
+}
+
 /* Receives the form and reads it on the pool. False: the answer is set, or the client is gone. */
 static bool form_take(struct http_exchange *x, struct form_reading *r)
 {
@@ -228,8 +239,7 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
     enum sl_code code = http_pool_run(x, POOL_JSON, form_read, r, &error);
     if (code == SL_OK)
         form_unpack(r);
-    sl_close(r->packed);
-    close(r->fd);
+    keep_file(r);
     if (code != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);
         return false;
@@ -263,5 +273,6 @@ void crash_form_close(struct crash_form *form)
         sl_unmap(&form->body);
     if (form->unpacked.bytes.data)
         sl_unmap(&form->unpacked);
-    *form = (struct crash_form){.parts = {{NULL, 0}}};
+    sl_close(form->fd);
+    *form = (struct crash_form){.parts = {{NULL, 0}}, .fd = -1};
 }

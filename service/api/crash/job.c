@@ -23,7 +23,7 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
     enum sl_code code = fetch_get(work->download, work->download_fd, error);
     if (code == SL_OK)
         code = job_work(job, POOL_IO, map_download, error);
-    close(work->download_fd);
+    work->form.fd = work->download_fd;
     work->form.parts[PART_FILE] = work->form.body.bytes;
     if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
@@ -93,11 +93,16 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     work->packed_fd = call.out;
     work->take = take;
-    converter_add_bytes(&call, INPUT_FILE, work->form.parts[PART_FILE]);
+    if (work->form.fd >= 0)
+        converter_add_part(&call, INPUT_FILE, work->form.parts[PART_FILE], work->form.fd, work->form.file_offset);
+    else
+        converter_add_bytes(&call, INPUT_FILE, work->form.parts[PART_FILE]);
     enum sl_code code = conversion_run(&about, converter, &call, result, error);
     if (code == SL_OK)
         code = job_work(job, kind, take_packed, error);
     close(call.out);
+    sl_close(work->form.fd); /* when a damaged cache file makes the job begin again, the worker gets a copy */
+    work->form.fd = -1;
     return code;
 }
 
@@ -158,5 +163,6 @@ void crash_work_open(struct job *job, void *arg)
     struct crash_work *work = arg;
     native_open(job, &work->native);
     work->native.writer = crash_write;
+    work->form.fd = -1;
     work->kind = (const struct crash_kind *)job->kind;
 }

@@ -53,15 +53,16 @@ static enum sl_code take_dump(struct job *job, void *arg, struct sl_error *error
     struct crash_work *crash = &work->crash;
     enum sl_code code = sl_minidump_unpack(crash->packed, crash->form.parts[PART_FILE], crash->native.arena,
                                            &work->dump, &work->client_count, error);
-    return code == SL_OK ? dump_end(make_modules(work), error) : code;
+    bool (*complete)(struct crash_work * work, struct sl_minidump * dump) = crash->kind->complete;
+    return code == SL_OK ? dump_end((!complete || complete(crash, &work->dump)) && make_modules(work), error) : code;
 }
 
-/* Pool work: the same for a core, which it reads. */
-static enum sl_code read_core(struct job *job, void *arg, struct sl_error *error)
+static enum sl_code convert_minidump(struct job *job, struct crash_work *crash, job_step *take, struct sl_error *error)
 {
-    struct dump_work *work = arg;
-    enum sl_code code = work->crash.kind->parse(&work->crash, job->config, &work->dump, error);
-    return code == SL_OK ? dump_end(make_modules(work), error) : code;
+    struct dump_work *work = (struct dump_work *)crash; /* begins with it */
+    const struct minidump_options options = {.details = work->details, .compat = work->compat};
+    return crash_convert(job, crash, &converter_minidump, CONVERTER_OPTIONS(options), &work->told, POOL_WALK, take,
+                         error);
 }
 
 /* Sets the package of frames in unloaded modules: "(unloaded gone.dll@0x1234)". */
@@ -206,10 +207,7 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
     request->nests_modules = !work->compat;
-    const struct minidump_options options = {.details = work->details, .compat = work->compat};
-    enum sl_code code = is_core ? job_work(job, POOL_WALK, read_core, error)
-                                : crash_convert(job, &work->crash, &converter_minidump, CONVERTER_OPTIONS(options),
-                                                &work->told, POOL_WALK, take_dump, error);
+    enum sl_code code = work->crash.kind->convert(job, &work->crash, take_dump, error);
     if (code == SL_OK)
         code = walk_stacks(job, work, error);
     return code == SL_OK ? job_work(job, POOL_WALK, fill_request, error) : code;
@@ -265,6 +263,7 @@ const struct crash_kind crash_minidump = {
     .kept = true,
     .refuse = dump_refuse,
     .read = dump_work_read,
+    .convert = convert_minidump,
 };
 
 static const struct http_route routes[] = {CRASH_POST("/minidump", &crash_minidump), {.method = NULL}};

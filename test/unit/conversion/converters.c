@@ -39,6 +39,7 @@ static const struct source_text_options source_text;
 static const struct sl_apple_options apple;
 static const struct minidump_options minidump = {.details = true};
 static struct disassembly_options disassembly = {.size = 1};
+static const struct core_options core_options = {.command_line = true};
 static struct member_check_options member_check;
 static struct member_write_options member_write;
 static struct object_check_options object_check;
@@ -143,6 +144,35 @@ static struct sample make_name_sample(const struct converter *converter, struct 
     return sample;
 }
 
+/* A core file of Linux on amd64 (core(5)): ELF header, one program header, NT_PRSTATUS of a thread with id 7. */
+static struct sample make_core_sample(void)
+{
+    enum { HEADERS = 64 + 56, NOTE = 12 + 8 + 336 };
+    static uint8_t whole[HEADERS + NOTE];
+    static const uint8_t ident[] = {0x7F, 'E', 'L', 'F', 2, 1, 1};
+    memcpy(whole, ident, sizeof ident);
+    whole[16] = 4;  /* e_type: ET_CORE */
+    whole[18] = 62; /* e_machine: EM_X86_64 */
+    whole[20] = 1;
+    whole[32] = 64; /* e_phoff */
+    whole[52] = 64;
+    whole[54] = 56;     /* e_phentsize */
+    whole[56] = 1;      /* e_phnum */
+    whole[64 + 48] = 4; /* p_align */
+    whole[64] = 4;      /* p_type: PT_NOTE */
+    whole[64 + 8] = HEADERS;
+    whole[64 + 32] = NOTE & 0xFF; /* p_filesz */
+    whole[64 + 33] = NOTE >> 8;
+    whole[HEADERS] = 5; /* size of the name */
+    whole[HEADERS + 4] = 336 & 0xFF;
+    whole[HEADERS + 5] = 336 >> 8;
+    whole[HEADERS + 8] = 1; /* NT_PRSTATUS */
+    memcpy(whole + HEADERS + 12, "CORE", 4);
+    whole[HEADERS + 20 + 32] = 7; /* pr_pid */
+    return make_sample(&converter_core, CONVERTER_OPTIONS(core_options), (struct sl_str){(char *)whole, sizeof whole},
+                       true);
+}
+
 static struct sample make_archive_sample(const struct converter *converter, struct sl_bytes options, bool writes)
 {
     return make_sample(converter, options, sl_buf_view(&archive), writes);
@@ -185,11 +215,12 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_gzip_check, CONVERTER_OPTIONS(gzip_check), packed, true),
         make_sample(&converter_supplied, CONVERTER_OPTIONS(supplied), object, true),
         make_sample(&converter_disassembly, CONVERTER_OPTIONS(disassembly), program_text(), true),
-        make_sample(&converter_apple_report, CONVERTER_OPTIONS(apple), report, true),
-        make_sample(&converter_minidump, CONVERTER_OPTIONS(minidump), sl_buf_view(&dump), true),
         make_sample(&converter_source_text, CONVERTER_OPTIONS(source_text), latin1, true),
         make_sample(&converter_script_facts, no_options(), script_of_map, true),
         make_sample(&converter_embedded_ppdb, readers, sl_buf_view(&ppdb), true),
+        make_sample(&converter_apple_report, CONVERTER_OPTIONS(apple), report, true),
+        make_sample(&converter_minidump, CONVERTER_OPTIONS(minidump), sl_buf_view(&dump), true),
+        make_core_sample(),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -512,6 +543,17 @@ TEST(every_result_is_checked)
     assert_false(is_valid_with("symcache", offsetof(struct symcache_result, gaps.first.code), SL_CODES));
     assert_false(is_valid_with("symcache", offsetof(struct symcache_result, gaps.first.message), 0xff)); /* not UTF-8 */
     assert_false(is_valid_with("cficache", offsetof(struct cficache_result, arch), 7));
+    assert_false(is_valid_with("disassembly", offsetof(struct disassembly_result, arch), 7));
+    assert_false(is_valid_with("disassembly", offsetof(struct disassembly_result, problem), DISASSEMBLY_PROBLEMS));
+    assert_true(is_valid_with("disassembly", offsetof(struct disassembly_result, problem), DISASSEMBLY_NO_BYTES));
+    assert_bool_checked("unpack", offsetof(struct unpack_result, over_limit));
+    assert_bool_checked("member_check", offsetof(struct member_check_result, is_forbidden));
+    assert_bool_checked("minidump", offsetof(struct minidump_result, is_foreign));
+    assert_bool_checked("source_text", offsetof(struct source_text_result, is_written));
+    assert_bool_checked("script_facts", offsetof(struct script_facts_result, has_map));
+    assert_bool_checked("script_facts", offsetof(struct script_facts_result, embeds_map));
+    assert_bool_checked("script_facts", offsetof(struct script_facts_result, has_debug_id));
+    assert_bool_checked("script_facts", offsetof(struct script_facts_result, debug_id.pdb20));
 }
 
 TEST(texts_must_end_within_their_arrays)

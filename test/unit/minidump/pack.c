@@ -90,6 +90,8 @@ TEST(extras_of_packed_crashes_must_be_json)
     for (size_t i = 0; i < 6; i++) {
         struct sl_crash_extra extra = {SL_STR("a"), sl_str(i < 2 ? good[i] : bad[i - 2])};
         struct sl_crash crash = {.extras = &extra, .extra_count = 1}, again;
+        if (i % 2) /* members of the answer are extras, too */
+            crash = (struct sl_crash){.members = &extra, .member_count = 1};
         struct sl_buf out = {0};
         struct sl_arena mine = {0};
         struct sl_error failure;
