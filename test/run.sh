@@ -83,6 +83,7 @@ python_tests() { # FOLDER PROGRAM ARGUMENT.. - its run.py
 }
 
 http_tests() {
+    export SYMLOOM_TEST_READERS=$out/readers
     # shellcheck disable=SC2046
     python_tests http $symloom "$@" $([ -d $corpus ] && echo --corpus $corpus)
 }
@@ -181,6 +182,7 @@ computing &
 waiting
 wait
 suite "HTTP tests that run alone" http_tests --only alone
+check "readers in workers" /usr/bin/python3 test/http/readers.py $out/readers
 echo "==> how long the suites took"
 cat $out/seconds
 /usr/bin/python3 test/slowest.py $build 10

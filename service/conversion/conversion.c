@@ -253,6 +253,7 @@ static enum sl_code run(const struct conversion_about *about, struct running *r)
     r->location = about->location;
     enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     leave_place(place_size);
+    metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) {
         code = r->code = judge(r, about);
         log_limit(r, about);

@@ -116,6 +116,8 @@ static void open_pool(const struct config *config)
     isolation.launcher = NULL;
     isolation.max_memory = settings.max_memory;
     isolation.max_mapped = settings.max_mapped;
+    for (size_t i = 0; isolation.pool && i < isolation.count; i++) /* shows which there are */
+        metric_add(METRIC_FILES_READ, 0, isolation.functions[i].name, "worker", NULL);
     if (!isolation.pool) {
         use_threads(&error);
         return;

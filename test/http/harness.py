@@ -6,6 +6,7 @@ process id.
 import contextlib, hashlib, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import readers
 from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
 
 SYMLOOM = None  # path of the binary, set by run.py
@@ -154,6 +155,8 @@ class Service:
         return self
 
     def __exit__(self, kind, value, trace):
+        with contextlib.suppress(OSError, http.client.HTTPException):  # of a service that has ended or hides its metrics
+            readers.record(self)
         status = self.stop()
         if kind is None and status != 0:
             raise AssertionError(f"the service ended with status {status}:\n{self.logged()[-4000:]}")

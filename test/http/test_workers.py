@@ -1,8 +1,11 @@
 """Files are read by confined worker processes: what a hostile one has its worker do reaches nothing else."""
-import concurrent.futures, contextlib, json, os, re, signal, subprocess
+import concurrent.futures, contextlib, gzip, json, os, re, signal, subprocess
 
 import harness
-from harness import Service, equal, wait_until
+import pushing
+import readers
+import test_crash_files as crash_files
+from harness import Service, Upstream, equal, wait_until
 from runner import effort
 from test_deaths import BIG, breakpad, quarantine, request, source, status_of
 
@@ -233,3 +236,33 @@ def test_workers_have_nothing_but_their_descriptors(work, objects):
         with open(f"/proc/{pid}/status") as f:
             status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
         equal((status["Seccomp"], status["NoNewPrivs"], len(os.listdir(f"/proc/{pid}/fd"))), ("2", "1", 3))
+
+
+def test_files_of_clients_and_sources_are_read_in_workers(work, objects):
+    """Crash files, uploads and downloads: by which readers, and never in a thread of the service."""
+    breakpad(work, "good", BIG, 10)
+    with open(os.path.join(work, "good", BIG, "good.sym"), "rb") as f:
+        packed = gzip.compress(f.read())
+    with Upstream({f"/good/{BIG}/good.sym": packed}) as upstream:
+        symbols = {"id": "web", "type": "http", "url": upstream.url, "layout": {"type": "native"}, "filters": {"filetypes": ["breakpad"]}}
+        with pushing.server(work, sources=[symbols]) as s:
+            done = {}
+
+            def readers_of(act):
+                """Those that ran in workers since the last time."""
+                act()
+                now = readers.counts(s)
+                new = {reader for (reader, place), n in now.items() if n > done.get((reader, place), 0)}
+                equal([key for key, n in now.items() if key[1] != "worker" and n], [])
+                done.update(now)
+                return new
+
+            equal(len(readers.counts(s)) > 20, True, "all readers are listed")
+            dump = crash_files.form(upload_file_minidump=crash_files.small_dump(), sources=[])
+            equal(readers_of(lambda: equal(crash_files.send(s, "/minidump", dump)[0], 200)), {"minidump"})
+            zipped = {"minidump"} | {"unpack"}
+            dump = crash_files.form(upload_file_minidump=gzip.compress(crash_files.small_dump()), sources=[])
+            equal(readers_of(lambda: equal(crash_files.send(s, "/minidump", dump)[0], 200)), zipped)
+            equal(readers_of(lambda: equal(pushing.upload(s, pushing.SAMPLE)[0], 201)), {"archive_list", "member_check", "member_write"})
+            found = readers_of(lambda: equal(status_of(s, "good", BIG), "found"))
+            equal(found >= {"unpack", "object_check", "symcache"}, True, found)
