@@ -32,6 +32,9 @@ unsigned sl_text_marks(struct sl_str line);
 /* tables.c: reads a line that lists a module or a mapping. True if it is such a line. */
 bool sl_text_read_table(struct sl_text *text, struct sl_str line, unsigned marks);
 
+/* True for a line of gdb's `info proc mappings`; `numbers` are its start, end, size and offset in the file. */
+bool sl_text_is_gdb_mapping(struct sl_scan s, uint64_t numbers[4]);
+
 /* native.c: reads the frame of native code in a line (without its end). */
 bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned marks, struct sl_text_frame *frame);
 /* True if the line is a frame of a format that has its names already. */

@@ -488,6 +488,9 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     f->is_return = t->last == SL_TEXT_ADDRESSES;
     struct sl_scan rest = s;
     bool blanks = sl_scan_blanks(&rest) || !has_address;
+    uint64_t numbers[4];
+    if (has_address && sl_text_is_gdb_mapping((struct sl_scan){shown, s.end}, numbers))
+        return false;
     if (!(blanks && read_offset(t, rest, f)) && !(has_address && is_bare(s)))
         return false;
     f->is_first = !f->is_return;

@@ -106,6 +106,20 @@ bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, u
 
 /* ---- /proc/PID/maps, also in hs_err: "5580fdeb6000-5580fdeb7000 r-xp 00001000 fe:00 1097   /tmp/t" ---- */
 
+/* Adds a mapping of a file. */
+static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, uint64_t end, uint64_t offset)
+{
+    uint32_t module = sl_text_module(t, path, (struct sl_str){NULL, 0});
+    if (module == SL_TEXT_NO_MODULE)
+        return;
+    struct sl_text_module *m = &t->modules[module];
+    if (!offset || !m->base)
+        m->base = start - offset;
+    if (end > m->base && m->size < end - m->base)
+        m->size = end - m->base;
+    sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
+}
+
 static bool read_mapping(struct sl_text *t, struct sl_scan s)
 {
     uint64_t start, end, offset;
@@ -116,16 +130,31 @@ static bool read_mapping(struct sl_text *t, struct sl_scan s)
     if (!sl_scan_blanks(&s) || !sl_scan_hex(&s, &offset) || !sl_scan_blanks(&s))
         return false;
     const char *path = memchr(s.at, '/', sl_scan_left(&s));
-    uint32_t module =
-        path ? sl_text_module(t, sl_scan_between(path, s.end), (struct sl_str){NULL, 0}) : SL_TEXT_NO_MODULE;
-    if (module == SL_TEXT_NO_MODULE)
-        return true;
-    struct sl_text_module *m = &t->modules[module];
-    if (!offset || !m->base)
-        m->base = start - offset;
-    if (end > m->base && m->size < end - m->base)
-        m->size = end - m->base;
-    sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
+    if (path)
+        add_mapping(t, sl_scan_between(path, s.end), start, end, offset);
+    return true;
+}
+
+/* ---- gdb's `info proc mappings`: "0x555555555000     0x555555556000     0x1000     0x1000  r-xp   /tmp/t" ---- */
+
+bool sl_text_is_gdb_mapping(struct sl_scan s, uint64_t numbers[4])
+{
+    for (int i = 0; i < 4; i++) {
+        sl_scan_blanks(&s);
+        if (!sl_scan_0x(&s, &numbers[i]) || (s.at < s.end && !sl_is_blank(*s.at)))
+            return false;
+    }
+    return numbers[1] > numbers[0] && numbers[2] == numbers[1] - numbers[0];
+}
+
+static bool read_gdb_mapping(struct sl_text *t, struct sl_scan s)
+{
+    uint64_t numbers[4];
+    if (!sl_text_is_gdb_mapping(s, numbers))
+        return false;
+    const char *path = memchr(s.at, '/', sl_scan_left(&s));
+    if (path)
+        add_mapping(t, sl_str_trimmed(sl_scan_between(path, s.end)), numbers[0], numbers[1], numbers[3]);
     return true;
 }
 
@@ -257,6 +286,8 @@ bool sl_text_read_table(struct sl_text *t, struct sl_str line, unsigned marks)
     if (line.size < 16)
         return false;
     if (read_mapping(t, whole) || (prefix && read_mapping(t, rest)))
+        return true;
+    if ((marks & HAS_0X) && (read_gdb_mapping(t, whole) || (prefix && read_gdb_mapping(t, rest))))
         return true;
     if ((marks & HAS_0X) && (read_image(t, whole) || (prefix && read_image(t, rest))))
         return true;

@@ -16,7 +16,7 @@ static const struct {
 } kind_names[] = {
     {"minidump", INPUT_MINIDUMP},   {"apple", INPUT_APPLE}, {"trace", INPUT_TRACE},     {"jsstack", INPUT_JSSTACK},
     {"request", INPUT_REQUEST},     {"event", INPUT_EVENT}, {"mozilla", INPUT_MOZILLA}, {"profile", INPUT_PROFILE},
-    {"addresses", INPUT_ADDRESSES}, {"text", INPUT_TEXT}, {"core", INPUT_CORE},
+    {"addresses", INPUT_ADDRESSES}, {"text", INPUT_TEXT},   {"core", INPUT_CORE},
 };
 
 const char *input_kind_name(enum input_kind kind)
@@ -131,7 +131,7 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
         at++;
     struct sl_bytes rest = sl_bytes_from(bytes, at);
     struct sl_str text = {(const char *)rest.data, rest.size};
-    if (begins(rest, "{"))
+    if (begins(rest, "{") && !begins(rest, "{{{")) /* that is markup of LLVM's symbolizer */
         return sl_apple_is_metrickit(text) ? INPUT_APPLE : kind_of_object(text);
     if (sl_microdump_is_in(rest)) /* before the reports: Android logs begin with dashes too */
         return INPUT_MINIDUMP;

@@ -304,7 +304,8 @@ static bool is_streamed(const char *path)
         "\xef", "\xff", "\xfe"};
     while (at < size && sl_is_blank((char)head[at]))
         at++;
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    bool is_markup = size - at >= 3 && memcmp(head + at, "{{{", 3) == 0;
+    for (size_t i = is_markup; i < sizeof begins / sizeof *begins; i++) /* the first one is of JSON */
         if (size - at >= strlen(begins[i]) && memcmp(head + at, begins[i], strlen(begins[i])) == 0)
             return false;
     enum input_kind kind = input_kind_detect((struct sl_bytes){head, size});

@@ -107,6 +107,30 @@ TEST(absolute_addresses_are_found_in_the_mappings_of_the_text)
     sl_text_end(&reader);
 }
 
+TEST(mappings_are_read_as_gdb_lists_them)
+{
+    static const char given[] = "      0x555555554000     0x555555555000     0x1000        0x0  r--p   /a b\n"
+                                "      0x555555555000     0x555555556000     0x1000     0x1000  r-xp   /a b\n"
+                                "      0x7ffff7fb3000     0x7ffff7fb5000     0x2000        0x0  rw-p   \n"
+                                "      0x555555557000     0x555555558000     0x2000        0x0\n";
+    struct sl_text reader;
+    struct sl_text_piece piece;
+    struct sl_buf out = {0};
+    struct sl_str frame = SL_STR("#0  0x0000555555555130 in ?? ()\n");
+    sl_text_begin(&reader);
+    rewrite(&reader, given, &one, 1, &out);
+    assert_string_equal((char *)out.data, given);
+    assert_int_equal(reader.module_count, 1);
+    assert_int_equal(reader.counts[SL_TEXT_ADDRESSES], 1); /* the last line: its size is wrong */
+    assert_true(sl_text_next(&reader, &frame, &piece));
+    sl_text_resolve(&reader, &piece.native);
+    assert_int_equal(piece.native.base, SL_TEXT_OF_IMAGE);
+    assert_int_equal(piece.native.address, 0x1130);
+    assert_true(sl_str_equal(reader.modules[piece.native.module].name, SL_STR("/a b")));
+    sl_buf_free(&out);
+    sl_text_end(&reader);
+}
+
 TEST(frames_show_where_the_module_of_others_was_loaded)
 {
     struct sl_text reader;
