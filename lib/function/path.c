@@ -132,3 +132,37 @@ void sl_path_split(struct sl_str path, struct sl_str *directory, struct sl_str *
     *name = (struct sl_str){path.data ? path.data + at : NULL, path.size - at};
     *directory = (struct sl_str){path.data, at == 0 ? 0 : at == 1 ? 1 : at - 1};
 }
+
+struct sl_str sl_path_module_name(struct sl_str path)
+{
+    static const struct sl_str suffixes[] = {SL_STR(".debug"), SL_STR(".sym"), SL_STR(".pdb"),
+                                             SL_STR(".dbg"),   SL_STR(".exe"), SL_STR(".dll")};
+    struct sl_str directory, name;
+    sl_path_split(path, &directory, &name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (name.size > suffixes[i].size && sl_str_ends(name, suffixes[i]))
+            return (struct sl_str){name.data, name.size - suffixes[i].size};
+    return name;
+}
+
+/* Removes the last component; returns it. */
+static struct sl_str take_last(struct sl_str *path)
+{
+    struct sl_str name;
+    sl_path_split(*path, path, &name);
+    return name;
+}
+
+size_t sl_path_common_parts(struct sl_str a, struct sl_str b)
+{
+    size_t parts = 1;
+    take_last(&a);
+    take_last(&b);
+    while (a.size && b.size) {
+        struct sl_str x = take_last(&a), y = take_last(&b);
+        if (!x.size || !sl_str_equal(x, y))
+            break;
+        parts++;
+    }
+    return parts;
+}

@@ -17,3 +17,10 @@ void sl_path_written(struct sl_buf *out, struct sl_str comp_dir, struct sl_str d
 
 /* Splits into directory (may be empty) and last component; both are views of `path`. */
 void sl_path_split(struct sl_str path, struct sl_str *directory, struct sl_str *name);
+
+/* Returns the name by which texts mention a module or the file with its debug information: the last component of the path without
+ * the suffixes of such files ("/usr/lib/debug/app.debug", "C:\app.pdb", "app.exe": "app"). A view of `path`. */
+struct sl_str sl_path_module_name(struct sl_str path);
+
+/* Returns the number of equal components at the ends of two paths, whose last ones count as equal although a suffix may differ. */
+size_t sl_path_common_parts(struct sl_str a, struct sl_str b);

@@ -6,6 +6,7 @@
  *     index.c   the index, mapped: finds files by their ids for searches
  *     member.c  takes a member out of a package when a search wants it
  *     source.c  source texts of packages, and files by their path
+ *     named.c   ids of modules by their name
  *
  * One process of the service scans; the others notice a new index within seconds. Nothing is lost when the process dies in a
  * pass: records are cache entries, and the index is replaced by a rename. All functions: loop thread. */
@@ -81,5 +82,17 @@ struct scan_name_query {
 enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_arena *arena,
                                struct scan_named_file **files, size_t *count, bool *complete,
                                struct sl_error *error) SL_SUSPENDS;
+
+/* A module of which only the path, or the name, is known. */
+struct scan_module_query {
+    struct sl_str path;
+    struct object_id *id; /* if `found`: its type and ids are set; texts in the arena */
+    bool found;
+};
+/* Finds the ids of modules among the files that have their name (sl_path_module_name), and of those among the files whose path has
+ * the most of the module's last directories. If these have different ids the module is not found, but for `newest`: then the file
+ * that was changed last counts. Nothing is found if the time limit is over first: there might be others. */
+enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, bool newest, uint64_t max_ns,
+                               struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
 
 extern const struct cache_kind kind_scan_file; /* loaded: struct sl_index */

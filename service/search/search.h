@@ -106,14 +106,16 @@ struct supplied_object {
     struct sl_features features;
     struct fixed_load_address place;
     struct supplied_result *made; /* entries made from it, for later look-ups */
+    size_t next_named;            /* another object of the same name: index plus 1; 0: there is none */
 };
 struct supplied_objects { /* zero, except `arena`, which contains it, and `room` */
     struct sl_arena *arena;
     uint64_t room; /* bytes that may still be unpacked from archives */
     struct supplied_object *items;
     size_t count, capacity;
-    struct sl_map by_id; /* from an id to the items that it may mean */
-    bool ends;           /* is freed with the arena */
+    struct sl_map by_id;   /* from an id to the items that it may mean */
+    struct sl_map by_name; /* from a name (sl_path_module_name) to the last item with it: index plus 1 */
+    bool ends;             /* is freed with the arena */
 };
 
 /* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. SL_BUSY,
@@ -124,6 +126,11 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
 /* Returns the best one for the use, or NULL. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
                                               const struct object_id *id);
+
+/* Sets the ids of the objects with the name of the module at `path`, in the arena of `own`: of those whose path has the most of its
+ * last directories. False if there is none, or if they have different ids; with `newest` the ids of the last one are set then. */
+bool supplied_objects_find_named(const struct supplied_objects *own, struct sl_str path, bool newest,
+                                 struct object_id *id);
 
 /* Returns the target for the table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB.
  * `variables`: include the variables of functions, if it is a symcache made from DWARF. */

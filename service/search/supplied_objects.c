@@ -31,6 +31,7 @@ static void own_objects_end(void *arg)
             cache_release(made->item);
     own->count = 0;
     sl_map_free(&own->by_id);
+    sl_map_free(&own->by_name);
 }
 
 /* ---- by id ---- */
@@ -107,6 +108,19 @@ static bool own_add_key(struct supplied_objects *own, size_t place, struct own_k
     return true;
 }
 
+static bool own_add_name(struct supplied_objects *own, size_t place)
+{
+    struct sl_str name = sl_path_module_name(own->items[place].name);
+    void **slot = name.size ? sl_map_find_or_add(&own->by_name, name, NULL) : NULL;
+    if (!name.size)
+        return true;
+    if (!slot)
+        return false;
+    own->items[place].next_named = (uintptr_t)*slot;
+    *slot = (void *)(uintptr_t)(place + 1);
+    return true;
+}
+
 /* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
 static bool own_add_keys(struct supplied_objects *own, size_t place)
 {
@@ -115,7 +129,7 @@ static bool own_add_keys(struct supplied_objects *own, size_t place)
            own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
            own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
            own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
-           own_add_key(own, place, own_key_of_path(object->name));
+           own_add_key(own, place, own_key_of_path(object->name)) && own_add_name(own, place);
 }
 
 /* ---- adding ---- */
@@ -324,6 +338,42 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *own
         own_choose(own, own_key('c', id->code_id.data, id->code_id.size), use, id, &best);
     }
     return best;
+}
+
+/* ---- by name ---- */
+
+static bool own_has_ids_of(const struct supplied_object *a, const struct supplied_object *b)
+{
+    if (a->code_id.size && b->code_id.size)
+        return sl_str_equal(a->code_id, b->code_id);
+    return sl_debug_id_has_uuid(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
+}
+
+bool supplied_objects_find_named(const struct supplied_objects *own, struct sl_str path, bool newest,
+                                 struct object_id *id)
+{
+    enum { MOST = 64 }; /* objects of one name: more are ambiguous */
+    const struct supplied_object *best = NULL;
+    size_t most_parts = 0, count = 0;
+    bool same = true;
+    size_t at = (uintptr_t)sl_map_get(&own->by_name, sl_path_module_name(path));
+    for (; at && count < MOST; at = own->items[at - 1].next_named, count++) {
+        const struct supplied_object *object = &own->items[at - 1];
+        size_t parts = sl_path_common_parts(path, object->name);
+        if (parts == most_parts)
+            same = same && own_has_ids_of(best, object);
+        if (parts <= most_parts)
+            continue;
+        best = object;
+        most_parts = parts;
+        same = true;
+    }
+    if (!best || !((same && !at) || newest))
+        return false;
+    id->code_id = best->code_id;
+    id->debug_id = best->debug_id;
+    id->has_debug_id = sl_debug_id_has_uuid(&best->debug_id);
+    return true;
 }
 
 static void own_report(const struct search_scope *where, const struct supplied_object *object,

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "cli/file_walk.h"
+#include "function/path.h"
 #include "object/archive.h"
 
 /* The limit of files that are opened for one index: a path such as `/` must not keep a command busy for hours. */
@@ -203,26 +204,14 @@ bool file_index_add(struct file_index *index, const char *path)
 
 /* ---- by name ---- */
 
-/* The name by which texts mention the file: without the suffix of its debug information. */
-static struct sl_str name_in_texts(const char *path)
-{
-    static const struct sl_str suffixes[] = {SL_STR(".debug"), SL_STR(".sym"), SL_STR(".pdb"),
-                                             SL_STR(".dbg"),   SL_STR(".exe"), SL_STR(".dll")};
-    struct sl_str name = path_file_name(sl_str(path));
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (name.size > suffixes[i].size && sl_str_ends(name, suffixes[i]))
-            return (struct sl_str){name.data, name.size - suffixes[i].size};
-    return name;
-}
-
 /* Indexes the objects that were added since the last call. False when out of memory. */
 static bool index_names(struct file_index *index)
 {
     if (!sl_grow(&index->next_named, &index->named_capacity, index->count, sizeof *index->next_named))
         return false;
     for (; index->named_count < index->count; index->named_count++) {
-        void **first =
-            sl_map_find_or_add(&index->by_name, name_in_texts(index->objects[index->named_count].path), NULL);
+        void **first = sl_map_find_or_add(&index->by_name,
+                                          sl_path_module_name(sl_str(index->objects[index->named_count].path)), NULL);
         if (!first)
             return false;
         index->next_named[index->named_count] = (uintptr_t)*first;
@@ -238,24 +227,6 @@ bool object_ids_equal(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* The number of equal components at the ends of two paths; that of the file itself counts although a suffix may differ. */
-static size_t common_parts(struct sl_str a, struct sl_str b)
-{
-    size_t parts = 1;
-    struct sl_str x = path_file_name(a), y = path_file_name(b);
-    for (a.size -= x.size, b.size -= y.size; a.size && b.size; parts++) {
-        a.size--;
-        b.size--;
-        x = path_file_name(a);
-        y = path_file_name(b);
-        if (!sl_str_equal(x, y))
-            break;
-        a.size -= x.size;
-        b.size -= y.size;
-    }
-    return parts;
-}
-
 static struct object_id id_of_object(const struct indexed_object *object)
 {
     static const enum object_type types[] = {
@@ -269,19 +240,16 @@ static struct object_id id_of_object(const struct indexed_object *object)
 
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id, size_t *parts)
 {
-    char text[4096];
     enum name_match found = NAMED_NONE;
     if (!index->built)
         locator_index_build(index);
-    if (name.size >= sizeof text || !index_names(index))
+    if (!index_names(index))
         return NAMED_NONE;
-    memcpy(text, name.data, name.size);
-    text[name.size] = 0;
-    size_t at = (uintptr_t)sl_map_get(&index->by_name, name_in_texts(text));
+    size_t at = (uintptr_t)sl_map_get(&index->by_name, sl_path_module_name(name));
     for (; at; at = index->next_named[at - 1]) {
         const struct indexed_object *object = &index->objects[at - 1];
         struct object_id other = id_of_object(object);
-        size_t common = common_parts(name, sl_str(object->path));
+        size_t common = sl_path_common_parts(name, sl_str(object->path));
         if (common < *parts)
             continue;
         if (common > *parts || found == NAMED_NONE) {

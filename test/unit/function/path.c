@@ -65,3 +65,36 @@ TEST(paths_are_split_into_directory_and_name)
         assert_true(sl_str_equal(name, sl_str(rows[i][2])));
     }
 }
+
+TEST(modules_are_known_by_their_name)
+{
+    static const char *const rows[][2] = {{"/usr/lib/debug/usr/bin/app.debug", "app"},
+                                          {"C:\\a\\app.exe", "app"},
+                                          {"C:\\a\\app.pdb", "app"},
+                                          {"libc.so.6", "libc.so.6"},
+                                          {".debug", ".debug"},
+                                          {"", ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_true(sl_str_equal(sl_path_module_name(sl_str(rows[i][0])), sl_str(rows[i][1])));
+}
+
+TEST(paths_have_common_parts_at_their_ends)
+{
+    static const struct {
+        const char *a, *b;
+        size_t parts;
+    } rows[] = {
+        {"app", "app", 1},
+        {"/a/b/app", "b/app.debug", 2},
+        {"/a/b/app", "/a/b/app", 3},
+        {"/a/b/app", "/x/b/app", 2},
+        {"C:\\b\\app.exe", "b/app", 2},
+        {"/bb/app", "/b/app", 1},
+        {"", "", 1},
+        {"///", "/", 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(sl_path_common_parts(sl_str(rows[i].a), sl_str(rows[i].b)), rows[i].parts);
+        assert_int_equal(sl_path_common_parts(sl_str(rows[i].b), sl_str(rows[i].a)), rows[i].parts);
+    }
+}

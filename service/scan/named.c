@@ -1,0 +1,160 @@
+/* Ids of modules by their name. */
+#include "scan/impl.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "core/loop.h"
+#include "core/pool.h"
+#include "function/path.h"
+
+enum { CHECK_EVERY = 1024 };
+
+struct module_candidate { /* the best one so far for a query */
+    struct sl_index_id id;
+    enum sl_format format;
+    size_t parts; /* equal components at the end of the paths; 0: none is found */
+    int64_t mtime_ns;
+    size_t next; /* another query with the same name: index plus 1 */
+    bool several;
+};
+
+struct module_search { /* pool work, for one scan */
+    struct scan_module_query *queries;
+    struct module_candidate *best; /* one per query */
+    struct sl_map by_name;         /* index of the first query with the name, plus 1 */
+    const struct sl_index *index;
+    bool newest, in_time;
+    uint64_t end_ns;
+    size_t work;
+};
+
+static bool is_same_id(const struct sl_index_id *a, const struct sl_index_id *b)
+{
+    return a->type == b->type && a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
+}
+
+/* True for the id by which other sources are asked for such a file, if the index has all of it. */
+static bool is_main_id(const struct sl_index_object *object)
+{
+    bool has_debug_id = object->format == SL_FORMAT_PE || object->format == SL_FORMAT_PDB;
+    return object->id.type == (has_debug_id ? SL_INDEX_DEBUG_ID : SL_INDEX_CODE_ID) && object->id.size &&
+           object->id.size <= SL_INDEX_ID_BYTES;
+}
+
+static void take_candidate(struct module_search *s, size_t query, const struct sl_index_object *object,
+                           const struct sl_index_file *file, struct sl_str path)
+{
+    struct module_candidate *best = &s->best[query];
+    size_t parts = sl_path_common_parts(s->queries[query].path, path);
+    bool is_same = best->parts && is_same_id(&best->id, &object->id);
+    if (parts < best->parts || (parts == best->parts && is_same && best->mtime_ns >= file->mtime_ns))
+        return;
+    bool replaces = parts > best->parts || is_same || (s->newest && file->mtime_ns > best->mtime_ns);
+    best->several = parts == best->parts && !is_same ? true : parts > best->parts ? false : best->several;
+    if (!replaces)
+        return;
+    best->id = object->id;
+    best->format = object->format;
+    best->parts = parts;
+    best->mtime_ns = file->mtime_ns;
+}
+
+/* Compares an object with the queries of its name. */
+static void take_object(struct module_search *s, const struct sl_index_object *object)
+{
+    struct sl_index_file file;
+    if (object->is_derived || !is_main_id(object) || !sl_index_file(s->index, object->file, &file))
+        return;
+    struct sl_str path = object->member.size ? object->member : file.path;
+    size_t at = (uintptr_t)sl_map_get(&s->by_name, sl_path_module_name(path));
+    for (; at; at = s->best[at - 1].next, s->work++)
+        take_candidate(s, at - 1, object, &file, path);
+}
+
+static enum sl_code find_modules(void *arg, struct sl_error *error)
+{
+    struct module_search *s = arg;
+    struct sl_index_object object;
+    size_t check = s->work;
+    (void)error;
+    for (size_t i = 0; s->in_time && i < s->index->object_count; i++, s->work++) {
+        if (s->work >= check) {
+            s->in_time = clock_mono_ns() < s->end_ns;
+            check = s->work + CHECK_EVERY;
+        }
+        if (sl_index_object(s->index, i, &object))
+            take_object(s, &object);
+    }
+    return SL_OK;
+}
+
+/* Indexes the queries by name. False when out of memory. */
+static bool index_queries(struct module_search *s, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct sl_str name = sl_path_module_name(s->queries[i].path);
+        void **slot = name.size ? sl_map_find_or_add(&s->by_name, name, NULL) : NULL;
+        if (name.size && !slot)
+            return false;
+        if (!slot)
+            continue;
+        s->best[i].next = (uintptr_t)*slot;
+        *slot = (void *)(uintptr_t)(i + 1);
+    }
+    return true;
+}
+
+/* Sets the ids of a module from those of the index. False when out of memory. */
+static bool set_ids(const struct module_candidate *best, struct sl_arena *arena, struct object_id *id)
+{
+    char hex[2 * SL_INDEX_ID_BYTES + 1];
+    struct sl_bytes bytes = {best->id.bytes, best->id.size};
+    id->type = best->format == SL_FORMAT_PE || best->format == SL_FORMAT_PDB ? OBJECT_PE
+               : best->format == SL_FORMAT_MACHO                             ? OBJECT_MACHO
+               : best->format == SL_FORMAT_WASM                              ? OBJECT_WASM
+                                                                             : OBJECT_ELF;
+    sl_hex_encode(bytes.data, bytes.size, hex);
+    id->has_debug_id = true;
+    id->debug_id = sl_debug_id_from_build_id(bytes, false);
+    if (best->id.type == SL_INDEX_DEBUG_ID || id->type == OBJECT_MACHO)
+        id->has_debug_id = sl_debug_id_parse(sl_str(hex), &id->debug_id);
+    if (best->id.type == SL_INDEX_CODE_ID)
+        id->code_id = sl_code_id_normalise(arena, sl_str(hex));
+    return best->id.type != SL_INDEX_CODE_ID || id->code_id.data;
+}
+
+static bool take_results(struct module_search *s, size_t count, struct sl_arena *arena)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct module_candidate *best = &s->best[i];
+        bool known = s->in_time && best->parts && (!best->several || s->newest);
+        s->queries[i].found = known;
+        if (known && !set_ids(best, arena, s->queries[i].id))
+            return false;
+    }
+    return true;
+}
+
+enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, bool newest, uint64_t max_ns,
+                               struct sl_arena *arena, struct sl_error *error)
+{
+    struct module_search s = {.queries = queries,
+                              .best = SL_ARENA_ARRAY(arena, struct module_candidate, count),
+                              .newest = newest,
+                              .in_time = true,
+                              .end_ns = clock_mono_ns() + max_ns};
+    enum sl_code code = s.best && index_queries(&s, count) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < CONFIG_MAX_SCANS && code == SL_OK && s.in_time; i++) {
+        struct scan_index *index = scans[i].exists ? scan_index_retain(&scans[i]) : NULL;
+        if (!index)
+            continue;
+        s.index = &index->index;
+        code = pool_call(POOL_WALK, find_modules, &s, error);
+        scan_index_release(index);
+    }
+    if (code == SL_OK && !take_results(&s, count, arena))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    sl_map_free(&s.by_name);
+    return code;
+}
