@@ -124,6 +124,7 @@ struct native_module {
     struct native_lookups *found; /* set by native_find_symbols if referenced */
     bool has_image_size : 1;
     bool referenced : 1;                     /* by a frame as sent */
+    bool guessed : 1;                        /* its ids were found by its name */
     bool source_wanted : 1, has_sources : 1; /* source_wanted: a resulting frame needs its source */
 };
 

@@ -398,6 +398,8 @@ static void module(struct native_answer *a, size_t index)
     bool is_renamed = unwind && unwind->debug_file.data;
     sl_json_member_if_set(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
     sl_json_member_if_set(w, "debug_checksum", id->debug_checksum);
+    if (module->guessed)
+        sl_json_member_boolean(w, "guess", true);
     sl_json_member_hex(w, "image_addr", module->image_address);
     json_member_number(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {

@@ -257,18 +257,19 @@ static bool add_module(struct module_filling *m, size_t index, struct sl_str hex
     struct text_work *work = m->work;
     struct native_request *native = &work->native;
     struct sl_str name = work->reader->modules[index].name;
-    const struct local_text *local = work->local;
     struct object_id *id = SL_ARENA_NEW(native->arena, struct object_id);
     if (!id)
         return false;
     id->type = type_of(name, hex);
     bool good = set_ids(id, hex, native->arena);
-    if (!hex.size && work->guess != GUESS_NONE && local && local->find_id)
-        work->guessed[native->module_count] = local->find_id(local->find_id_arg, name, id);
+    bool guessed = !hex.size && text_find_id(work, name, id);
     id->code_file = name;
     id->debug_file = file_name(name);
+    if (!hex.size && !guessed)
+        work->unknown[work->unknown_count++] = (struct text_unknown){id, (uint32_t)native->module_count};
     work->module_of[index] = (uint32_t)native->module_count;
-    native->modules[native->module_count++] = (struct native_module){.id = id, .upload = &no_upload};
+    native->modules[native->module_count++] =
+        (struct native_module){.id = id, .upload = &no_upload, .guessed = guessed};
     return good;
 }
 
@@ -312,8 +313,8 @@ static bool fill_modules(struct job *job, struct text_work *work)
     size_t most = native->module_count + work->reader->module_count + 1;
     struct native_module *all = SL_ARENA_ARRAY(native->arena, struct native_module, most);
     work->module_of = SL_ARENA_ARRAY(native->arena, uint32_t, work->reader->module_count + 1);
-    work->guessed = SL_ARENA_ARRAY(native->arena, bool, most);
-    if (!all || !work->module_of || !work->guessed)
+    work->unknown = SL_ARENA_ARRAY(native->arena, struct text_unknown, most);
+    if (!all || !work->module_of || !work->unknown)
         return false;
     if (native->module_count)
         memcpy(all, native->modules, native->module_count * sizeof *all);

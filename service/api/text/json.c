@@ -4,10 +4,9 @@
  *      "stacks": [{"format": "asan", "kind": "native", "index": 0, "line": 4, "title": "READ of size 4", "frames": 5}, ...],
  *      "stacktraces": [...], "modules": [...],     as POST /symbolicate answers, for native code
  *      "js": {...}, "jvm": {...},                  the answers of POST /symbolicate-js and -jvm, if the text has such frames
- *      "guesses": [2],                             modules whose id was found by their name
  *      "text": "..."}
  *
- * A stack's `index` is that of its trace in the answer of its `kind`. `lines` holds the stack as it stands in the text: texts, and
+ * Modules whose id was found by their name have "guess": true. A stack's `index` is that of its trace in the answer of its `kind`. `lines` holds the stack as it stands in the text: texts, and
  * numbers of frames. */
 #include "api/text/work.h"
 
@@ -123,21 +122,6 @@ static void put_part(const char *key, const struct job *part, struct sl_json_wri
     w->comma = true;
 }
 
-static void put_guesses(const struct text_work *work, struct sl_json_writer *w)
-{
-    bool any = false;
-    for (size_t i = work->sent_count; i < work->native.module_count; i++) {
-        if (!work->guessed[i])
-            continue;
-        if (!any)
-            sl_json_member_array(w, "guesses");
-        any = true;
-        sl_json_put_u64(w, i);
-    }
-    if (any)
-        sl_json_end_array(w);
-}
-
 void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w)
 {
     put_formats(work, w);
@@ -146,6 +130,5 @@ void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_
         native_write(&work->native, w, NULL);
     put_part("js", &work->js, w);
     put_part("jvm", &work->jvm, w);
-    put_guesses(work, w);
     sl_json_member_str(w, "text", text);
 }

@@ -27,7 +27,8 @@ static bool split_form(struct text_receiver *r, struct sl_bytes form)
 {
     struct form_part parts[TEXT_PARTS];
     for (int i = 0; i < TEXT_PARTS; i++)
-        parts[i] = (struct form_part){.name = part_names[i], .max = i == TEXT_TEXT ? 0 : MAX_JSON_PART};
+        parts[i] = (struct form_part){.name = part_names[i],
+                                      .max = i == TEXT_TEXT ? r->job->config->text_max_body : MAX_JSON_PART};
     r->work->files.sent = true;
     enum sl_code code = form_split(form, r->boundary, &r->job->arena, &r->work->files, parts, TEXT_PARTS, &r->error);
     for (int i = 0; i < TEXT_PARTS; i++)

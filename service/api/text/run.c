@@ -4,6 +4,7 @@
 #include "api/text/work.h"
 
 #include "core/metrics.h"
+#include "http/multipart.h"
 
 extern const struct job_kind job_js, job_jvm;
 
@@ -76,7 +77,9 @@ static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl
 static enum sl_code text_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct text_work *work = arg;
-    enum sl_code code = work->native.frame_count ? native_run(job, &work->native, error) : SL_OK;
+    enum sl_code code = work->native.frame_count ? text_guess_ids(job, work, error) : SL_OK;
+    if (code == SL_OK && work->native.frame_count)
+        code = native_run(job, &work->native, error);
     return code == SL_OK ? run_parts(job, work, error) : code;
 }
 
@@ -273,9 +276,14 @@ enum sl_code local_text_symbolicate(const struct local_text *text, const struct 
     return job_run_local(&job_text, config, text->scope, text, answer, error);
 }
 
+/* A form brings files of symbols too; its text has the limit of texts (receive.c). */
 static uint64_t text_limit(const struct http_exchange *x)
 {
-    return ((const struct service *)x->service)->config->text_max_body;
+    const struct config *config = ((const struct service *)x->service)->config;
+    struct sl_str boundary;
+    uint64_t form = json_job_limit(x);
+    bool is_form = multipart_boundary(http_header(x, "content-type"), &boundary);
+    return is_form && form > config->text_max_body ? form : config->text_max_body;
 }
 
 static const struct http_route routes[] = {

@@ -2,6 +2,7 @@
  *
  *     receive.c  the request: a text, or a form with further parts
  *     fill.c     the pieces of the text, and the look-ups that their frames ask for
+ *     guess.c    ids of modules of which the text has only the name
  *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs (js, jvm)
  *     write.c    the text with names; json.c: the JSON answer
  *
@@ -42,6 +43,11 @@ struct text_stack {      /* consecutive frames of one format */
     struct sl_str title; /* the line in front of the frames; may be empty */
 };
 
+struct text_unknown { /* a module of which the text has only the path or name */
+    struct object_id *id;
+    uint32_t module; /* index among the native modules */
+};
+
 struct text_work {
     struct native_request native;    /* comes first: native_run and others take it for the request */
     struct sl_str parts[TEXT_PARTS]; /* data NULL: not sent */
@@ -54,8 +60,9 @@ struct text_work {
     size_t item_count, item_capacity;
     struct text_stack *stacks;
     size_t stack_count, stack_capacity;
-    uint32_t *module_of;                   /* module of the text -> native module; NATIVE_NO_MODULE: not looked up */
-    bool *guessed;                         /* per native module: its id was guessed by name */
+    uint32_t *module_of;          /* module of the text -> native module; NATIVE_NO_MODULE: not looked up */
+    struct text_unknown *unknown; /* native modules without ids */
+    size_t unknown_count;
     size_t sent_count;                     /* native modules of the part `modules` */
     size_t first_mapped;                   /* index of the first of these among the modules of the text */
     struct sl_str js_modules, jvm_modules; /* elements of the part `modules`, JSON */
@@ -72,6 +79,12 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
 /* Bodies of requests to the APIs for scripts and the JVM. */
 void text_put_js_body(const struct text_work *work, struct sl_buf *body);
 void text_put_jvm_body(const struct text_work *work, struct sl_buf *body);
+
+/* guess.c: set the ids of a module by its path or name, if the request wants that and they are not ambiguous. The first asks the
+ * command and the files of the request: pure; false if they have no such module. The second asks the scanned directories for
+ * the modules that are left. */
+bool text_find_id(const struct text_work *work, struct sl_str name, struct object_id *id);
+enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struct sl_error *error) SL_SUSPENDS;
 
 /* write.c: writes the text with names. False when out of memory. Pure: pool. */
 bool text_write(struct text_work *work, struct sl_buf *out);
