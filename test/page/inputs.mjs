@@ -106,6 +106,35 @@ function command(symloom, file, places, mapping) {
   return /^\{/.test(stdout) ? { answer: JSON.parse(stdout), text: stdout } : { text: stdout };
 }
 
+/** What POST /symbolicate-text answers for the text with these files. */
+async function answered(url, text, files) {
+  const form = new FormData();
+  form.append("text", new Blob([text]), "text"); // strings get other line ends
+  for (const [name, data] of files) form.append("artifact", new Blob([data]), name);
+  const response = await fetch(`${url}/symbolicate-text`, { method: "POST", body: form });
+  assert.equal(response.status, 200);
+  return response.text();
+}
+
+/** Every text of test/texts.py by command, API and page. Returns what differs. */
+export async function compareTexts(page, options, tools) {
+  const differ = [];
+  for (const { name, text, names, folder } of options.texts) {
+    const given = path.join(options.work, "text.in"), files = readdirSync(folder).map((file) => [file, readFileSync(path.join(folder, file))]);
+    writeFileSync(given, text);
+    const mapping = files.some(([file]) => file === "mapping.txt") ? ["--mapping", path.join(folder, "mapping.txt")] : [];
+    const { stdout } = spawnSync(options.symloom, ["symbolicate", given, "--symbols", folder, ...mapping], { encoding: "utf8", maxBuffer: 1 << 28 });
+    try {
+      assert.deepEqual(names.filter((n) => !stdout.includes(n)), [], "names that the command does not find");
+      assert.equal(await answered(options.url, text, files), stdout, "the API");
+      assert.equal((await tools.take(page, [["text.log", text], ...files])).text, stdout, "the page");
+    } catch (error) {
+      differ.push(`${name}: ${error.message}`);
+    }
+  }
+  return differ;
+}
+
 const counts = (answer) => (answer.stacktraces ?? answer.results?.flatMap((r) => r.stacks.map((frames) => ({ frames }))) ?? []).map((t) => t.frames.length);
 
 /** Every input, by `tools` of page.mjs, which drop files on a page and symbolicate. Returns what differs, and how many came back with names. */

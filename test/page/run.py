@@ -12,7 +12,7 @@ import json, os, re, shutil, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "http")]
-import harness, runner
+import harness, runner, texts
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CORPUS = os.path.join(os.path.dirname(ROOT), "shared", "conformance")
@@ -41,6 +41,20 @@ def own_symbols(work, symloom):
     return os.path.join(work, "symbols")
 
 
+def made_texts(work):
+    """The texts of test/texts.py in files: [{name, text, names, folder}]."""
+    os.makedirs(os.path.join(work, "made"))
+    made = []
+    for i, text in enumerate(texts.build(os.path.join(work, "made"))):
+        folder = os.path.join(work, "made", str(i))
+        os.mkdir(folder)
+        for name, data in text.files.items():
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(data if isinstance(data, bytes) else data.encode())
+        made.append({"name": text.name, "text": text.text, "names": text.names, "folder": folder})
+    return made
+
+
 def main():
     parser = runner.arguments()
     parser.add_argument("--npm", type=os.path.abspath, default=os.path.join(ROOT, "build", "page-npm"))
@@ -58,7 +72,7 @@ def main():
         settings = {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}
         with harness.Service(work, settings) as service, harness.Service(work) as bare:
             options = {"url": f"http://127.0.0.1:{service.port}", "bare": f"http://127.0.0.1:{bare.port}", "npm": args.npm, "work": work, "root": ROOT,
-                       "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
+                       "texts": made_texts(work), "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
             return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode
     finally:
