@@ -157,6 +157,17 @@ bool sl_symcache_variable(const struct sl_symcache *cache, uint32_t number, stru
 /* Returns the bytes from the function's entry to its end, with inlined calls; 0 = unknown. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);
 
+/* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. O(functions + names). Sorts the
+ * names. False when out of memory. */
+struct sl_symcache_named {
+    struct sl_str name;
+    size_t item;     /* the caller's */
+    uint64_t entry;  /* of a function with this name */
+    unsigned found;  /* 0: no function has it; 1: `entry` is the only address; 2: there are several */
+    uint32_t string; /* private */
+};
+bool sl_symcache_find_named(const struct sl_symcache *cache, struct sl_symcache_named *named, size_t count);
+
 /* Append the text to `out`, or nothing if the id is bad. A file's text is its full, cleaned path. */
 void sl_symcache_string(const struct sl_symcache *cache, uint32_t string_id, struct sl_buf *out);
 void sl_symcache_file(const struct sl_symcache *cache, uint32_t file_id, struct sl_buf *out);

@@ -39,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
             sl_buf_clear(&out);
         }
+        struct sl_symcache_named named[] = {{.name = SL_STR("main")}, {.name = SL_STR("f")}, {.name = SL_STR("main")}};
+        sl_symcache_find_named(&cache, named, 3);
         sl_symcache_verify(&cache, NULL);
     }
     sl_buf_free(&out);

@@ -169,6 +169,27 @@ TEST(functions_of_equal_names_stay_separate)
     assert_int_equal(one.name, two.name);
 }
 
+TEST(functions_are_found_by_their_names)
+{
+    static const struct sl_function f[] = {{.address = 0x10, .size = 0x10, .name = NAME("twice")},
+                                           {.address = 0x20, .size = 0x10, .name = NAME("twice")},
+                                           {.address = 0x30, .size = 0x10, .name = NAME("f")}};
+    static const struct sl_symbol symbols[] = {{0x40, 8, NAME("symbol")}};
+    struct sl_symcache c = build(f, 3, symbols, 1, false);
+    struct sl_symcache_named named[] = {{.name = NAME("symbol"), .item = 0}, {.name = NAME("twice"), .item = 1},
+                                        {.name = NAME("f"), .item = 2},      {.name = NAME("nothing"), .item = 3},
+                                        {.name = NAME(""), .item = 4},       {.name = NAME("f"), .item = 5}};
+    const unsigned found[] = {1, 2, 1, 0, 0, 1};
+    const uint64_t entries[] = {0x40, 0, 0x30, 0, 0, 0x30};
+    assert_true(sl_symcache_find_named(&c, named, 6));
+    for (size_t i = 0; i < 6; i++) {
+        size_t item = named[i].item;
+        assert_int_equal(named[i].found, found[item]);
+        if (found[item] == 1)
+            assert_int_equal(named[i].entry, entries[item]);
+    }
+}
+
 /* Many entries: several blocks and string groups, 64-bit addresses, and the same bytes each time. */
 TEST(large_maps_are_written_and_read)
 {
