@@ -129,6 +129,8 @@ def by_hand(program):
     yield "markup", (f"{{{{{{reset}}}}}}\n{{{{{{module:0:{name}:elf:{program.id}}}}}}}\n{{{{{{mmap:0x{base:x}:0x10000:load:0:rx:0x0}}}}}}\n" +
                      "".join(f"{{{{{{bt:{i}:0x{base + a:x}:{'ra' if i else 'pc'}}}}}}}\n" for i, a in enumerate(at)))
     yield "windows", "".join(f"{i:02x} 000000d1`7ff{i}f000     {name}!<BaseAddress>+0x{a:x}\n" for i, a in enumerate(at))
+    yield "windows, symbols", f"00 000000d1`7ff0f000     {name}!use+0x1\n01 000000d1`7ff1f000     {name}!depth+0x14\n02 000000d1`7ff2f000     {name}!main+0x18\n"
+    yield "glibc, symbols", f"./{name}(use+0x1)[0x7f0000001001]\n./{name}(depth+0x14)[0x7f0000001014]\n./{name}(main+0x18)[0x7f0000001018]\n"
     yield "addresses", "".join(f"{name} + 0x{a:x}\n" for a in at)
 
 

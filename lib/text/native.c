@@ -346,7 +346,7 @@ static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_f
     f->is_named = memmem(s.at, (size_t)(end - s.at), " @ ", 3) != NULL;
     f->module = sl_text_module(t, sl_scan_between(begin, bang), (struct sl_str){NULL, 0});
     set_head(t, line, begin, f);
-    sl_text_cut(f, line, f->symbol.size ? s.at : bang + 1, s.at);
+    sl_text_cut(f, line, bang + 1, s.at);
     return true;
 }
 

@@ -186,11 +186,10 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
         t->modules[f->module].has_bias && t->modules[f->module].bias <= f->absolute) {
         f->base = SL_TEXT_OF_FILE;
         f->address = f->absolute - t->modules[f->module].bias;
-    } else if (f->base == SL_TEXT_OF_SYMBOL && f->absolute) {
-        f->base = SL_TEXT_ABSOLUTE;
-        f->address = f->absolute;
     }
-    if (f->base != SL_TEXT_ABSOLUTE || !sl_text_find(t, f->address, &module, &value, &of_file))
+    bool after_symbol = f->base == SL_TEXT_OF_SYMBOL && f->absolute;
+    if ((f->base != SL_TEXT_ABSOLUTE && !after_symbol) ||
+        !sl_text_find(t, after_symbol ? f->absolute : f->address, &module, &value, &of_file))
         return;
     f->module = module;
     f->address = value;

@@ -151,8 +151,8 @@ bool sl_text_find(const struct sl_text *text, uint64_t address, uint32_t *module
  * Its index is the number of modules so far. False when out of memory. */
 bool sl_text_map_module(struct sl_text *text, uint64_t address, uint64_t size);
 
-/* Makes a frame with an absolute address one of a module, and one with an address after a symbol absolute, where what the text
- * has listed allows it. Call it when the whole text, or the part that is to be written, was read. */
+/* Makes a frame with an absolute address, or with an address after a symbol, one of a module where what the text has listed
+ * allows it. Call it when the whole text, or the part that is to be written, was read. */
 void sl_text_resolve(const struct sl_text *text, struct sl_text_frame *frame);
 
 /* ---- rewrite.c: native frames with names ---- */

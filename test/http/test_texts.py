@@ -55,3 +55,58 @@ def test_modules_are_found_by_name_in_scanned_directories(work, objects):
             equal((module.get("guess"), module.get("code_id")), (True, wanted.id) if wanted else (None, None), (path, query))
         sent = ("modules", json.dumps([{"type": "elf", "code_file": "/usr/a/shop", "code_id": made[1].id}]))  # comes before guesses
         equal("guess" in named(s, line % "/usr/a/shop", sent, Accept="application/json")["modules"][0], False)
+
+
+ORDER = """namespace ns {
+__attribute__((noinline)) int order(int n) { return n * 3; }
+__attribute__((noinline)) int twice(int n) { return n * 2; }
+__attribute__((noinline)) int twice(char n) { return n * 2; }
+}
+extern "C" __attribute__((noinline)) int plain(int n) { return n + 7; }
+int more(int);
+static __attribute__((noinline)) int helper(int n) { return n - 1; }
+int main(int count, char **) { return ns::order(count) + ns::twice(count) + ns::twice('a') + plain(count) + more(count) + helper(count); }
+"""
+MORE = "static __attribute__((noinline)) int helper(int n) { return n - 2; }\nint more(int n) { return helper(n) + 1; }\n"
+
+
+def test_symbols_with_offsets_are_found_by_name(work, objects):
+    """A name at several addresses is not guessed at."""
+    with open(os.path.join(work, "more.cc"), "w") as f:
+        f.write(MORE)
+    app = texts.Program(work, "app", (".cc", ORDER), ["g++", "-g", "-O1", "-fno-ipa-icf", "-Wl,--build-id=sha1", "more.cc"])
+    files = [("artifact", data, name) for name, data in app.files.items()]
+    with Service(work) as s:
+        for symbol, wanted in (("plain", "plain"), ("ns::order", "ns::order(int)"), ("_ZN2ns5orderEi", "ns::order(int)"), ("ns::twice", None), ("twice", None),
+                               ("_ZN2ns5twiceEc", "ns::twice(char)"), ("helper", None), ("_ZL6helperi", None), ("order", None), ("nothing", None), ("ns::", None)):
+            for given in (f"00 00d1 7ff9     app!{symbol}+0x2\n", f"/x/app({symbol}+0x2)[0x7f0000001182]\n", f"/x/app({symbol}+0x2) [0x7f0000001182]\n"):
+                answer = named(s, given, *files, Accept="application/json")
+                frame, = answer["stacktraces"][0]["frames"]
+                found = (frame["status"], frame.get("function"), answer["text"] != given)
+                equal(found, ("symbolicated", wanted, True) if wanted else ("missing_symbol", frame.get("function"), False), given)
+        equal(named(s, "app!ns::order+0x2\n", *files), f"app!ns::order(int)+0x2 [{app.path}.cc @ 2]\n")
+        equal(named(s, "app!ns::order+0x2\n"), "app!ns::order+0x2\n")
+
+
+LAST = """__attribute__((noreturn, noinline)) void die(void) { for (;;) __asm__ volatile(""); }
+__attribute__((noinline)) void last(void) { die(); }
+__attribute__((noinline)) int next(int n) { return n + 1; }
+int main(int count, char **words) { if (count > 1) last(); return next(count); }
+"""
+
+
+def test_callers_are_looked_up_before_the_addresses_they_return_to(work, objects):
+    """The call of a function that does not return may be the last instruction of its function."""
+    app = texts.Program(work, "app", (".c", LAST), ["gcc", "-g", "-O1", "-falign-functions=1", "-Wl,--build-id=sha1"])
+    files = [("artifact", data, name) for name, data in app.files.items()]
+    base, first, at = 0x555555554000, app.symbols["die"], app.symbols["next"]
+    maps = f"{base:x}-{base + 0x10000:x} r-xp 00000000 fe:00 1   {app.path}\n"
+    forms = (lambda n, a: f"#{n}  0x{base + a:016x} n/a (app + 0x{a:x})\n", lambda n, a: f"C  [app+0x{a:x}]\n", lambda n, a: f"app!<BaseAddress>+0x{a:x}\n",
+             lambda n, a: f"#{n}  0x{base + a:016x} in ?? ()\n", lambda n, a: f"#{n}  0x{base + a:016x}\n", lambda n, a: f"   {n}:     0x{base + a:x} - <unknown>\n",
+             lambda n, a: f"{n}   app    0x{base + a:016x} 0x{base:x} + {a}\n", lambda n, a: f"app(+0x{a:x})[0x{base + a:x}]\n", lambda n, a: f"app + 0x{a:x}\n")
+    with Service(work) as s:
+        for form in forms:
+            given = form(0, first + 1) + form(1, at) + maps
+            answer = named(s, given, *files, Accept="application/json")
+            equal([f.get("function") for f in answer["stacktraces"][0]["frames"]], ["die", "last"], given)
+        equal(named(s, "C  [app+0x1]\n" + f"C  [app+0x{at:x}]\n", *files).splitlines()[1].split("  (")[0], f"C  [app+0x{at:x}]  last+0x{at - app.symbols['last']:x}")

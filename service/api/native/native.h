@@ -239,6 +239,9 @@ struct native_request {
     bool out_of_memory;
     native_writer *writer; /* writes the answer; NULL: the API writes its own format */
     const void *writer_arg;
+    /* optional: runs when the tables of the modules were found, before frames are looked up in them; may change addresses of
+     * frames. Pure, on the pool. */
+    job_step *locate;
     /* optional continuation after the names, run where these are made; only for requests without source context */
     job_step *then;
     const struct native_unwind **unwind; /* one per module; NULL: no stacks were walked */

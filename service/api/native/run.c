@@ -207,6 +207,8 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
     if (!native_find_symbols(request))
         return request->out_of_memory ? native_check_memory(request, error) : SL_CANCELLED;
     code = job_reserve(job, memory, error);
+    if (code == SL_OK && request->locate)
+        code = job_work(job, POOL_SYMBOLICATE, request->locate, error);
     if (code == SL_OK)
         code = name_frames(job, request, error);
     return code == SL_OK && request->options.apply_source_context != SL_BOOL_FALSE ? add_context(job, request, error)

@@ -352,23 +352,25 @@ static bool keep_names(const struct text_work *work, const struct sl_text_frame 
     return true;
 }
 
-static bool fill_frame(const struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
+static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
 {
     if (text->is_named)
         return keep_names(work, text, frame);
-    uint32_t module = NATIVE_NO_MODULE;
     sl_text_resolve(work->reader, text);
-    bool has_module = text->base == SL_TEXT_OF_FILE || text->base == SL_TEXT_OF_IMAGE;
-    if (has_module && text->module != SL_TEXT_NO_MODULE)
-        module = work->module_of[text->module];
-    bool of_file = text->base == SL_TEXT_OF_FILE;
+    bool has_module = text->base != SL_TEXT_ABSOLUTE && text->module != SL_TEXT_NO_MODULE;
+    uint32_t module = has_module ? work->module_of[text->module] : NATIVE_NO_MODULE;
+    bool of_symbol = text->base == SL_TEXT_OF_SYMBOL; /* text_locate() sets the address */
     *frame = (struct native_frame){
-        .address = text->address - (of_file && text->is_return && text->address ? 1 : 0),
+        .address =
+            of_symbol ? text->absolute : text->address - (has_module && text->is_return && text->address ? 1 : 0),
         .module = module == NATIVE_NO_MODULE ? NO_SUCH_MODULE : module,
-        .of_file = of_file,
-        .is_exact = of_file || !text->is_return,
-        .adjust = !of_file && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
+        .of_file = text->base == SL_TEXT_OF_FILE,
+        .undefined = of_symbol,
+        .is_exact = has_module || !text->is_return,
+        .adjust = !has_module && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
     };
+    if (of_symbol && has_module)
+        work->native.locate = text_locate;
     if (!text->symbol.size)
         return true;
     struct sl_str *symbol = SL_ARENA_NEW(work->native.arena, struct sl_str);

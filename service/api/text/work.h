@@ -3,6 +3,7 @@
  *     receive.c  the request: a text, or a form with further parts
  *     fill.c     the pieces of the text, and the look-ups that their frames ask for
  *     guess.c    ids of modules of which the text has only the name
+ *     symbols.c  addresses of frames after a symbol
  *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs (js, jvm)
  *     write.c    the text with names; json.c: the JSON answer
  *
@@ -85,6 +86,9 @@ void text_put_jvm_body(const struct text_work *work, struct sl_buf *body);
  * the modules that are left. */
 bool text_find_id(const struct text_work *work, struct sl_str name, struct object_id *id);
 enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struct sl_error *error) SL_SUSPENDS;
+
+/* symbols.c: sets the addresses of frames of which the text has a symbol and an offset. A job_step, for native_request.locate. */
+enum sl_code text_locate(struct job *job, void *work, struct sl_error *error);
 
 /* write.c: writes the text with names. False when out of memory. Pure: pool. */
 bool text_write(struct text_work *work, struct sl_buf *out);

@@ -28,8 +28,9 @@ static struct sl_str display_name(const struct native_result_frame *frame)
     return names->function.size ? names->function : names->symbol;
 }
 
-/* Makes the call of a result. False if it has no name, or when out of memory. */
-static bool make_call(struct text_writing *w, const struct native_result_frame *frame, struct sl_text_call *call)
+/* Makes the call of a result. `before`: the address that was looked up is the one before that in the text. False if it has no name, or when out of memory. */
+static bool make_call(struct text_writing *w, const struct native_result_frame *frame, bool before,
+                      struct sl_text_call *call)
 {
     struct sl_str path;
     *call = (struct sl_text_call){.function = display_name(frame)};
@@ -39,7 +40,7 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
     if (path.size)
         call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
     if (frame->outermost && frame->symbol_address <= frame->address) {
-        call->offset = frame->address - frame->symbol_address;
+        call->offset = frame->address - frame->symbol_address + before;
         call->has_offset = true;
     }
     return !path.size || call->path.data;
@@ -47,7 +48,8 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
 
 /* Collects the calls at the address of a frame; 0: it has no symbol. Results of a trace are in the order of its frames, so `*at`
  * only moves forward. */
-static size_t find_calls(struct text_writing *w, const struct native_result_trace *trace, uint32_t frame, size_t *at)
+static size_t find_calls(struct text_writing *w, const struct native_result_trace *trace, uint32_t frame, bool before,
+                         size_t *at)
 {
     size_t count = 0;
     while (*at < trace->count && trace->frames[*at].index < frame)
@@ -57,7 +59,7 @@ static size_t find_calls(struct text_writing *w, const struct native_result_trac
             w->out->failed = true;
             return 0;
         }
-        if (!make_call(w, &trace->frames[*at], &w->calls[count++]))
+        if (!make_call(w, &trace->frames[*at], before, &w->calls[count++]))
             count = SIZE_MAX - 1;
         if (count == SIZE_MAX - 1)
             break;
@@ -79,7 +81,7 @@ static void put_native(struct text_writing *w, const struct text_item *item, siz
     size_t count = 0;
     sl_arena_reset(&w->scratch);
     if (w->work->native.results)
-        count = find_calls(w, &w->work->native.results[stack->trace], item->frame, at);
+        count = find_calls(w, &w->work->native.results[stack->trace], item->frame, frame->is_return, at);
     if (frame->format == SL_TEXT_MARKUP && frame->symbol.size)
         put_symbol(frame, w->out);
     else

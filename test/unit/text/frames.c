@@ -140,7 +140,7 @@ TEST(frames_show_where_the_module_of_others_was_loaded)
     sl_text_begin(&reader);
     assert_true(sl_text_next(&reader, &second, &piece));
     sl_text_resolve(&reader, &piece.native);
-    assert_int_equal(piece.native.base, SL_TEXT_ABSOLUTE);
+    assert_int_equal(piece.native.base, SL_TEXT_OF_SYMBOL);
     assert_true(sl_text_next(&reader, &first, &piece));
     second = SL_STR("/l/c.so(f+0x85)[0x7f965014a305]\n");
     assert_true(sl_text_next(&reader, &second, &piece));
