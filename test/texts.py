@@ -63,6 +63,19 @@ Caused by: a.e: sold out
 \tat a.e.a(SourceFile:3)
 \t... 2 more
 """
+APPLE = """Process:               Shop [711]
+Path:                  /Applications/Shop.app/Contents/MacOS/Shop
+Exception Type:        EXC_BAD_ACCESS (SIGSEGV)
+
+Thread 0 Crashed:
+0   Shop                          \t       0x108000005 0x108000000 + 5
+1   libsystem.dylib               \t       0x180000254 0x180000000 + 596
+
+Binary Images:
+       0x108000000 -        0x108ffffff com.example.Shop (1.0) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /Applications/Shop.app/Contents/MacOS/Shop
+       0x180000000 -        0x180ffffff libsystem.dylib (*) <3d903291-397d-3d14-bfca-52c7fb8c5e00> /usr/lib/libsystem.dylib
+"""
+APPLE_SYMBOLS = {"Shop.sym": "MODULE mac x86_64 2D903291397D3D14BFCA52C7FB8C5E000 Shop\nFILE 0 /src/Shop.m\nFUNC 0 20 0 -[Shop stop]\n0 20 7 0\n"}
 SCRIPTS, MAPPINGS = {"app.min.js": SCRIPT, "app.min.js.map": MAP}, {"mapping.txt": MAPPING}
 CALLS = ["use", "depth", "main"]
 

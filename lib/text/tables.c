@@ -196,6 +196,7 @@ static bool read_image(struct sl_text *t, struct sl_scan s)
         return true;
     t->modules[module].base = start;
     t->modules[module].size = end - start + 1;
+    t->modules[module].is_macho = hex.size > 0;
     sl_text_add_range(t, &(struct sl_text_range){start, end < UINT64_MAX ? end + 1 : end, 0, module, false});
     return true;
 }

@@ -96,6 +96,7 @@ struct sl_text_module { /* a module as the text names it; texts are in the reade
     uint64_t
         bias; /* what addresses of the process are above those of the file, as a frame has shown; valid if has_bias */
     bool has_bias;
+    bool is_macho;      /* a list of Apple's reports has it: its id is a UUID */
     uint32_t markup_id; /* markup: its number + 1; 0: not from markup */
 };
 

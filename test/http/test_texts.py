@@ -7,7 +7,7 @@ from test_scan import idle, scan
 from test_text import text as named
 
 
-def of_command(work, text):
+def of_command(work, text, *words):
     """What `symloom symbolicate` writes, with the files of the text in a directory."""
     places = os.path.join(work, text.name + ".files")
     os.mkdir(places)
@@ -18,7 +18,7 @@ def of_command(work, text):
     with open(given, "w", newline="") as f:
         f.write(text.text)
     mapping = ["--mapping", os.path.join(places, "mapping.txt")] if "mapping.txt" in text.files else []
-    told = subprocess.run([harness.SYMLOOM, "symbolicate", given, "--symbols", places, *mapping], capture_output=True)
+    told = subprocess.run([harness.SYMLOOM, "symbolicate", given, "--symbols", places, *mapping, *words], capture_output=True)
     equal(told.returncode, 0, told.stderr)
     return told.stdout.decode()
 
@@ -110,3 +110,11 @@ def test_callers_are_looked_up_before_the_addresses_they_return_to(work, objects
             answer = named(s, given, *files, Accept="application/json")
             equal([f.get("function") for f in answer["stacktraces"][0]["frames"]], ["die", "last"], given)
         equal(named(s, "C  [app+0x1]\n" + f"C  [app+0x{at:x}]\n", *files).splitlines()[1].split("  (")[0], f"C  [app+0x{at:x}]  last+0x{at - app.symbols['last']:x}")
+
+
+def test_reports_of_apple_are_written_as_texts(work, objects):
+    report = texts.Text("apple", texts.APPLE, ["-[Shop stop] + 5 (/src/Shop.m:7)"], texts.APPLE_SYMBOLS)
+    with Service(work) as s:
+        told = named(s, report.text, *[("artifact", data, name) for name, data in report.files.items()])
+        equal(told, report.text.replace("0x108000000 + 5\n", report.names[0] + "\n"))
+    equal(of_command(work, report, "-f", "text"), told)

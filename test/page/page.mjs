@@ -1,5 +1,6 @@
 // The page as people use it. Each test gets a browser page of its own, which must end without an error, a violation of the
 // policy, or a request to anywhere else.
+import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync } from "node:fs";
@@ -267,6 +268,16 @@ const tests = {
   async texts_are_the_same_by_command_api_and_page(page) {
     const differ = await compareTexts(page, options, { take });
     assert.ok(!differ.length, differ.join("\n"));
+  },
+
+  async core_files_come_with_their_symbols(page) {
+    const core = readFileSync(options.core.core), files = ["shop", "shop.debug"].map((name) => [name, readFileSync(path.join(options.core.folder, name))]);
+    for (const [name, data] of [["core.711", core], ["core.gz", gzipSync(core)], ["core.711.xz", execFileSync("xz", ["-c0"], { input: core, maxBuffer: 1 << 28 })]]) {
+      const found = await take(page, [[name, data], ...files]);
+      assert.deepEqual([found.kind, found.problem], ["core", undefined], name);
+      const shown = await names(page);
+      assert.deepEqual(shown.slice(0, 6), ["element", "use", "depth", "depth", "depth", "main"], `${name}: ${shown}`);
+    }
   },
 
   async stack_text_is_shown_unchanged(page) {

@@ -55,6 +55,15 @@ def made_texts(work):
     return made
 
 
+def made_core(work):
+    """{core, folder}: a core file of a program, and a directory with the program and its debug file."""
+    folder = os.path.join(work, "core")
+    os.mkdir(folder)
+    program = texts.Program(folder, "shop", (".c", texts.SOURCE), ["gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1"])
+    texts.run("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run crash", "-ex", f"generate-core-file {work}/core.711", program.path)
+    return {"core": os.path.join(work, "core.711"), "folder": folder}
+
+
 def main():
     parser = runner.arguments()
     parser.add_argument("--npm", type=os.path.abspath, default=os.path.join(ROOT, "build", "page-npm"))
@@ -72,7 +81,7 @@ def main():
         settings = {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}
         with harness.Service(work, settings) as service, harness.Service(work) as bare:
             options = {"url": f"http://127.0.0.1:{service.port}", "bare": f"http://127.0.0.1:{bare.port}", "npm": args.npm, "work": work, "root": ROOT,
-                       "texts": made_texts(work), "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
+                       "texts": made_texts(work), "core": made_core(work), "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
             return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode
     finally:

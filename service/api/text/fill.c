@@ -155,7 +155,7 @@ static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 
 /* ---- modules ---- */
 
-static enum object_type type_of(struct sl_str name, struct sl_str id)
+static enum object_type type_of(struct sl_str name)
 {
     static const struct {
         struct sl_str end;
@@ -243,24 +243,24 @@ static bool index_sent(struct module_filling *m)
     return true;
 }
 
-/* Returns the id of a module of the text: its own, or that of the only module of this name in the text. */
-static struct sl_str module_id(const struct module_filling *m, const struct sl_text_module *module)
+/* Returns the module that has the id of a module of the text: itself, or the only module of this name with an id in the text. */
+static const struct sl_text_module *module_with_id(const struct module_filling *m, const struct sl_text_module *module)
 {
     size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, file_name(module->name));
-    return same == SIZE_MAX ? module->id : m->work->reader->modules[same].id;
+    return same == SIZE_MAX ? module : &m->work->reader->modules[same];
 }
 
 /* Makes the native module of a module of the text. False when out of memory. */
-static bool add_module(struct module_filling *m, size_t index, struct sl_str hex)
+static bool add_module(struct module_filling *m, size_t index, const struct sl_text_module *with_id)
 {
     static const struct native_upload no_upload;
     struct text_work *work = m->work;
     struct native_request *native = &work->native;
-    struct sl_str name = work->reader->modules[index].name;
+    struct sl_str name = work->reader->modules[index].name, hex = with_id->id;
     struct object_id *id = SL_ARENA_NEW(native->arena, struct object_id);
     if (!id)
         return false;
-    id->type = type_of(name, hex);
+    id->type = with_id->is_macho ? OBJECT_MACHO : type_of(name);
     bool good = set_ids(id, hex, native->arena);
     bool guessed = !hex.size && text_find_id(work, name, id);
     id->code_file = name;
@@ -277,12 +277,13 @@ static bool add_module(struct module_filling *m, size_t index, struct sl_str hex
 static bool fill_module(struct module_filling *m, size_t index)
 {
     const struct sl_text_module *module = &m->work->reader->modules[index];
-    struct sl_str id = module_id(m, module);
+    const struct sl_text_module *with_id = module_with_id(m, module);
+    struct sl_str id = with_id->id;
     size_t sent = id.size ? find_key(&m->by_id, sl_code_id_normalise(m->work->native.arena, id)) : SIZE_MAX;
     if (sent == SIZE_MAX && !id.size)
         sent = find_key(&m->by_name, file_name(module->name));
     if (sent == SIZE_MAX)
-        return add_module(m, index, id);
+        return add_module(m, index, with_id);
     m->work->module_of[index] = (uint32_t)sent;
     return true;
 }

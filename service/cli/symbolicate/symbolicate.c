@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apple/samples.h"
 #include "cli/locator/locator.h"
 #include "cli/symbolicate/sentry.h"
 
@@ -198,6 +199,13 @@ static int run_text(const struct options *o, const struct sentry_project *projec
     return symbolicate_text(o, project, path, is_file ? NULL : text);
 }
 
+/* Whether a report of Apple is a text with the frames of a crash. */
+static bool is_text_report(struct sl_str text)
+{
+    struct sl_str trimmed = sl_str_trimmed(text);
+    return !sl_str_starts(trimmed, SL_STR("{")) && !sl_samples_is_text(text);
+}
+
 /* Symbolicates an input of a known kind. Returns a status. */
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
                     struct sl_bytes bytes)
@@ -208,7 +216,9 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     switch (kind) {
     case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
     case INPUT_CORE: return symbolicate_core(o, project, bytes);
-    case INPUT_APPLE: return symbolicate_report(o, project, bytes);
+    case INPUT_APPLE:
+        return wants_text(o) && is_text_report(text) ? run_text(o, project, &text)
+                                                     : symbolicate_report(o, project, bytes);
     case INPUT_JSSTACK: return has_symbols(o) || !wants_text(o) ? run_scripts(o, &text) : run_text(o, project, &text);
     case INPUT_TEXT: return run_text(o, project, &text);
     case INPUT_REQUEST:

@@ -1,6 +1,6 @@
 // The page: its parts, what is given to it, and what is done with that.
 import { $, el, bytes, count, download } from "./dom.js";
-import { KINDS, decode, isArtifact, isBinary, isMinidump, kindOfText, makeRequest, namedRequest, packingOf } from "./recognise.js";
+import { KINDS, decode, isArtifact, isBinary, isNamedCore, isMinidump, kindOfText, makeRequest, namedRequest, packingOf } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
@@ -123,7 +123,7 @@ function keepFile(file, text) {
 async function takePacked(file, packing) {
   const mine = ++asked;
   keepFile(file, null);
-  recognition = readGiven(file, { packing }).catch(() => ({ kind: "minidump" })); // too large for a text
+  recognition = readGiven(file, { packing }).catch(() => ({ kind: isNamedCore(file.name) ? "core" : "minidump" })); // too large for a text
   const read = await recognition;
   if (mine !== asked) return;
   if (["minidump", "core", "apple"].includes(read.kind)) return tellKind(read.kind);
@@ -149,7 +149,7 @@ async function takeBinary(file) {
   const mine = ++asked;
   keepFile(file, null);
   recognition = readGiven(file.slice(0, HEAD)).catch(() => ({}));
-  const { kind, unread } = await recognition;
+  const { kind: seen, unread } = await recognition, kind = !seen && !unread && isNamedCore(file.name) ? "core" : seen; // packed by xz
   if (mine !== asked) return;
   tellKind(kind === "core" ? kind : null, kind === "core" ? undefined : unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
 }

@@ -69,6 +69,9 @@ export function packingOf(head) {
   return four.startsWith("\x1f\x8b") ? "gzip" : four === "\x28\xb5\x2f\xfd" ? "zstd" : undefined;
 }
 
+/** Whether a file that is not looked into has the name of a core file: "core.711.zst". */
+export const isNamedCore = (name) => /(^|[.-])core([.-]|$)/i.test(name);
+
 export const isMinidump = (head) => ["MDMP", "PMDM"].includes(String.fromCharCode(...head.subarray(0, 4)));
 
 const MAGICS = ["MSCF", "\x7fELF", "MZ", "Microsoft C/C++ MSF", "MODULE ", "\0asm", "PK\x03\x04", "\xcf\xfa\xed\xfe", "\xce\xfa\xed\xfe", "\xfe\xed\xfa", "\xca\xfe\xba\xbe"];
