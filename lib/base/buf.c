@@ -145,6 +145,16 @@ void sl_buf_wipe(struct sl_buf *buf)
     sl_buf_free(buf);
 }
 
+void sl_buf_decimal(struct sl_buf *buf, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(buf, digits + at, sizeof digits - at);
+}
+
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
 {
     char digits[21];

@@ -26,7 +26,7 @@ static void put_place(const char *before, const struct sl_text_call *call, const
     sl_buf_str(out, call->path);
     if (call->line) {
         sl_buf_u8(out, ':');
-        sl_buf_printf(out, "%llu", (unsigned long long)call->line);
+        sl_buf_decimal(out, call->line);
     }
     sl_buf_cstr(out, after);
 }
@@ -61,7 +61,8 @@ static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_ca
     sl_parse_u64(f->number, &was);
     for (size_t i = 0; i < count; i++) {
         sl_buf_str(out, f->head);
-        sl_buf_printf(out, "#%llu ", (unsigned long long)(was + *shift + i));
+        sl_buf_u8(out, '#');
+        sl_buf_number(out, was + *shift + i, ' ');
         put_sanitizer_call(f, &calls[i], out);
         put_end(f, i + 1 == count, out);
     }
@@ -77,7 +78,8 @@ static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct
         return;
     }
     sl_buf_str(out, f->head);
-    sl_buf_printf(out, "#%llu", (unsigned long long)(was + shift));
+    sl_buf_u8(out, '#');
+    sl_buf_decimal(out, was + shift);
     sl_buf_str(out, sl_scan_between(f->number.data + f->number.size, f->stem.data + f->stem.size));
     sl_buf_str(out, f->cut);
     sl_buf_str(out, f->tail);

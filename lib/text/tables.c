@@ -249,6 +249,22 @@ static void take_word(struct module_words *words, struct sl_str word)
     }
 }
 
+/* True if a word may be an id: 32 hex digits, with hyphens at most. */
+static bool may_have_id(struct sl_str line)
+{
+    enum { LEAST = 32 };
+    size_t at = LEAST - 1;
+    while (at < line.size) { /* backwards from where 32 of them would end; what is none moves the end */
+        size_t count = 0;
+        while (count < LEAST && (sl_hex_digit(line.data[at - count]) >= 0 || line.data[at - count] == '-'))
+            count++;
+        if (count == LEAST)
+            return true;
+        at += LEAST - count;
+    }
+    return false;
+}
+
 static bool read_module_list(struct sl_text *t, struct sl_str line)
 {
     enum { MAX_WORDS = 8 };
@@ -294,5 +310,5 @@ bool sl_text_read_table(struct sl_text *t, struct sl_str line, unsigned marks)
         return true;
     if ((marks & HAS_ID) && read_systemd_module(t, line))
         return true;
-    return (marks & HAS_0X) && line.size < 1024 && read_module_list(t, line);
+    return (marks & HAS_0X) && line.size < 1024 && may_have_id(line) && read_module_list(t, line);
 }

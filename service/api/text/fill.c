@@ -16,11 +16,9 @@ enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
 struct text_filling {
     struct text_work *work;
     struct sl_arena *arena;
-    const char *line;    /* the current line */
-    struct sl_str title; /* the last line with text that is no frame */
-    bool title_is_fixed; /* it says what happened: later lines do not replace it */
-    const char *plain;   /* the first line that belongs to no stack yet; NULL: there is none */
-    size_t plain_lines;  /* lines since the last frame */
+    const char *line;  /* the current line */
+    const char *plain; /* the first line since the last frame that belongs to no stack; NULL: there is none */
+    bool is_apart;     /* a line since the last frame ends its stack */
 };
 
 /* True for lines that say what happened, even if others follow before the frames. */
@@ -47,22 +45,32 @@ static bool is_inside(struct sl_str line)
 
 static void take_plain(struct text_filling *f, struct sl_str line)
 {
-    struct sl_str trimmed = sl_str_trimmed(line);
-    if (trimmed.size && is_inside(line) && !f->plain_lines && f->work->stack_count) {
+    struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
+    if (!trimmed.size)
+        return;
+    bool inside = is_inside(trimmed);
+    if (inside && f->work->stack_count) {
         f->work->stacks[f->work->stack_count - 1].end = line.data + line.size;
         return;
     }
-    if (!trimmed.size)
-        return;
     f->plain = f->plain ? f->plain : line.data;
-    if (is_inside(line))
-        return;
-    bool headline = is_headline(trimmed);
-    f->plain_lines++;
-    if (f->title_is_fixed && !headline)
-        return;
-    f->title = trimmed;
-    f->title_is_fixed = headline;
+    f->is_apart = !inside;
+}
+
+/* Returns the title of a stack: of the lines in front of it the last one that says what happened, else the last one. */
+static struct sl_str find_title(const char *begin, const char *end)
+{
+    struct sl_str rest = {begin, begin ? (size_t)(end - begin) : 0}, line, title = {NULL, 0};
+    bool is_fixed = false;
+    while (rest.size && sl_str_next_line(&rest, &line)) {
+        struct sl_str trimmed = sl_str_trimmed(line);
+        bool headline = trimmed.size && is_headline(trimmed);
+        if (!trimmed.size || (is_fixed && !headline) || is_inside(trimmed))
+            continue;
+        title = trimmed;
+        is_fixed = headline;
+    }
+    return title;
 }
 
 static bool is_frame(const struct sl_text_piece *piece)
@@ -76,12 +84,12 @@ static bool continue_stack(struct text_filling *f, const struct sl_text_piece *p
     struct text_work *work = f->work;
     const struct text_stack *last = work->stack_count ? &work->stacks[work->stack_count - 1] : NULL;
     bool first = piece->kind == SL_TEXT_NATIVE && piece->native.is_first;
-    if (last && !first && !f->plain_lines && work->items[last->first].piece.kind == piece->kind)
+    if (last && !first && !f->is_apart && work->items[last->first].piece.kind == piece->kind)
         return true;
     if (!sl_grow_in_arena(f->arena, &work->stacks, &work->stack_capacity, work->stack_count + 1, sizeof *work->stacks))
         return false;
     work->stacks[work->stack_count++] =
-        (struct text_stack){.first = work->item_count, .title = f->title, .begin = f->plain};
+        (struct text_stack){.first = work->item_count, .title = find_title(f->plain, f->line), .begin = f->plain};
     return true;
 }
 
@@ -102,9 +110,7 @@ static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, 
     work->jvm_frames += piece->kind == SL_TEXT_JAVA;
     work->stacks[item->stack].end = source.data + source.size;
     f->plain = NULL;
-    f->plain_lines = 0;
-    f->title = (struct sl_str){NULL, 0};
-    f->title_is_fixed = false;
+    f->is_apart = false;
     return true;
 }
 
@@ -122,6 +128,7 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     struct sl_str rest = line;
     const char *begin = line.data;
     bool plain = true;
+    f->line = line.data;
     while (sl_text_next(f->work->reader, &rest, &piece)) {
         if (is_wanted(f->work, &piece)) {
             plain = false;
