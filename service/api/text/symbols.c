@@ -5,13 +5,17 @@
 
 #include "demangle/demangle.h"
 
-enum { MOST_COMPARISONS = 4 << 20 /* of names for people, in a module */ };
+enum {
+    MOST_WORK = 256 << 20, /* bytes of stored names that are compared with names for people, in a request */
+    DEMANGLING = 4096,     /* a name that is demangled counts as so many bytes */
+};
 
 struct symbol_search { /* in one module */
     struct text_work *work;
     const struct native_module *module;
     struct sl_symcache_named *named; /* of the frames; `item` is an index of items */
     size_t count;
+    uint64_t spent; /* of MOST_WORK */
 };
 
 static struct native_frame *frame_of(struct text_work *work, const struct text_item *item)
@@ -40,11 +44,13 @@ static void compare(struct symbol_search *s, const struct sl_symcache_function *
                     struct sl_buf *readable)
 {
     sl_buf_clear(readable);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->count && s->spent < MOST_WORK; i++) {
         struct sl_symcache_named *named = &s->named[i];
         struct sl_str last = last_part(named->name);
+        s->spent += stored.size + named->name.size;
         if (named->string != SL_SYMCACHE_NONE || !memmem(stored.data, stored.size, last.data, last.size))
             continue;
+        s->spent += readable->size ? 0 : DEMANGLING;
         if (!readable->size && !sl_demangle(stored, SL_LANG_UNKNOWN, readable))
             sl_buf_str(readable, stored);
         if (!is_name(sl_buf_view(readable), named->name) || (named->found && named->entry == function->entry))
@@ -54,16 +60,16 @@ static void compare(struct symbol_search *s, const struct sl_symcache_function *
     }
 }
 
-/* Looks for the names that are not stored as they are. False when out of memory. */
+/* Looks for the names that are not stored as they are. If that is too much work none of them is found: a function that was not
+ * looked at might have the name too. False when out of memory. */
 static bool find_readable(struct symbol_search *s, const struct sl_symcache *table)
 {
     struct sl_buf stored = {0}, readable = {0};
     struct sl_symcache_function function;
-    size_t left = 0;
+    bool any = false;
     for (size_t i = 0; i < s->count; i++)
-        left += s->named[i].string == SL_SYMCACHE_NONE;
-    bool few = left && table->function_count <= MOST_COMPARISONS / left;
-    for (uint32_t id = 0; few && sl_symcache_function(table, id, &function); id++) {
+        any = any || s->named[i].string == SL_SYMCACHE_NONE;
+    for (uint32_t id = 0; any && s->spent < MOST_WORK && sl_symcache_function(table, id, &function); id++) {
         if (function.entry == UINT64_MAX)
             continue;
         sl_buf_clear(&stored);
@@ -71,6 +77,9 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
         if (stored.size)
             compare(s, &function, sl_buf_view(&stored), &readable);
     }
+    for (size_t i = 0; s->spent >= MOST_WORK && i < s->count; i++)
+        if (s->named[i].string == SL_SYMCACHE_NONE)
+            s->named[i].found = 0;
     bool good = !stored.failed && !readable.failed;
     sl_buf_free(&stored);
     sl_buf_free(&readable);
