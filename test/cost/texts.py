@@ -26,6 +26,8 @@ def counted(make):
 ID = b"ab" * 20
 GENERATORS = {
     "sanitizers": (repeated(b"    #0 0x1  (/a+0x1) (BuildId: ab)\n"), TEXT),
+    "mappings of gdb": (counted(lambda i: b"  0x%x     0x%x     0x1000        0x0  r-xp   /a%d\n" % (i << 12, (i + 1) << 12, i)), TEXT),
+    "almost ids": (lines(b"0x1 " + b"a" * 31 + b"g ", 1000), TEXT),
     "many numbers in a line": (lines(b"#1 0x1 "), TEXT),
     "many places in a line": (lines(b" (a+0x1"), TEXT),
     "many brackets in a line": (lines(b"C  [a"), TEXT),
