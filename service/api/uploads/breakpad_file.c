@@ -106,16 +106,46 @@ static enum sl_code pack(void *arg, struct sl_error *error)
 
 /* ---- storing ---- */
 
+struct listing {
+    struct archive *archive;
+    int entries;
+    bool is_read;
+};
+
+static void read_listing(void *arg)
+{
+    struct listing *listing = arg;
+    listing->is_read = archive_read_directory(listing->archive, listing->entries);
+}
+
+/* Reads the directory of the archive, which has one file. */
+static enum sl_code read_directory(struct archive *archive, struct sl_error *error)
+{
+    struct listing listing = {.archive = archive};
+    struct sl_str why = SL_STR("its key is not that of a symbol file");
+    if (archive_list_directory(archive, &listing.entries)) {
+        enum sl_code code = pool_run(POOL_CONVERT, read_listing, &listing, error);
+        close(listing.entries);
+        if (code != SL_OK)
+            return code;
+    }
+    if (listing.is_read && archive->count == 1)
+        return SL_OK;
+    if (archive->failure.text.size)
+        why = archive->failure.text;
+    return sl_fail(error, archive->failure.status >= 500 ? SL_BUSY : SL_MALFORMED, SL_STR_FMT, SL_STR_ARG(why));
+}
+
 static enum sl_code publish_archive(struct archive *archive, bool *same, struct sl_error *error)
 {
-    if (!archive_read_directory(archive) || archive->count != 1)
-        return sl_fail(error, SL_MALFORMED, "%.*s", archive->failure.text.size ? (int)archive->failure.text.size : 0,
-                       archive->failure.text.size ? archive->failure.text.data : "");
-    struct member_job check = {.archive = archive, .member = &archive->members[0]};
-    enum sl_code code = pool_run(POOL_CONVERT, member_check, &check, error);
-    if (code == SL_OK && check.code != SL_OK) {
-        *error = check.error;
+    struct member_job check = {.archive = archive};
+    enum sl_code code = read_directory(archive, error);
+    if (code == SL_OK) {
+        check.member = &archive->members[0];
+        member_check(&check);
         code = check.code;
+        if (code != SL_OK)
+            *error = check.error;
     }
     if (code == SL_OK)
         code = uploads_publish(archive, STORE_REGULAR, error);
@@ -141,6 +171,8 @@ enum sl_code uploads_store_breakpad_file(const struct config *config, struct sl_
         struct archive archive = {.arena = arena,
                                   .config = &config->mozilla.store,
                                   .filename = SL_STR("symbols.zip"),
+                                  .body = mapping,
+                                  .fd = packing.tmp.fd,
                                   .bytes = mapping.bytes};
         code = publish_archive(&archive, same, error);
         pool_unmap(&mapping);
