@@ -32,6 +32,14 @@ static void pack_thread(const struct sl_minidump *dump, size_t index, struct sl_
     sl_buf_u8(out, thread->is_walked);
 }
 
+static void pack_system(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    sl_buf_u64(out, dump->os);
+    sl_buf_u8(out, dump->big_endian);
+    sl_buf_u64(out, dump->family);
+    sl_buf_u64(out, dump->address_mask);
+}
+
 static void pack_lists(const struct sl_minidump *dump, struct sl_buf *out)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++)
@@ -80,10 +88,21 @@ bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client 
         sl_buf_u64(out, dump->bytes.size);
         sl_buf_add(out, dump->bytes.data, dump->bytes.size);
     }
-    sl_buf_u64(out, dump->os);
-    sl_buf_u8(out, dump->big_endian);
-    sl_buf_u64(out, dump->family);
-    sl_buf_u64(out, dump->address_mask);
+    pack_system(dump, out);
+    pack_lists(dump, out);
+    return !out->failed;
+}
+
+bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    pack_system(dump, out);
+    sl_buf_u64(out, dump->crash.module_count);
+    for (size_t i = 0; i < dump->crash.module_count; i++) {
+        sl_buf_u64(out, dump->crash.modules[i].address);
+        sl_buf_u64(out, dump->crash.modules[i].size);
+        sl_buf_u8(out, sl_crash_has_id(&dump->crash.modules[i]));
+    }
+    sl_buf_u64(out, dump->crash.thread_count);
     pack_lists(dump, out);
     return !out->failed;
 }
@@ -184,6 +203,14 @@ static bool unpack_lists(struct sl_reader *r, struct sl_arena *arena, struct sl_
     return has_memory && dump->memory && dump->unloaded;
 }
 
+static void unpack_system(struct sl_reader *r, struct sl_minidump *dump)
+{
+    dump->os = (enum sl_minidump_os)sl_unpack_number(r, SL_MINIDUMP_NACL);
+    dump->big_endian = sl_unpack_flag(r);
+    dump->family = (enum sl_cpu_family)sl_unpack_number(r, SL_CPU_LOONGARCH64);
+    dump->address_mask = sl_read_u64(r);
+}
+
 enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                 struct sl_minidump *dump, uint64_t *client_count, struct sl_error *error)
 {
@@ -196,12 +223,34 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
     dump->is_microdump = sl_unpack_flag(&r);
     if (dump->is_microdump)
         dump->bytes = sl_read_bytes(&r, sl_read_u64(&r));
-    dump->os = (enum sl_minidump_os)sl_unpack_number(&r, SL_MINIDUMP_NACL);
-    dump->big_endian = sl_unpack_flag(&r);
-    dump->family = (enum sl_cpu_family)sl_unpack_number(&r, SL_CPU_LOONGARCH64);
-    dump->address_mask = sl_read_u64(&r);
+    unpack_system(&r, dump);
     bool has_memory = !r.failed && unpack_lists(&r, arena, dump);
     if (r.failed || sl_reader_left(&r) || !has_valid_modules(&dump->crash))
         return sl_fail(error, SL_MALFORMED, "the minidump that was read from the file is damaged");
+    return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
+}
+
+enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
+                                       struct sl_minidump *dump, struct sl_error *error)
+{
+    enum { MODULE_BYTES = 17, THREAD_BYTES = 41 }; /* at least */
+    struct sl_reader r = sl_reader(packed, false);
+    *dump = (struct sl_minidump){.bytes = bytes};
+    struct sl_crash *crash = &dump->crash;
+    unpack_system(&r, dump);
+    crash->module_count = sl_unpack_count(&r, MODULE_BYTES);
+    crash->modules = SL_ARENA_ARRAY(arena, struct sl_crash_module, crash->module_count + 1);
+    for (size_t i = 0; crash->modules && i < crash->module_count; i++) {
+        crash->modules[i].address = sl_read_u64(&r);
+        crash->modules[i].size = sl_read_u64(&r);
+        /* any id: where modules overlap, an address belongs to one that has one (sl_minidump_map_modules) */
+        crash->modules[i].has_debug_id = sl_unpack_flag(&r);
+        crash->modules[i].debug_id.uuid[0] = 1;
+    }
+    crash->thread_count = sl_unpack_count(&r, THREAD_BYTES);
+    crash->threads = SL_ARENA_ARRAY(arena, struct sl_crash_thread, crash->thread_count + 1);
+    bool has_memory = crash->modules && crash->threads && (r.failed || unpack_lists(&r, arena, dump));
+    if (has_memory && (r.failed || sl_reader_left(&r) || !has_valid_modules(crash)))
+        return sl_fail(error, SL_MALFORMED, "the stacks that were read from the file are damaged");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }

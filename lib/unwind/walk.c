@@ -258,7 +258,7 @@ static bool walk_step(struct sl_walk_state *s)
     if (s->frame.module != SL_WALK_NO_MODULE && walk_cfi(s, s->frame.module, &cfi) == WALK_WAIT)
         return false;
     size_t most = s->target.compat ? SL_WALK_COMPAT_FRAMES : SL_WALK_MAX_FRAMES;
-    if (!s->cpu || !s->stack.bytes.size || s->walk.frame_count == most) {
+    if (!s->cpu || !s->stack.bytes.size || s->earlier + s->walk.frame_count >= most) {
         s->over = true;
         return false;
     }
@@ -307,13 +307,12 @@ static uint64_t make_address_mask(const struct sl_walk_state *s)
     return UINT64_MAX;
 }
 
-struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
-                            const struct sl_range_map *map, const struct sl_registers *registers,
-                            const struct sl_walk_stack *stack)
+struct sl_walk_state *walk_make(struct sl_arena *arena, const struct sl_walk_target *target,
+                                struct sl_walk_module *modules, const struct sl_range_map *map,
+                                const struct sl_walk_stack *stack)
 {
     struct sl_walk_state *s = SL_ARENA_NEW(arena, struct sl_walk_state);
     struct sl_account *work = SL_ARENA_NEW(arena, struct sl_account);
-    struct sl_walk_numbers numbers;
     if (!s || !work)
         return NULL;
     work->budget = target->work;
@@ -326,6 +325,17 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
     s->modules = modules;
     s->module_map = map;
     s->address_mask = make_address_mask(s);
+    return s;
+}
+
+struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
+                            const struct sl_range_map *map, const struct sl_registers *registers,
+                            const struct sl_walk_stack *stack)
+{
+    struct sl_walk_state *s = walk_make(arena, target, modules, map, stack);
+    struct sl_walk_numbers numbers;
+    if (!s)
+        return NULL;
     sl_walk_numbers(target->family, &numbers);
     struct walk_frame context = {.registers = *registers, .trust = SL_TRUST_CONTEXT};
     context.resume = context.instruction = registers->value[numbers.pc];

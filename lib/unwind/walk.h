@@ -132,6 +132,31 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
                             const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack);
 
+/* What a walk has to remember while it waits, so that another process can go on with it. */
+struct sl_walk_saved {
+    struct sl_registers registers; /* of the last frame; before the first run: of the thread */
+    uint64_t resume, instruction;  /* of the last frame */
+    uint32_t frame_count;          /* frames found so far; 0 = the walk has not begun, and only `registers` counts */
+    uint32_t inner_params;         /* bytes of parameters of the frame inside it */
+    enum sl_trust trust;           /* of the last frame */
+    bool is_return;                /* it was found by simulating a return */
+};
+
+/* Goes on with a saved walk like sl_walk_new; with the same arguments the frames are those of one walk. The walk has only the frames
+ * that are found from now on. NULL when out of memory. */
+struct sl_walk *sl_walk_resume(struct sl_arena *arena, const struct sl_walk_target *target,
+                               struct sl_walk_module *modules, const struct sl_range_map *map,
+                               const struct sl_walk_saved *saved, const struct sl_walk_stack *stack);
+
+/* Saves a walk, and gives the work that it has not used back to the target's budget: it must not be run again. */
+void sl_walk_save(const struct sl_walk *walk, struct sl_walk_saved *saved);
+
+/* Append registers, or a saved walk, as bytes; read them again: the reader fails if they are not valid. */
+void sl_registers_pack(const struct sl_registers *registers, struct sl_buf *out);
+void sl_registers_unpack(struct sl_reader *r, struct sl_registers *registers);
+void sl_walk_pack(const struct sl_walk_saved *saved, struct sl_buf *out);
+void sl_walk_unpack(struct sl_reader *r, struct sl_walk_saved *saved);
+
 enum sl_walk_need { SL_WALK_DONE, SL_WALK_NEED_CFI, SL_WALK_NEED_SYMBOLS };
 
 /* Continues until the walk is over or needs information on modules[*module]. */

@@ -1,6 +1,7 @@
 /* Shared by the files of the frame walkers. Private to this folder.
  *
  *     walk.c        the loop, modules, memory, plausibility of scanned addresses
+ *     walk_saved.c  walks that go on in another process
  *     walk_*.c      the processors: frame pointers, scanning, the end of a stack
  *     return.c      simulated returns from the innermost frame
  *     evaluate.c    applies call frame information to a frame ─▶ postfix.c, windows.c, dwarf_stack.c */
@@ -61,6 +62,7 @@ struct sl_walk_state {
     size_t needs; /* the module concerned */
     bool over;
     size_t capacity;
+    size_t earlier;          /* frames found before the walk was saved */
     struct sl_account *work; /* account of the target's `work` */
 };
 
@@ -95,6 +97,11 @@ bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value)
 
 /* Reads a word of any size from the stack's own region. */
 bool walk_read_stack(const struct sl_walk_state *s, uint64_t address, unsigned size, uint64_t *value);
+
+/* Makes a walk without frames; NULL when out of memory. */
+struct sl_walk_state *walk_make(struct sl_arena *arena, const struct sl_walk_target *target,
+                                struct sl_walk_module *modules, const struct sl_range_map *map,
+                                const struct sl_walk_stack *stack);
 
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address);
 

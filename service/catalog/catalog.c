@@ -10,6 +10,7 @@
 #include "conversion/conversion.h"
 #include "conversion/crashes.h"
 #include "conversion/disassembly.h"
+#include "conversion/walks.h"
 #include "debug_file_store/converters.h"
 #include "origin/origin.h"
 #include "scan/converters.h"
@@ -59,6 +60,7 @@ const struct converter *const catalog_converters[] = {
     &converter_archive_list,   &converter_member_check,     &converter_member_write, &converter_gzip_check,
     &converter_supplied,       &converter_disassembly,      &converter_source_text,  &converter_script_facts,
     &converter_embedded_ppdb,  &converter_apple_report,     &converter_minidump,     &converter_core,
+    &converter_walk,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 

@@ -101,6 +101,7 @@ struct running {
     struct converter_call call; /* a copy: map_inputs fills in the inputs' bytes */
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
     int opened[CONVERTER_MAX_INPUTS]; /* for a worker: inputs that were opened again; -1 = none */
+    int *opened_tables;               /* NULL = none */
     struct worker_limits limits;
     struct sl_str location;
     void *result;
@@ -133,6 +134,10 @@ static void release_inputs(struct running *r)
         sl_close(r->opened[i]);
         r->opened[i] = -1;
     }
+    for (size_t i = 0; r->opened_tables && i < r->call.table_count; i++)
+        sl_close(r->opened_tables[i]);
+    free(r->opened_tables);
+    r->opened_tables = NULL;
 }
 
 static enum sl_code run_in_thread(struct running *r)
@@ -157,14 +162,12 @@ static enum sl_code run_in_thread(struct running *r)
 
 /* Reads each page of the inputs that this process has mapped. If a file has shrunk under its mapping, this raises the SIGBUS that ended
  * the worker, in a thread where it is caught: the cache learns which of its files is damaged. */
-static void read_mapped_inputs(const struct running *r)
+static void read_mapped(const struct converter_input *inputs, size_t count)
 {
     enum { PAGE = 4096 };
-    for (size_t i = 0; i < r->call.input_count; i++) {
-        const struct sl_bytes *bytes = &r->call.inputs[i].bytes;
-        for (size_t at = 0; bytes->data && at < bytes->size; at += PAGE)
-            (void)*(const volatile uint8_t *)(bytes->data + at);
-    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t at = 0; inputs[i].bytes.data && at < inputs[i].bytes.size; at += PAGE)
+            (void)*(const volatile uint8_t *)(inputs[i].bytes.data + at);
 }
 
 /* The threads that a worker may use: its own, and as many as are idle in the pool. */
@@ -174,21 +177,41 @@ static unsigned count_worker_threads(void)
     return threads > busy ? (unsigned)(threads - busy) + 1 : 1;
 }
 
+/* Makes the input of a worker. Opens its file again if it has a place and does not go with the request: `*opened`. */
+static struct worker_input hand_over(const struct converter_input *input, int *opened)
+{
+    if (input->place && input->bytes.size > WORKER_MAX_INLINE)
+        *opened = file_place_open(input->place);
+    return (struct worker_input){input->bytes, *opened >= 0 ? *opened : input->fd, input->role,
+                                 input->role == INPUT_SCRATCH, input->offset};
+}
+
+/* Makes the inputs of a worker, the tables last. False when out of memory. */
+static bool hand_over_all(struct running *r, struct worker_input *inputs)
+{
+    size_t tables = r->call.table_count, first = r->call.input_count;
+    r->opened_tables = tables ? malloc(tables * sizeof *r->opened_tables) : NULL;
+    if (tables && !r->opened_tables)
+        return false;
+    for (size_t i = 0; i < tables; i++)
+        r->opened_tables[i] = -1;
+    for (size_t i = 0; i < first; i++)
+        inputs[i] = hand_over(&r->call.inputs[i], &r->opened[i]);
+    for (size_t i = 0; i < tables; i++)
+        inputs[first + i] = hand_over(&r->call.tables[i], &r->opened_tables[i]);
+    return true;
+}
+
 static enum sl_code run_in_worker(struct running *r)
 {
-    struct worker_input inputs[CONVERTER_MAX_INPUTS];
+    struct worker_input inputs[CONVERTER_MAX_INPUTS + CONVERTER_MAX_TABLES];
     const struct worker_function *function = isolation_function(r->converter);
     if (!function)
         return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
-    for (size_t i = 0; i < r->call.input_count; i++) {
-        const struct converter_input *input = &r->call.inputs[i];
-        if (input->place && input->bytes.size > WORKER_MAX_INLINE)
-            r->opened[i] = file_place_open(input->place);
-        inputs[i] = (struct worker_input){input->bytes, r->opened[i] >= 0 ? r->opened[i] : input->fd, input->role,
-                                          input->role == INPUT_SCRATCH, input->offset};
-    }
+    if (!hand_over_all(r, inputs))
+        return sl_fail(r->error, SL_BUSY, "out of memory");
     struct worker_call call = {.inputs = inputs,
-                               .input_count = r->call.input_count,
+                               .input_count = r->call.input_count + r->call.table_count,
                                .options = r->call.options,
                                .out = r->call.out,
                                .limits = r->limits,
@@ -197,8 +220,10 @@ static enum sl_code run_in_worker(struct running *r)
     call.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
     enum sl_code code = worker_run(isolation_pool(), function, &call, r->result, &r->outcome, r->error);
     release_inputs(r);
-    if (code == SL_INTERNAL)
-        read_mapped_inputs(r);
+    if (code == SL_INTERNAL) {
+        read_mapped(r->call.inputs, r->call.input_count);
+        read_mapped(r->call.tables, r->call.table_count);
+    }
     return code;
 }
 
@@ -268,6 +293,8 @@ static uint64_t size_of_inputs(const struct converter_call *call)
     uint64_t size = 0;
     for (size_t i = 0; i < call->input_count; i++)
         size += call->inputs[i].bytes.data ? call->inputs[i].bytes.size : get_file_size(call->inputs[i].fd);
+    for (size_t i = 0; i < call->table_count; i++)
+        size += call->tables[i].bytes.size;
     return size;
 }
 
@@ -289,7 +316,8 @@ enum sl_code conversion_run(const struct conversion_about *about, const struct c
     struct conversion_about measured = *about;
     if (converter->result_size)
         memset(result, 0, converter->result_size);
-    if (call->input_count > CONVERTER_MAX_INPUTS || call->options.size != converter->options_size)
+    if (call->input_count > CONVERTER_MAX_INPUTS || call->table_count > CONVERTER_MAX_TABLES ||
+        call->options.size != converter->options_size)
         return sl_fail(error, SL_INTERNAL, "the converter %s cannot be called so", converter->name);
     if (!measured.size)
         measured.size = size_of_inputs(call);

@@ -15,7 +15,7 @@
 #include "object/object.h"
 #include "worker/worker.h"
 
-enum { CONVERTER_MAX_INPUTS = 6, CONVERTER_MAX_OPTIONS = 256, CONVERTER_MAX_RESULT = 2048 };
+enum { CONVERTER_MAX_INPUTS = 6, CONVERTER_MAX_OPTIONS = 256, CONVERTER_MAX_RESULT = 2048, CONVERTER_MAX_TABLES = 240 };
 
 enum input_role {
     INPUT_FILE,       /* the file to convert */
@@ -30,6 +30,9 @@ enum input_role {
     INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
     INPUT_TEXTS,    /* texts to be searched for: size (uint32_t) and bytes of each */
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
+    INPUT_STACKS,   /* threads, modules and memory of a dump (minidump/pack.h) */
+    INPUT_WALKS,    /* walks of its stacks and the tables for them (walks.h) */
+    INPUT_TABLE,    /* lookup table; those of converter_call.tables have this role */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };
 
@@ -46,6 +49,8 @@ struct converter_input {
 struct converter_call {
     struct converter_input inputs[CONVERTER_MAX_INPUTS];
     size_t input_count;
+    const struct converter_input *tables; /* further inputs, with bytes; at most CONVERTER_MAX_TABLES */
+    size_t table_count;
     struct sl_bytes options; /* the converter's own struct, without pointers */
     int out;                 /* empty file to write; -1 = the converter writes nothing */
 };

@@ -15,7 +15,8 @@ enum {
     MAX_JOBS = 256,
     MAX_HEAP = 16 << 20,
 };
-_Static_assert((int)CONVERTER_MAX_INPUTS <= (int)WORKER_MAX_INPUTS, "a worker gets all inputs");
+_Static_assert((int)CONVERTER_MAX_INPUTS + (int)CONVERTER_MAX_TABLES <= (int)WORKER_MAX_INPUTS,
+               "a worker gets all inputs");
 _Static_assert((int)CONVERTER_MAX_OPTIONS <= (int)WORKER_MAX_OPTIONS, "a worker gets all options");
 _Static_assert((int)CONVERTER_MAX_RESULT <= (int)WORKER_MAX_RESULT, "a worker can give all results");
 
@@ -35,12 +36,18 @@ static struct {
 static enum sl_code run_converter(struct worker_job *job, void *result, struct sl_error *error)
 {
     const struct converter *converter = job->function->context;
-    struct converter_call call = {.options = job->options, .input_count = job->input_count, .out = job->out};
-    if (job->input_count > CONVERTER_MAX_INPUTS)
-        return sl_fail(error, SL_INTERNAL, "the converter %s has too many inputs", converter->name);
-    for (size_t i = 0; i < job->input_count; i++)
-        call.inputs[i] = (struct converter_input){job->inputs[i].bytes, job->inputs[i].fd,
-                                                  (enum input_role)job->inputs[i].role, NULL};
+    struct converter_input tables[CONVERTER_MAX_TABLES];
+    struct converter_call call = {.options = job->options, .tables = tables, .out = job->out};
+    for (size_t i = 0; i < job->input_count; i++) {
+        const struct worker_input *given = &job->inputs[i];
+        struct converter_input input = {given->bytes, given->fd, (enum input_role)given->role, NULL};
+        if (input.role == INPUT_TABLE && call.table_count < CONVERTER_MAX_TABLES)
+            tables[call.table_count++] = input;
+        else if (input.role != INPUT_TABLE && call.input_count < CONVERTER_MAX_INPUTS)
+            call.inputs[call.input_count++] = input;
+        else
+            return sl_fail(error, SL_INTERNAL, "the converter %s has too many inputs", converter->name);
+    }
     return converter->convert(&job->conversion, &call, result, error);
 }
 

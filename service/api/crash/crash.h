@@ -101,6 +101,11 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
                            struct sl_bytes options, void *result, enum pool_job kind, job_step *take,
                            struct sl_error *error) SL_SUSPENDS;
 
+/* Adds the file as INPUT_FILE, by its descriptor if that is still open. */
+void crash_add_file(struct converter_call *call, const struct crash_work *work);
+/* Closes that descriptor, when the file has been read and its stacks are walked. */
+void crash_close_file(struct crash_work *work);
+
 /* Members of struct job_kind. */
 void crash_work_open(struct job *job, void *work);
 bool crash_read_local(struct job *job, void *work, const void *file, struct json_failure *failure);

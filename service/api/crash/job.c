@@ -93,17 +93,26 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     work->packed_fd = call.out;
     work->take = take;
-    if (work->form.fd >= 0)
-        converter_add_part(&call, INPUT_FILE, work->form.parts[PART_FILE], work->form.fd, work->form.file_offset);
-    else
-        converter_add_bytes(&call, INPUT_FILE, work->form.parts[PART_FILE]);
+    crash_add_file(&call, work);
     enum sl_code code = conversion_run(&about, converter, &call, result, error);
     if (code == SL_OK)
         code = job_work(job, kind, take_packed, error);
     close(call.out);
+    return code;
+}
+
+void crash_add_file(struct converter_call *call, const struct crash_work *work)
+{
+    if (work->form.fd >= 0)
+        converter_add_part(call, INPUT_FILE, work->form.parts[PART_FILE], work->form.fd, work->form.file_offset);
+    else
+        converter_add_bytes(call, INPUT_FILE, work->form.parts[PART_FILE]);
+}
+
+void crash_close_file(struct crash_work *work)
+{
     sl_close(work->form.fd); /* when a damaged cache file makes the job begin again, the worker gets a copy */
     work->form.fd = -1;
-    return code;
 }
 
 /* ---- the job ---- */
@@ -118,7 +127,9 @@ enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
         code = crash_name(job, work, error);
     if (code == SL_OK)
         code = native_read_files(&work->native, error);
-    return code == SL_OK ? work->kind->read(job, work, error) : code;
+    code = code == SL_OK ? work->kind->read(job, work, error) : code;
+    crash_close_file(work);
+    return code;
 }
 
 /* True if the file is at fault, not a lack of memory or a client that left; a timeout counts. */

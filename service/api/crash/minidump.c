@@ -43,7 +43,7 @@ static bool make_modules(struct dump_work *work)
         ids[i] = crash_object_id(crash, &crash->modules[i]);
     work->walk.needs.ids = ids;
     work->walk.needs.count = crash->module_count;
-    return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count);
+    return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count) && dump_walk_prepare(&work->walk);
 }
 
 /* Pool work: takes the dump that was read, and prepares the look-ups of its modules. */
@@ -205,7 +205,7 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     work->details = !is_core && (job->config->minidump_details || (local && !local->walked));
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
-    work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
+    work->walk = (struct dump_walk){.file = &work->crash, .dump = &work->dump, .compat = work->compat};
     request->nests_modules = !work->compat;
     enum sl_code code = work->crash.kind->convert(job, &work->crash, take_dump, error);
     if (code == SL_OK)

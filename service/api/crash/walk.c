@@ -1,38 +1,21 @@
 #include "api/crash/walk.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "conversion/crashes.h"
 #include "core/pool.h"
 
-/* Threads are walked in batches to save pool jobs; but several batches run concurrently even for few threads, so that their
- * look-ups overlap. */
-enum { MIN_AT_ONCE = 16, MAX_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
+enum {
+    MAX_AT_ONCE = 64, /* look-ups */
+    COMPAT_FRAMES = 256,
+    MAX_ON_LOOP = 64 << 10, /* bytes of an answer that the loop reads */
+    MAX_FORGOTTEN = 64,     /* how often the tables may be dropped because they are too many */
+};
 
 /* ---- modules ---- */
-
-/* True if the symbols have a function at the address. */
-static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
-{
-    const struct dump_coverage *covered = (const struct dump_coverage *)symbols;
-    struct sl_location location;
-    return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
-}
-
-/* Sets the outermost (not inlined) function at the address; false if there is none. */
-static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
-{
-    const struct dump_coverage *covered = (const struct dump_coverage *)symbols;
-    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    size_t count = sl_symcache_lookup(covered->table, address + covered->ahead, chain, SL_SYMCACHE_MAX_CHAIN);
-    if (!count || count > SL_SYMCACHE_MAX_CHAIN)
-        return false;
-    *function = chain[count - 1].function;
-    return true;
-}
-
-static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b)
-{
-    uint32_t one, other;
-    return function_at(symbols, a, &one) && function_at(symbols, b, &other) && one == other;
-}
 
 /* Looks up the module. NULL: the whole walk ends, for SL_BUSY or SL_CANCELLED, which say nothing about the module. */
 static const struct search_result *walk_find(struct dump_walk *w, size_t index, const struct search_target *use)
@@ -78,136 +61,257 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
     fiber_start_helper(&w->ahead, prefetch_symbols, ahead);
 }
 
-/* Returns the offset between addresses of the module and of its table: the size of segments that a tool put in front
- * (symbol_table_base). */
-static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct search_result *found)
+/* Adds a table of the module to those that the walks get; `table` NULL: there is none. Addresses of the module and of its table differ
+ * by the size of segments that a tool put in front (symbol_table_base). */
+static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const struct search_result *found,
+                      const struct sl_table *table)
 {
-    return w->targets[index].base - symbol_table_base(&found->place, w->targets[index].base);
+    uint64_t base = w->dump->crash.modules[index].address;
+    struct walk_table *added = &w->tables[w->table_count++];
+    *added = (struct walk_table){.module = (uint32_t)index,
+                                 .is_symbols = is_symbols,
+                                 .is_found = table,
+                                 .ahead = base - symbol_table_base(&found->place, base)};
+    w->modules[index].has[is_symbols] = true;
+    if (!table)
+        return;
+    bool is_whole = table->bytes.data == found->item->mapping.bytes.data;
+    w->inputs[w->found_count++] =
+        (struct converter_input){table->bytes, -1, INPUT_TABLE, is_whole ? found->item->place : NULL};
 }
 
-/* Looks up the unwind rules of a module. With its first use the symbols are prefetched, as they will be needed for its
- * frames. False ends the walk. */
-static bool find_cfi(struct dump_walk *w, size_t index)
+/* Looks up the unwind rules of a module. With its first use the symbols are prefetched, as they will be needed for its frames. */
+static void find_cfi(struct dump_walk *w, size_t index)
 {
-    if (!w->modules[index].is_asked) {
-        w->modules[index].is_asked = true;
+    struct walked_module *module = &w->modules[index];
+    if (!module->is_asked) {
+        module->is_asked = true;
         start_symbol_prefetch(w, index);
     }
     const struct search_result *found = walk_find(w, index, &search_unwind_target);
-    struct walked_module *module = &w->modules[index];
     if (!found)
-        return false;
+        return;
     module->cfi = found;
-    w->targets[index].cfi_offset = ahead_of_table(w, index, found);
-    sl_walk_set_cfi(&w->targets[index], get_cfi(module));
-    return true;
+    const struct sl_cfi *cfi = get_cfi(module);
+    add_table(w, index, false, found, cfi ? &cfi->table : NULL);
 }
 
-/* Looks up the symbols of a module, which tell the walk where functions are. Pool threads read `covered` as soon as it is
- * set, so it is written once. False ends the walk. */
-static bool find_covered(struct dump_walk *w, size_t index)
+/* Looks up the symbols of a module, which tell the walk where functions are. */
+static void find_symbols(struct dump_walk *w, size_t index)
 {
     const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
-    struct dump_coverage *covered = &w->modules[index].covered;
-    if (found && !w->targets[index].symbols) {
-        *covered =
-            (struct dump_coverage){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};
-        sl_walk_set_symbols(&w->targets[index], found->symcache ? &covered->base : NULL);
+    if (found)
+        add_table(w, index, true, found, found->symcache ? &found->symcache->table : NULL);
+}
+
+struct wanted_table {
+    struct dump_walk *w;
+    size_t module;
+    bool is_symbols;
+};
+
+static void find_table(void *arg)
+{
+    const struct wanted_table *wanted = arg;
+    if (wanted->is_symbols)
+        find_symbols(wanted->w, wanted->module);
+    else
+        find_cfi(wanted->w, wanted->module);
+}
+
+/* Drops the tables if those that are wanted now may not fit: walks then ask again for what they need. */
+static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_error *error)
+{
+    if (w->found_count + wanted <= CONVERTER_MAX_TABLES || !w->found_count)
+        return SL_OK;
+    if (w->forgotten++ == MAX_FORGOTTEN)
+        return sl_fail(error, SL_UNSUPPORTED, "the stacks touch too many modules at once");
+    for (size_t i = 0; i < w->dump->crash.module_count; i++)
+        w->modules[i].has[0] = w->modules[i].has[1] = false;
+    w->table_count = w->found_count = 0;
+    return SL_OK;
+}
+
+/* Collects what the walks need, each table once. SL_MALFORMED if a walk needs what it has. */
+static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *items, void **pointers, size_t *count,
+                                   struct sl_error *error)
+{
+    *count = 0;
+    for (size_t i = 0; i < w->live; i++) {
+        struct walked_module *module = &w->modules[w->walks[i].module];
+        bool is_symbols = w->walks[i].need == SL_WALK_NEED_SYMBOLS;
+        if (w->walks[i].need == SL_WALK_DONE) /* only before the first round */
+            continue;
+        if (module->has[is_symbols])
+            return sl_fail(error, SL_MALFORMED, "the reader gave no proper stacks for this file");
+        if (module->wants[is_symbols] || *count == CONVERTER_MAX_TABLES)
+            continue;
+        module->wants[is_symbols] = true;
+        items[*count] = (struct wanted_table){w, w->walks[i].module, is_symbols};
+        pointers[*count] = &items[*count];
+        ++*count;
     }
-    return found;
+    for (size_t i = 0; i < *count; i++)
+        w->modules[items[i].module].wants[items[i].is_symbols] = false;
+    return SL_OK;
+}
+
+/* Looks up the tables that walks need. */
+static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
+{
+    struct wanted_table items[CONVERTER_MAX_TABLES];
+    void *pointers[CONVERTER_MAX_TABLES];
+    size_t count;
+    enum sl_code code = collect_wanted(w, items, pointers, &count, error);
+    if (code == SL_OK)
+        code = make_room(w, count, error);
+    if (code != SL_OK)
+        return code;
+    if (!fiber_for_each(find_table, pointers, count, MAX_AT_ONCE))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    if (w->error.code)
+        *error = w->error;
+    return w->error.code;
 }
 
 /* ---- threads ---- */
 
-struct thread_walk {
-    struct dump_walk *w;
-    size_t thread;
-    struct sl_arena arena; /* memory of the walk */
-    struct sl_walk *walk;
-    enum sl_walk_need need;
-    size_t module;
-    bool context_only, is_over;
-};
-
-struct walk_batch {
-    struct thread_walk walks[BATCH];
-    size_t count;
-};
-
-/* Walks until it needs data or is done. */
-static void continue_walk(struct thread_walk *t)
+/* Makes the walk of a thread. The first frame needs the rules of its module, whatever the stack is. */
+static struct thread_walk begin_thread(const struct sl_minidump *dump, size_t thread)
 {
-    const struct sl_minidump *dump = t->w->dump;
-    struct sl_walk_target target = sl_minidump_target(dump, t->thread);
+    struct thread_walk walk = {.thread = thread};
     struct sl_registers registers;
+    struct sl_walk_numbers numbers;
     struct sl_walk_stack stack;
-    target.frame_pointer_first = t->w->frame_pointer_first;
-    target.keeps_registers = t->w->keeps_registers;
-    target.compat = t->w->compat;
-    target.work = &t->w->work;
-    if (!t->walk) {
-        sl_minidump_start(dump, t->thread, &registers, &stack);
-        if (t->context_only)
-            stack = (struct sl_walk_stack){0, {NULL, 0}, NULL, NULL};
-        t->walk = sl_walk_new(&t->arena, &target, t->w->targets, &dump->module_map, &registers, &stack);
+    sl_minidump_start(dump, thread, &registers, &stack);
+    sl_walk_numbers(dump->threads[thread].family, &numbers);
+    size_t module = sl_range_map_find(&dump->module_map, registers.value[numbers.pc]);
+    if (module != SL_NO_RANGE) {
+        walk.need = SL_WALK_NEED_CFI;
+        walk.module = module;
     }
-    t->need = t->walk ? sl_walk_run(t->walk, &t->module) : SL_WALK_DONE;
-    t->is_over = t->need == SL_WALK_DONE;
+    return walk;
 }
 
-/* Runs on the pool. */
-static void walk_batch(void *arg)
+bool dump_walk_prepare(struct dump_walk *w)
 {
-    struct walk_batch *batch = arg;
-    for (size_t i = 0; i < batch->count; i++)
-        if (!batch->walks[i].is_over)
-            continue_walk(&batch->walks[i]);
-}
-
-/* Looks up what the walk needs. */
-static bool find_needed(struct thread_walk *t)
-{
-    switch (t->need) {
-    case SL_WALK_NEED_CFI: return t->w->targets[t->module].cfi || find_cfi(t->w, t->module);
-    case SL_WALK_NEED_SYMBOLS: return t->w->targets[t->module].symbols || find_covered(t->w, t->module);
-    default: return true;
-    }
-}
-
-/* Walks the threads of a batch: runs them on the pool until each needs data or is done, looks the data up, and repeats. */
-static enum sl_code run_batch(struct dump_walk *w, struct walk_batch *batch, struct sl_error *error)
-{
-    bool all_over;
-    do {
-        enum sl_code code = pool_run(POOL_WALK, walk_batch, batch, error);
-        if (code != SL_OK)
-            return code;
-        all_over = true;
-        for (size_t i = 0; i < batch->count; i++) {
-            if (!find_needed(&batch->walks[i]) || w->error.code) {
-                *error = w->error;
-                return error->code;
-            }
-            all_over = all_over && batch->walks[i].is_over;
-        }
-    } while (!all_over);
-    return SL_OK;
-}
-
-/* Takes the frames of a finished walk, within the limit of frames. False when out of memory. */
-static bool take_frames(struct thread_walk *t)
-{
-    struct dump_walk *w = t->w;
-    struct sl_crash_thread *thread = &w->dump->crash.threads[t->thread];
-    if (!t->walk || t->walk->out_of_memory)
+    const struct sl_minidump *dump = w->dump;
+    size_t tables = 2 * dump->crash.module_count + 1;
+    w->walks = SL_ARENA_ARRAY(&w->own, struct thread_walk, dump->crash.thread_count + 1);
+    w->tables = SL_ARENA_ARRAY(&w->own, struct walk_table, tables);
+    w->inputs = SL_ARENA_ARRAY(&w->own, struct converter_input, tables);
+    if (!w->walks || !w->tables || !w->inputs)
         return false;
-    size_t most = w->compat ? COMPAT_FRAMES : t->walk->frame_count;
-    size_t count = t->walk->frame_count < most ? t->walk->frame_count : most;
+    for (size_t i = 0; i < dump->crash.thread_count; i++)
+        if (dump->threads[i].is_walked)
+            w->walks[w->walk_count++] = begin_thread(dump, i);
+    return sl_minidump_pack_stacks(dump, &w->stacks);
+}
+
+struct answer_reading {
+    struct dump_walk *w;
+    int fd;
+};
+
+static enum sl_code read_answer(void *arg, struct sl_error *error)
+{
+    const struct answer_reading *reading = arg;
+    struct dump_walk *w = reading->w;
+    struct sl_arena arena = {0};
+    struct sl_bytes answer;
+    enum sl_code code = crash_read_packed(reading->fd, &arena, &answer, error);
+    if (code == SL_OK)
+        code = walks_read_answer(answer, w->walks, w->live, w->dump->crash.module_count, w->keeps_registers, &w->own,
+                                 error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static void swap_walks(struct thread_walk *a, struct thread_walk *b)
+{
+    struct thread_walk kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Moves the walks that are over behind the others. */
+static void drop_ended(struct dump_walk *w)
+{
+    for (size_t i = 0; i < w->live;)
+        if (w->walks[i].need != SL_WALK_DONE)
+            i++;
+        else
+            swap_walks(&w->walks[i], &w->walks[--w->live]);
+}
+
+/* Lets the walks go on with the tables. */
+static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
+{
+    const struct conversion_about about = {.location = SL_STR("the stacks of a crash file"),
+                                           .size = w->dump->bytes.size + w->stacks.size};
+    const struct walk_options options = {.steps = atomic_load(&w->work.steps),
+                                         .frame_pointer_first = w->frame_pointer_first,
+                                         .keeps_registers = w->keeps_registers,
+                                         .compat = w->compat};
+    struct walks_result told;
+    struct converter_call call = {
+        .tables = w->inputs, .table_count = w->found_count, .options = CONVERTER_OPTIONS(options), .out = out};
+    walks_write_request(w->walks, w->live, w->tables, w->table_count, request);
+    if (request->failed)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    converter_add_bytes(&call, INPUT_WALKS, sl_buf_bytes(request));
+    converter_add_bytes(&call, INPUT_STACKS, sl_buf_bytes(&w->stacks));
+    if (w->dump->bytes.data == w->file->form.parts[PART_FILE].data)
+        crash_add_file(&call, w->file);
+    else
+        converter_add_bytes(&call, INPUT_FILE, w->dump->bytes); /* what was made of a microdump */
+    enum sl_code code = conversion_run(&about, &converter_walk, &call, &told, error);
+    if (code != SL_OK)
+        return code;
+    if (told.steps < options.steps)
+        atomic_store(&w->work.steps, told.steps);
+    if (told.out_of_work)
+        sl_budget_spend(&w->work, UINT32_MAX);
+    struct answer_reading reading = {w, out};
+    return get_file_size(out) > MAX_ON_LOOP ? pool_call(POOL_WALK, read_answer, &reading, error)
+                                            : read_answer(&reading, error);
+}
+
+static enum sl_code run_round(struct dump_walk *w, struct sl_error *error)
+{
+    struct sl_buf request = {0};
+    int out = memfd_create("walks", MFD_CLOEXEC);
+    if (out < 0)
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
+    enum sl_code code = run_converter(w, out, &request, error);
+    sl_buf_free(&request);
+    close(out);
+    return code;
+}
+
+/* Walks until all threads are over. */
+static enum sl_code run_rounds(struct dump_walk *w, struct sl_error *error)
+{
+    w->live = w->walk_count;
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && w->live) {
+        code = find_wanted(w, error);
+        if (code == SL_OK)
+            code = run_round(w, error);
+        drop_ended(w);
+    }
+    return code;
+}
+
+/* Takes the frames of a walk. False when out of memory. */
+static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, size_t count)
+{
+    struct sl_crash_thread *thread = &w->dump->crash.threads[walk->thread];
     thread->frames = SL_ARENA_ARRAY(w->arena, struct sl_crash_frame, count);
     if (!thread->frames)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const struct sl_walk_frame *frame = &t->walk->frames[i];
+        const struct sl_walk_frame *frame = &walk->frames[i];
         thread->frames[i] = (struct sl_crash_frame){.address = frame->resume,
                                                     .trust = (uint8_t)frame->trust,
                                                     .is_exact = i && frame->instruction == frame->resume};
@@ -217,43 +321,31 @@ static bool take_frames(struct thread_walk *t)
         struct sl_registers *registers = SL_ARENA_ARRAY(w->arena, struct sl_registers, count);
         if (!registers)
             return false;
-        memcpy(registers, t->walk->registers, count * sizeof *registers);
-        w->dump->threads[t->thread].registers = registers;
+        memcpy(registers, walk->registers, count * sizeof *registers);
+        w->dump->threads[walk->thread].registers = registers;
     }
-    w->max_frames -= count < w->max_frames ? count : w->max_frames;
     return true;
 }
 
-/* Takes the next threads; false if there are no more. */
-static bool take_batch(struct dump_walk *w, struct walk_batch *batch)
+static int by_thread(const void *a, const void *b)
 {
-    const struct sl_minidump *dump = w->dump;
-    batch->count = 0;
-    for (; w->next < dump->crash.thread_count && batch->count < w->batch; w->next++)
-        if (dump->threads[w->next].is_walked)
-            batch->walks[batch->count++] = (struct thread_walk){
-                .w = w,
-                .thread = w->next,
-                .context_only = !w->max_frames}; /* only the first frame, once the limit is reached */
-    return batch->count;
+    size_t one = ((const struct thread_walk *)a)->thread, other = ((const struct thread_walk *)b)->thread;
+    return (one > other) - (one < other);
 }
 
-/* Takes batches until none is left; ends all workers after the first error. */
-static void take_threads(void *arg)
+/* Takes the frames of all threads; beyond the limit only the first frame of each. False when out of memory. */
+static bool take_all(struct dump_walk *w)
 {
-    struct dump_walk *w = arg;
-    struct walk_batch batch;
-    while (!w->error.code && !fiber_cancelled() && take_batch(w, &batch)) {
-        struct sl_error error;
-        enum sl_code code = run_batch(w, &batch, &error);
-        for (size_t i = 0; i < batch.count; i++) {
-            if (code == SL_OK && !take_frames(&batch.walks[i]))
-                code = sl_fail(&error, SL_BUSY, "out of memory");
-            sl_arena_free(&batch.walks[i].arena);
-        }
-        if (code != SL_OK && !w->error.code)
-            w->error = error;
+    qsort(w->walks, w->walk_count, sizeof *w->walks, by_thread);
+    for (size_t i = 0; i < w->walk_count; i++) {
+        size_t count = w->walks[i].frame_count, most = w->compat ? COMPAT_FRAMES : count;
+        count = count < most ? count : most;
+        count = w->max_frames || !count ? count : 1;
+        if (!take_frames(w, &w->walks[i], count))
+            return false;
+        w->max_frames -= count < w->max_frames ? count : w->max_frames;
     }
+    return true;
 }
 
 /* ---- the dump ---- */
@@ -277,39 +369,24 @@ static void take_module(struct dump_walk *w, size_t index)
         known->debug_file = cfi->debug_file;
 }
 
-/* Walks all threads in several fibers, then adds what the look-ups told of the modules. */
+/* Walks all threads, then adds what the look-ups told of the modules. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
 {
-    const struct sl_crash *crash = &walk->dump->crash;
-    size_t threads = crash->thread_count;
-    walk->targets = SL_ARENA_ARRAY(walk->arena, struct sl_walk_module, crash->module_count + 1);
-    if (!walk->targets)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    for (size_t i = 0; i < crash->module_count; i++) {
-        walk->targets[i].base = crash->modules[i].address;
-        walk->targets[i].size = crash->modules[i].size;
-    }
-    size_t at_once = threads / BATCH;
-    at_once = at_once < MIN_AT_ONCE ? MIN_AT_ONCE : at_once < MAX_AT_ONCE ? at_once : MAX_AT_ONCE;
-    walk->batch = 1 + threads / at_once;
-    walk->batch = walk->batch < BATCH ? walk->batch : BATCH;
     fiber_group_init(&walk->ahead, fiber_group_current());
-    bool done = fiber_run_workers(take_threads, walk, threads < at_once ? threads : at_once);
-    if (!done || walk->error.code)
+    enum sl_code code = run_rounds(walk, error);
+    if (code != SL_OK)
         fiber_group_cancel(&walk->ahead);
     fiber_group_wait(&walk->ahead);
-    if (walk->error.code) {
-        *error = walk->error;
-        return error->code;
-    }
-    if (!done)
-        return sl_fail(error, SL_CANCELLED, "cancelled");
-    for (size_t i = 0; i < crash->module_count; i++)
+    if (code == SL_OK && !take_all(walk))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; code == SL_OK && i < walk->dump->crash.module_count; i++)
         take_module(walk, i);
-    return SL_OK;
+    return code;
 }
 
 void dump_walk_release(struct dump_walk *walk)
 {
     module_needs_release(&walk->needs);
+    sl_arena_free(&walk->own);
+    sl_buf_free(&walk->stacks);
 }

@@ -37,6 +37,30 @@ static void unpack(struct sl_bytes packed, struct sl_bytes file, bool must)
     sl_arena_free(&arena);
 }
 
+static void unpack_stacks(struct sl_bytes packed, struct sl_bytes file, bool must)
+{
+    struct sl_arena arena = {0};
+    struct sl_minidump dump;
+    enum sl_code code = sl_minidump_unpack_stacks(packed, file, &arena, &dump, NULL);
+    if (code != SL_OK && (must || code != SL_MALFORMED))
+        abort();
+    if (code == SL_OK)
+        start_walks(&dump);
+    sl_arena_free(&arena);
+}
+
+/* Does the same with what walks need. */
+static void pack_stacks(const struct sl_minidump *dump, struct sl_bytes file)
+{
+    struct sl_buf out = {0};
+    if (!sl_minidump_pack_stacks(dump, &out))
+        abort();
+    unpack_stacks(sl_buf_bytes(&out), file, true);
+    out.data[(file.data[file.size - 1] | file.data[file.size - 2] << 8) % out.size] ^= file.data[file.size - 3];
+    unpack_stacks(sl_buf_bytes(&out), file, false);
+    sl_buf_free(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_arena arena = {0};
@@ -45,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_minidump_client client;
     struct sl_bytes file = {data, size};
     unpack(file, file, false);
+    unpack_stacks(file, file, false);
     if (sl_minidump_read(file, &arena, &dump, NULL) == SL_OK) {
         sl_minidump_client_stacks(&dump, &arena, &client, NULL);
         if (!sl_minidump_pack(&dump, &client, &arena, &out))
@@ -52,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unpack(sl_buf_bytes(&out), file, true);
         out.data[(data[size - 1] | data[size - 2] << 8) % out.size] ^= data[size - 3];
         unpack(sl_buf_bytes(&out), file, false);
+        pack_stacks(&dump, dump.bytes);
     }
     sl_buf_free(&out);
     sl_arena_free(&arena);

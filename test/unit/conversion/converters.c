@@ -2,6 +2,7 @@
 #include "../cache/support.h"
 #include "../fixture.h"
 #include "../ppdb/image.h"
+#include "stacks.h"
 
 #include <sys/mman.h>
 
@@ -38,6 +39,7 @@ static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1
 static const struct source_text_options source_text;
 static const struct sl_apple_options apple;
 static const struct minidump_options minidump = {.details = true};
+static const struct walk_options walk_options = {.steps = 1 << 20};
 static struct disassembly_options disassembly = {.size = 1};
 static const struct core_options core_options = {.command_line = true};
 static struct member_check_options member_check;
@@ -136,6 +138,23 @@ static struct sample make_member_sample(void)
     return sample;
 }
 
+static struct sample make_walk_sample(void)
+{
+    static struct test_stacks stacks;
+    static struct sl_buf request;
+    const struct walk_table none = {.module = 0};
+    const struct thread_walk walk = {.thread = 0};
+    if (!stacks.packed.size) {
+        test_stacks_make(&stacks);
+        walks_write_request(&walk, 1, &none, 1, &request);
+    }
+    struct sample sample = {&converter_walk, {.options = CONVERTER_OPTIONS(walk_options), .out = -1}, true};
+    converter_add_bytes(&sample.call, INPUT_FILE, stacks.dump.bytes);
+    converter_add_bytes(&sample.call, INPUT_STACKS, sl_buf_bytes(&stacks.packed));
+    converter_add_bytes(&sample.call, INPUT_WALKS, sl_buf_bytes(&request));
+    return sample;
+}
+
 /* A sample of a converter that looks for a name in a program. */
 static struct sample make_name_sample(const struct converter *converter, struct sl_str name)
 {
@@ -221,6 +240,7 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_apple_report, CONVERTER_OPTIONS(apple), report, true),
         make_sample(&converter_minidump, CONVERTER_OPTIONS(minidump), sl_buf_view(&dump), true),
         make_core_sample(),
+        make_walk_sample(),
     };
     memcpy(samples, all, sizeof all);
     return sizeof all / sizeof *all;

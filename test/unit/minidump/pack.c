@@ -104,3 +104,59 @@ TEST(extras_of_packed_crashes_must_be_json)
 }
 
 TEST_FILE(.teardown = forget);
+
+static struct sl_buf pack_stacks(void)
+{
+    struct sl_buf out = {0};
+    assert_true(sl_minidump_pack_stacks(&dump, &out));
+    return out;
+}
+
+TEST(packed_stacks_are_those_of_the_dump)
+{
+    struct sl_minidump again;
+    struct sl_registers first, then;
+    struct sl_walk_stack stack, other;
+    struct sl_error failure;
+    make_dump();
+    expect_read(&writer);
+    struct sl_buf out = pack_stacks();
+    assert_int_equal(sl_minidump_unpack_stacks(sl_buf_bytes(&out), dump.bytes, &arena, &again, &failure), SL_OK);
+    assert_int_equal(again.crash.thread_count, 2);
+    assert_true(again.threads[0].is_walked && !again.threads[1].is_walked);
+    sl_minidump_start(&dump, 0, &first, &stack);
+    sl_minidump_start(&again, 0, &then, &other);
+    assert_memory_equal(&first, &then, sizeof first);
+    assert_true(stack.address == other.address && stack.bytes.data == other.bytes.data);
+    assert_ptr_equal(sl_minidump_module_at(&again, 0x400fff), again.crash.modules);
+    assert_int_equal(sl_crash_has_id(again.crash.modules), sl_crash_has_id(dump.crash.modules));
+    sl_buf_free(&out);
+}
+
+/* Whatever the bytes are, nothing outside of them and of the file is used. */
+TEST(damaged_packed_stacks_are_refused_or_valid)
+{
+    struct sl_error failure;
+    make_dump();
+    expect_read(&writer);
+    struct sl_buf out = pack_stacks();
+    for (size_t at = 0; at < out.size; at++) {
+        struct sl_arena mine = {0};
+        struct sl_minidump again;
+        struct sl_bytes cut = {out.data, at};
+        assert_int_equal(sl_minidump_unpack_stacks(cut, dump.bytes, &mine, &again, &failure), SL_MALFORMED);
+        out.data[at] ^= 0xFF;
+        if (sl_minidump_unpack_stacks(sl_buf_bytes(&out), dump.bytes, &mine, &again, &failure) == SL_OK)
+            for (size_t i = 0; i < again.crash.thread_count; i++) {
+                struct sl_registers registers;
+                struct sl_walk_stack stack;
+                sl_minidump_start(&again, i, &registers, &stack);
+                assert_true(!stack.bytes.size ||
+                            (stack.bytes.data >= dump.bytes.data &&
+                             stack.bytes.size <= dump.bytes.size - (size_t)(stack.bytes.data - dump.bytes.data)));
+            }
+        out.data[at] ^= 0xFF;
+        sl_arena_free(&mine);
+    }
+    sl_buf_free(&out);
+}

@@ -126,20 +126,70 @@ static inline void start(void)
     assert_non_null(scene.walk);
 }
 
+/* Gives the modules what a walk needs. */
+static inline void give(struct sl_walk_module *modules, size_t i, enum sl_walk_need need)
+{
+    if (need == SL_WALK_NEED_CFI)
+        sl_walk_set_cfi(&modules[i], scene.has_cfi[i] ? &scene.cfi[i] : NULL);
+    else
+        sl_walk_set_symbols(&modules[i], scene.has_symbols[i] ? &scene.symbols[i].base : NULL);
+}
+
+/* Saves the walk as bytes, and reads these. */
+static inline struct sl_walk_saved save(const struct sl_walk *walk)
+{
+    struct sl_walk_saved saved, again;
+    struct sl_buf out = {0};
+    sl_walk_save(walk, &saved);
+    sl_walk_pack(&saved, &out);
+    struct sl_reader r = sl_reader(sl_buf_bytes(&out), false);
+    sl_walk_unpack(&r, &again);
+    assert_true(!r.failed && !sl_reader_left(&r));
+    sl_buf_free(&out);
+    return again;
+}
+
+/* Walks again with modules of which nothing is known, saved whenever the walk needs something: the frames are the same. */
+static inline void expect_same_when_saved(void)
+{
+    struct sl_walk_stack stack = {.address = STACK, .bytes = sl_buf_bytes(&scene.stack)};
+    struct sl_walk_module modules[MAX_MODULES] = {0};
+    struct sl_walk_saved saved = {.registers = scene.registers};
+    enum sl_walk_need need = SL_WALK_NEED_CFI;
+    size_t frames = 0;
+    for (size_t i = 0; i < scene.module_count; i++) {
+        modules[i].base = scene.modules[i].base;
+        modules[i].size = scene.modules[i].size;
+        modules[i].cfi_offset = scene.modules[i].cfi_offset;
+    }
+    while (need != SL_WALK_DONE) {
+        size_t module;
+        struct sl_walk *walk = sl_walk_resume(&scene.arena, &scene.target, modules, &scene.map, &saved, &stack);
+        assert_non_null(walk);
+        need = sl_walk_run(walk, &module);
+        if (need != SL_WALK_DONE)
+            give(modules, module, need);
+        for (size_t i = 0; i < walk->frame_count; i++)
+            assert_memory_equal(&walk->frames[i], &scene.walk->frames[frames + i], sizeof *walk->frames);
+        frames += walk->frame_count;
+        saved = save(walk);
+        assert_int_equal(saved.frame_count, frames);
+    }
+    assert_int_equal(frames, scene.walk->frame_count);
+}
+
 static inline void run(void)
 {
     size_t i;
     enum sl_walk_need need;
     start();
     while ((need = sl_walk_run(scene.walk, &i)) != SL_WALK_DONE) {
-        if (need == SL_WALK_NEED_CFI) {
-            sl_walk_set_cfi(&scene.modules[i], scene.has_cfi[i] ? &scene.cfi[i] : NULL);
-            scene.cfi_asked++;
-        } else {
-            sl_walk_set_symbols(&scene.modules[i], scene.has_symbols[i] ? &scene.symbols[i].base : NULL);
-            scene.symbols_asked++;
-        }
+        give(scene.modules, i, need);
+        scene.cfi_asked += need == SL_WALK_NEED_CFI;
+        scene.symbols_asked += need == SL_WALK_NEED_SYMBOLS;
     }
+    if (!scene.target.work)
+        expect_same_when_saved();
 }
 
 static inline const char *trust_name(enum sl_trust trust)

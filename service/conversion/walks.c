@@ -1,0 +1,287 @@
+#include "conversion/walks.h"
+
+#include "base/grow.h"
+#include "minidump/pack.h"
+#include "symcache/symcache.h"
+
+/* ---- requests ----
+ *
+ *     u32 number of tables, for each: u32 module, flags is_symbols and is_found, u64 ahead
+ *     u32 number of walks, for each: u32 thread, what it has to remember (sl_walk_pack)
+ *
+ * ---- answers ----
+ *
+ *     for each walk: u8 need, u32 module, what it has to remember, u32 number of new frames
+ *         for each: u64 resume, u64 instruction, u8 trust, registers if they are kept */
+
+enum { TABLE_BYTES = 14, WALK_BYTES = 50, FRAME_BYTES = 17 }; /* of an item, at least */
+
+void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
+                         size_t table_count, struct sl_buf *out)
+{
+    sl_buf_u32(out, (uint32_t)table_count);
+    for (size_t i = 0; i < table_count; i++) {
+        sl_buf_u32(out, tables[i].module);
+        sl_buf_u8(out, tables[i].is_symbols);
+        sl_buf_u8(out, tables[i].is_found);
+        sl_buf_u64(out, tables[i].ahead);
+    }
+    sl_buf_u32(out, (uint32_t)walk_count);
+    for (size_t i = 0; i < walk_count; i++) {
+        sl_buf_u32(out, (uint32_t)walks[i].thread);
+        sl_walk_pack(&walks[i].saved, out);
+    }
+}
+
+static uint32_t read_count(struct sl_reader *r, size_t least)
+{
+    uint32_t count = sl_read_u32(r);
+    r->failed = r->failed || count > sl_reader_left(r) / least;
+    return r->failed ? 0 : count;
+}
+
+static uint8_t read_small(struct sl_reader *r, uint8_t most)
+{
+    uint8_t value = sl_read_u8(r);
+    r->failed = r->failed || value > most;
+    return r->failed ? 0 : value;
+}
+
+/* ---- tables ---- */
+
+struct walk_coverage {
+    struct sl_walk_symbols base;
+    struct sl_symcache table;
+    uint64_t ahead;
+};
+
+/* True if the symbols have a function at the address. */
+static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
+{
+    const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
+    struct sl_location location;
+    return sl_symcache_lookup(&covered->table, address + covered->ahead, &location, 1) > 0;
+}
+
+/* Sets the outermost (not inlined) function at the address; false if there is none. */
+static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
+{
+    const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
+    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    size_t count = sl_symcache_lookup(&covered->table, address + covered->ahead, chain, SL_SYMCACHE_MAX_CHAIN);
+    if (!count || count > SL_SYMCACHE_MAX_CHAIN)
+        return false;
+    *function = chain[count - 1].function;
+    return true;
+}
+
+static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b)
+{
+    uint32_t one, other;
+    return function_at(symbols, a, &one) && function_at(symbols, b, &other) && one == other;
+}
+
+struct walks_work {
+    struct conversion *conversion;
+    const struct converter_call *call;
+    const struct walk_options *options;
+    struct sl_arena arena;
+    struct sl_minidump dump;
+    struct sl_walk_module *modules;
+    struct sl_budget work;
+    struct sl_buf out;
+};
+
+static enum sl_code set_cfi(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes, uint64_t ahead,
+                            struct sl_error *error)
+{
+    struct sl_cfi *cfi = bytes.data ? SL_ARENA_NEW(&w->arena, struct sl_cfi) : NULL;
+    if (bytes.data && !cfi)
+        return sl_budget_fail(w->arena.budget, error);
+    module->cfi_offset = ahead;
+    enum sl_code code = cfi ? sl_cfi_open(bytes, cfi, error) : SL_OK;
+    if (code == SL_OK)
+        sl_walk_set_cfi(module, cfi);
+    return code;
+}
+
+static enum sl_code set_symbols(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes,
+                                uint64_t ahead, struct sl_error *error)
+{
+    struct walk_coverage *covered = bytes.data ? SL_ARENA_NEW(&w->arena, struct walk_coverage) : NULL;
+    if (bytes.data && !covered)
+        return sl_budget_fail(w->arena.budget, error);
+    if (covered)
+        *covered = (struct walk_coverage){.base = {is_covered, is_same_function}, .ahead = ahead};
+    enum sl_code code = covered ? sl_symcache_open(bytes, &covered->table, error) : SL_OK;
+    if (code == SL_OK)
+        sl_walk_set_symbols(module, covered ? &covered->base : NULL);
+    return code;
+}
+
+static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct sl_error *error)
+{
+    uint32_t count = read_count(r, TABLE_BYTES);
+    size_t next = 0;
+    enum sl_code code = SL_OK;
+    for (uint32_t i = 0; i < count && code == SL_OK; i++) {
+        uint32_t module = sl_read_u32(r);
+        bool is_symbols = read_small(r, 1), is_found = read_small(r, 1);
+        uint64_t ahead = sl_read_u64(r);
+        struct sl_bytes bytes = {NULL, 0};
+        if (r->failed || module >= w->dump.crash.module_count || (is_found && next >= w->call->table_count))
+            return sl_fail(error, SL_INTERNAL, "the request to walk stacks is damaged");
+        if (is_found)
+            bytes = w->call->tables[next++].bytes;
+        code = is_symbols ? set_symbols(w, &w->modules[module], bytes, ahead, error)
+                          : set_cfi(w, &w->modules[module], bytes, ahead, error);
+    }
+    return code;
+}
+
+/* ---- walks ---- */
+
+static void write_frames(struct walks_work *w, const struct sl_walk *walk)
+{
+    sl_buf_u32(&w->out, (uint32_t)walk->frame_count);
+    for (size_t i = 0; i < walk->frame_count; i++) {
+        sl_buf_u64(&w->out, walk->frames[i].resume);
+        sl_buf_u64(&w->out, walk->frames[i].instruction);
+        sl_buf_u8(&w->out, (uint8_t)walk->frames[i].trust);
+        if (w->options->keeps_registers)
+            sl_registers_pack(&walk->registers[i], &w->out);
+    }
+}
+
+/* Goes on with one walk until it needs something, and writes what it found. False when out of memory. */
+static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_saved *saved)
+{
+    struct sl_walk_target target = sl_minidump_target(&w->dump, thread);
+    struct sl_registers registers;
+    struct sl_walk_stack stack;
+    struct sl_arena arena = {.budget = w->arena.budget};
+    size_t module = 0;
+    target.frame_pointer_first = w->options->frame_pointer_first;
+    target.keeps_registers = w->options->keeps_registers;
+    target.compat = w->options->compat;
+    target.work = &w->work;
+    sl_minidump_start(&w->dump, thread, &registers, &stack);
+    if (!saved->frame_count)
+        saved->registers = registers;
+    struct sl_walk *walk = sl_walk_resume(&arena, &target, w->modules, &w->dump.module_map, saved, &stack);
+    enum sl_walk_need need = walk ? sl_walk_run(walk, &module) : SL_WALK_DONE;
+    bool good = walk && !walk->out_of_memory;
+    if (good) {
+        sl_walk_save(walk, saved);
+        sl_buf_u8(&w->out, (uint8_t)need);
+        sl_buf_u32(&w->out, need == SL_WALK_DONE ? 0 : (uint32_t)module);
+        sl_walk_pack(saved, &w->out);
+        write_frames(w, walk);
+    }
+    sl_arena_free(&arena);
+    return good && !w->out.failed;
+}
+
+static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(converter_input_bytes(w->call, INPUT_WALKS), false);
+    size_t modules = w->dump.crash.module_count;
+    w->modules = SL_ARENA_ARRAY(&w->arena, struct sl_walk_module, modules + 1);
+    if (!w->modules)
+        return sl_budget_fail(w->arena.budget, error);
+    for (size_t i = 0; i < modules; i++) {
+        w->modules[i].base = w->dump.crash.modules[i].address;
+        w->modules[i].size = w->dump.crash.modules[i].size;
+    }
+    enum sl_code code = set_tables(w, &r, error);
+    uint32_t count = code == SL_OK ? read_count(&r, WALK_BYTES) : 0;
+    for (uint32_t i = 0; i < count && code == SL_OK; i++) {
+        struct sl_walk_saved saved;
+        uint32_t thread = sl_read_u32(&r);
+        sl_walk_unpack(&r, &saved);
+        if (r.failed || thread >= w->dump.crash.thread_count)
+            return sl_fail(error, SL_INTERNAL, "the request to walk stacks is damaged");
+        if (!walk_thread(w, thread, &saved))
+            code = sl_budget_fail(w->arena.budget, error);
+    }
+    return code;
+}
+
+static enum sl_code walk(struct conversion *conversion, const struct converter_call *call, void *result,
+                         struct sl_error *error)
+{
+    struct walks_result *told = result;
+    struct walks_work w = {.conversion = conversion,
+                           .call = call,
+                           .options = converter_options(call),
+                           .arena = {.budget = &conversion->budget},
+                           .out = {.budget = &conversion->budget}};
+    sl_budget_init(&w.work, 0);
+    sl_budget_limit(&w.work, 0, conversion->budget.expired, conversion->budget.arg);
+    atomic_store(&w.work.steps, w.options->steps);
+    enum sl_code code = sl_minidump_unpack_stacks(converter_input_bytes(call, INPUT_STACKS),
+                                                  converter_input_bytes(call, INPUT_FILE), &w.arena, &w.dump, error);
+    if (code == SL_OK)
+        code = walk_all(&w, error);
+    if (code == SL_OK)
+        code = conversion_write(conversion, call, &w.out, error);
+    int64_t left = atomic_load(&w.work.steps);
+    told->steps = left < 0 ? 0 : left < w.options->steps ? left : w.options->steps;
+    told->out_of_work = sl_budget_exhausted(&w.work);
+    sl_buf_free(&w.out);
+    sl_arena_free(&w.arena);
+    return code;
+}
+
+static bool check_result(const void *result)
+{
+    const struct walks_result *told = result;
+    return told->steps >= 0 && converter_bool_is_valid(&told->out_of_work);
+}
+
+const struct converter converter_walk = {"walk", sizeof(struct walk_options), sizeof(struct walks_result), walk,
+                                         check_result};
+
+/* ---- answers ---- */
+
+/* False when out of memory. */
+static bool read_frames(struct sl_reader *r, struct thread_walk *walk, bool keeps_registers, struct sl_arena *arena)
+{
+    uint32_t count = read_count(r, FRAME_BYTES);
+    size_t all = walk->frame_count + count;
+    r->failed = r->failed || all != walk->saved.frame_count || !all;
+    if (r->failed)
+        return true;
+    if (!sl_grow_in_arena(arena, &walk->frames, &walk->capacity, all, sizeof *walk->frames) ||
+        (keeps_registers &&
+         !sl_grow_in_arena(arena, &walk->registers, &walk->register_capacity, all, sizeof *walk->registers)))
+        return false;
+    for (; walk->frame_count < all; walk->frame_count++) {
+        struct sl_walk_frame *frame = &walk->frames[walk->frame_count];
+        frame->resume = sl_read_u64(r);
+        frame->instruction = sl_read_u64(r);
+        frame->trust = (enum sl_trust)read_small(r, SL_TRUST_CONTEXT);
+        if (keeps_registers)
+            sl_registers_unpack(r, &walk->registers[walk->frame_count]);
+    }
+    return true;
+}
+
+enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count, size_t module_count,
+                               bool keeps_registers, struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(answer, false);
+    bool has_memory = true;
+    for (size_t i = 0; i < count && has_memory && !r.failed; i++) {
+        walks[i].need = (enum sl_walk_need)read_small(&r, SL_WALK_NEED_SYMBOLS);
+        walks[i].module = sl_read_u32(&r);
+        sl_walk_unpack(&r, &walks[i].saved);
+        r.failed = r.failed || (walks[i].need != SL_WALK_DONE && walks[i].module >= module_count);
+        has_memory = r.failed || read_frames(&r, &walks[i], keeps_registers, arena);
+    }
+    if (!has_memory)
+        return sl_budget_fail(arena->budget, error);
+    return r.failed || sl_reader_left(&r)
+               ? sl_fail(error, SL_MALFORMED, "the reader gave no proper stacks for this file")
+               : SL_OK;
+}
