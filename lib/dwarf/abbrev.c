@@ -1,12 +1,13 @@
-/* Abbreviation tables (DWARF 5, 7.5.3), compiled to steps: runs of unwanted attributes become one skip. */
+/* Abbreviation tables (DWARF 5, 7.5.3). Each abbreviation is compiled to steps when its table is read, because thousands of entries use it:
+ * consecutive attributes that the reader does not need become one skip of their total size. */
 #include "dwarf/impl.h"
 #include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
 
-/* Sizes that depend on the unit: addresses, and offsets (4 or 8 bytes). In version 2 a reference across units has the size of an
- * address. -1 for forms of variable size. */
+/* Returns the size of a form in bytes; -1 if it varies. Addresses and offsets have the sizes of the unit. In version 2 DW_FORM_ref_addr has
+ * the size of an address, later that of an offset. */
 static int size_of_form(uint16_t form, const struct abbrev_table *table)
 {
     switch (form) {
@@ -45,7 +46,7 @@ static int size_of_form(uint16_t form, const struct abbrev_table *table)
     }
 }
 
-/* Returns the size of a form in bytes; -1 if it is variable. */
+/* Like size_of_form, but looks common forms up in the table of the unit, which is faster. */
 static int fixed_size(uint16_t form, const struct abbrev_table *table)
 {
     return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
@@ -134,7 +135,8 @@ static enum abbrev_kind kind_with_variables(uint16_t tag)
     }
 }
 
-/* KIND_LEAF_TYPE: entries below have no code, so the walk jumps over them if there is a sibling attribute. */
+/* Returns the kind of entries with this tag. KIND_LEAF_TYPE is for tags whose children have no code: the walk jumps over the children if
+ * there is a sibling attribute. */
 static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
 {
     enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;
@@ -193,7 +195,7 @@ static enum abbrev_op variable_size(uint16_t form)
     }
 }
 
-/* Big-endian files are rare and use the general reader. */
+/* Chooses the fastest reader of a form. Big-endian files are rare, so all their forms use the general reader, READ_FORM. */
 static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
 {
     if (form == DW_FORM_implicit_const)
@@ -261,6 +263,7 @@ static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct tr
     }
 }
 
+/* Records that the abbreviation has the attribute. */
 static void note(struct traits *traits, uint64_t attribute)
 {
     traits->sibling = traits->sibling || attribute == DW_AT_sibling;
@@ -270,6 +273,7 @@ static void note(struct traits *traits, uint64_t attribute)
     traits->ranges = traits->ranges || attribute == DW_AT_ranges;
 }
 
+/* True for forms that dwarf_read_form can read: those of fixed size, and the contiguous codes from block2 to rnglistx. */
 static bool is_known_form(uint16_t form, const struct abbrev_table *t)
 {
     return fixed_size(form, t) >= 0 || (form >= DW_FORM_block2 && form <= DW_FORM_rnglistx) ||
@@ -305,7 +309,8 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
-/* Returns the short form of an abbreviation whose entries need no more than a skip; QUICK_OTHER for all others. */
+/* Returns how to skip entries of this abbreviation in the common cases, which struct quick_abbrev can express; QUICK_OTHER for all
+ * others. */
 static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
 {
     const struct quick_abbrev other = {.op = QUICK_OTHER};
@@ -325,6 +330,7 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
     return q;
 }
 
+/* Fills `quick` for all codes of the array. Code 0 ends a list of children: it has no attributes and decreases the depth by one. */
 static bool make_quick(struct abbrev_table *t)
 {
     if (!sl_account_grow(&t->w->account, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
@@ -337,7 +343,8 @@ static bool make_quick(struct abbrev_table *t)
 
 SL_ORDER_BY(by_code, struct sparse_abbrev, code, abbrev.first_step)
 
-/* Codes are mostly 1, 2, 3 ...: those that leave no large gap index an array. */
+/* Codes are mostly 1, 2, 3 ..., so abbreviations are stored in an array indexed by code. A code far above the number of abbreviations
+ * `read` so far would waste memory there: it goes into the sorted list of sparse codes. */
 static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
 {
     enum { MAX_DENSE = 1 << 16, GAP = 256 };
@@ -361,8 +368,8 @@ static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbr
     return true;
 }
 
-/* Reads abbreviations up to code `last`. Tables may overlap, and are read again after they were replaced, so every read is charged by
- * its bytes. */
+/* Reads abbreviations up to code `last`. Tables may overlap, and a table is read again after the cache replaced it, so the work of every
+ * read is charged by the bytes of the table. */
 static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit,
                        uint64_t last)
 {
@@ -375,7 +382,7 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
     for (unsigned form = 0; form < COMMON_FORMS; form++)
         t->sizes[form] = (int8_t)size_of_form((uint16_t)form, t);
-    /* First: entries without steps point to the arrays, too. */
+    /* Allocate one step before reading: abbreviations without attributes point into these arrays, which must not be NULL. */
     if (!sl_account_grow(&t->w->account, &t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
         !sl_account_grow(&t->w->account, &t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
@@ -417,7 +424,8 @@ const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
     return known ? &t->sparse[low].abbrev : NULL;
 }
 
-/* Returns the unit's table, from the cache if it is there. The oldest table is replaced, unless it is that of the unit being walked. */
+/* Returns the unit's table, from the cache if it is there. A new table replaces the oldest one in the cache, but never w->pinned, which the
+ * unit being walked uses. */
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header)
 {

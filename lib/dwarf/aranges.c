@@ -1,5 +1,6 @@
-/* .debug_aranges (DWARF 5, 6.1.2): code ranges of units whose root entries are incomplete. Version 2 has no DW_AT_ranges: for a file
- * with code in several sections, LLVM's assembler gives the root entry the range of the first one. NASM does so in DWARF version 3. */
+/* .debug_aranges (DWARF 5, 6.1.2): code ranges of units whose root entries do not list all of their code. DWARF 2 has no DW_AT_ranges: if a
+ * file has code in several sections, LLVM's assembler gives the root entry the range of the first section only, and NASM does the same in
+ * DWARF 3. */
 #include "dwarf/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -32,6 +33,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
     return !r->failed;
 }
 
+/* From DWARF 4 on root entries list all of their code, so .debug_aranges is not read. */
 enum { LAST_VERSION = 3 };
 
 /* True if the file has a unit of a version that may lack ranges. */

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* True if the object has a skeleton unit. Version 4 marks skeletons by attributes only, but only skeletons of version 4 need
- * .debug_addr. */
+/* True if the object has a skeleton unit. In DWARF 4 only attributes of the root entry mark a skeleton; reading them is not worth it here:
+ * among units of version 4 only skeletons need .debug_addr, so that section is enough. */
 static bool has_skeleton(struct sl_object *object)
 {
     struct dwarf_file file = {0};
@@ -32,7 +32,7 @@ void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companio
         companions->dwp = has_skeleton(object);
 }
 
-/* Skeletons without code are left out: their .dwo files have nothing to read. */
+/* Skips skeletons without code: nothing in their .dwo files is ever looked up. */
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
                           bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id),
                           void *arg)

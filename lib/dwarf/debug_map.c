@@ -1,5 +1,5 @@
-/* Reads debug information that the linker left in object files (object/debug_map.h), and moves it to the addresses in the image. "Moved"
- * is the place of a function in both. */
+/* Reads debug information that the linker left in object files (object/debug_map.h) and shifts it to addresses of the linked image. struct
+ * moved has a function's addresses in both. */
 #include "dwarf/impl.h"
 
 #include "base/order.h"
@@ -66,7 +66,8 @@ static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
     return found && address - found->from < found->size ? found : NULL;
 }
 
-/* Moves a function with its lines and inlinees. The casts are fine: until the batch is consumed the calling thread owns it. */
+/* Shifts a function with its lines and inlined calls. Casting const away is safe: the calling thread owns the batch until the sink consumes
+ * it. */
 static void shift(struct sl_function *f, uint64_t by)
 {
     f->address += by;

@@ -1,12 +1,13 @@
 /* Attribute values (DWARF 5, 7.5.4 to 7.5.6). */
 #include "dwarf/impl.h"
 
+/* Reads an offset into a section: 4 bytes, or 8 in 64-bit DWARF. */
 static uint64_t read_offset(struct sl_reader *r, const struct dwarf_unit *unit)
 {
     return unit->header->offset_size == 8 ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-/* Blocks and 16-byte constants are skipped and have no value: only their form is of use. */
+/* Reads one attribute value. Blocks and 16-byte constants are skipped without a value: callers only need to know that they are there. */
 bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
                      struct attribute *out)
 {
@@ -119,7 +120,7 @@ bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uin
     return !r.failed;
 }
 
-/* A text in a string section. */
+/* Where the bytes of a text are: a string section and the offset in it. */
 struct text_place {
     struct sl_bytes table;
     uint64_t offset;

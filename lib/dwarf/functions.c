@@ -16,7 +16,8 @@ struct dwarf_function_entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0 = absent */
 };
 
-/* An open subprogram or inlined call; the first frame is the root entry. Other open entries are only counted in `plain`. */
+/* An entry of the walk's stack: a subprogram or inlined call whose children are being read; the first frame is the root entry. Other open
+ * entries, such as lexical blocks, get no frame: `plain` counts them. */
 struct dwarf_frame {
     uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
@@ -27,8 +28,8 @@ struct dwarf_frame {
     struct sl_str name;
     enum sl_language language;
     bool subprogram; /* opened here: emitted when the frame closes */
-    bool code;       /* inlinees below belong to a function with code */
-    bool gathers;    /* variables below are its own (struct dwarf_variable_list) */
+    bool code;       /* inlined calls below belong to a function with code; if false they are skipped */
+    bool gathers;    /* variables below belong to this frame (struct dwarf_variable_list) */
 };
 
 struct dwarf_function_walk {
@@ -36,11 +37,13 @@ struct dwarf_function_walk {
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
     struct sl_arena *arena;
-    size_t height;              /* frames */
+    size_t height;              /* number of frames */
     size_t depth;               /* open entries */
     struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
 };
 
+/* Runs the steps of the abbreviation: stores each wanted attribute in its slot of `e` and skips the others. The reader ends behind the
+ * entry. False if the entry reaches past the end of the unit. */
 static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                                        struct sl_reader *r, struct dwarf_function_entry *e)
 {
@@ -124,8 +127,8 @@ static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
     return frame;
 }
 
-/* The linker gives dropped code the address 0. Removes ranges at 0 from worker->ranges unless the subprogram is the one that is live
- * there; returns the new count. With walk->claims the subprogram is also counted. */
+/* The linker gives dropped code the address 0, where live code may lie, too. Removes ranges at 0 from worker->ranges unless this subprogram
+ * is the live one; returns the new count. With walk->claims (struct zero_claims) the subprogram is also counted there. */
 static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                                     size_t count)
 {
@@ -150,8 +153,8 @@ static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const stru
     return kept;
 }
 
-/* Opens a subprogram: its ranges wait in worker->pending until the frame closes, when its inlined calls are known. One without live code
- * is not emitted. True also then. */
+/* Opens a subprogram: its ranges wait in worker->pending until its frame closes, because its inlined calls are only known then. Also
+ * returns true for a subprogram without live code, which is not emitted. False when out of memory or budget. */
 static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                             struct dwarf_frame *frame)
 {
@@ -201,13 +204,14 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     return true;
 }
 
+/* Returns the value of an attribute; `absent` if the entry does not have it, or its value does not fit. */
 static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 {
     return !a->form ? absent : a->value > UINT32_MAX - 1 ? absent : (uint32_t)a->value;
 }
 
-/* Adds an inlined call once for each of its ranges. `frame` is its own, for the calls inside it. Calls that are too deep are left out,
- * but keep the depth of those below. */
+/* Adds an inlined call once for each of its ranges, and makes `frame` that of the call, for the calls inside it. A call deeper than
+ * SL_MAX_INLINE_DEPTH is left out, but still counts in the depth of the calls below it. */
 static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                         struct dwarf_frame *frame)
 {
@@ -309,8 +313,8 @@ static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint6
     return SL_PARTITION_POINT(middle, 0, count, w->by_address[middle].address < address);
 }
 
-/* Adds a line without file before the first row of a function with inlined calls, so that they are kept there: the start of a block in
- * a section of its own may have no row. */
+/* If no row covers the start of a function with inlined calls, adds a line without file there: calls are kept only where there are lines,
+ * and the start of a block in a section of its own may have no row. */
 static bool add_head_line(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
 {
     struct sl_line *lines = w->function_lines;
@@ -346,6 +350,8 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
     return true;
 }
 
+/* Emits the subprogram once per range, each with the inlined calls that begin in the range, then pops its ranges and calls from the
+ * worker's stacks. */
 static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
@@ -395,7 +401,8 @@ static bool open_plain(struct dwarf_function_walk *walk) /* an entry that is onl
     return true;
 }
 
-/* Opens an entry without code: inlined calls below it do not belong to the enclosing function. */
+/* Opens an entry without code. It gets a frame only inside a function with code: the frame keeps inlined calls below the entry from being
+ * added to that function. Elsewhere it is only counted. */
 static inline bool open_without_code(struct dwarf_function_walk *walk)
 {
     if (!walk->w->frames[walk->height - 1].code)
@@ -409,6 +416,7 @@ static inline bool open_without_code(struct dwarf_function_walk *walk)
     return true;
 }
 
+/* Opens a subprogram or inlined call that may have code. If it has no children it is closed at once. */
 static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                       const struct dwarf_function_entry *e)
 {
@@ -442,6 +450,8 @@ static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, 
     return !r->failed;
 }
 
+/* Returns the position behind the attributes of an entry; NULL if they reach past `end`. The frequent forms, ULEB and blocks of less than
+ * 128 bytes, are skipped here, all others by dwarf_skip_rare_form. */
 static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
                                  const uint8_t *end)
 {
@@ -466,7 +476,8 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
-/* Handles a variable, or a scope: variables below do not belong to the enclosing function. */
+/* Reads a variable into the list of the enclosing function, or opens a scope, such as a class or namespace: variables below a scope do not
+ * belong to the enclosing function. False if the entry cannot be read. */
 static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
 {
     struct dwarf_frame *frame = &walk->w->frames[walk->height - 1];
@@ -486,6 +497,8 @@ static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev
     return true;
 }
 
+/* Handles an entry that skip_entries stopped at. Inlined calls outside of a function with code are skipped. False if the entry cannot be
+ * read. */
 static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
                   struct dwarf_function_entry *e)
 {
@@ -507,8 +520,8 @@ struct dwarf_skip_state {
     bool code; /* frame.code */
 };
 
-/* Skips entries of the common kinds, and ends of children while `plain` is not 0. Stops at any other entry. False if the entries
- * cannot be read. */
+/* Skips entries that struct quick_abbrev describes, and ends of child lists while `plain` is not 0. Stops at any other entry. False if an
+ * entry reaches past the end of the unit. */
 static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_abbrev *quick, size_t count)
 {
     const uint8_t *data = p->at;
@@ -522,7 +535,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
             code = (code & 0x7F) | (unsigned)data[at + 1] << 7;
             two = 1;
         }
-        if (code >= count || code >= 1u << 14) /* a third byte has bit 14 set */
+        if (code >= count || code >= 1u << 14) /* the code has a third byte: its second one set bit 14 */
             break;
         struct quick_abbrev q = quick[code];
         if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
@@ -549,6 +562,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
     return true;
 }
 
+/* Reads an abbreviation code and moves the position past it. */
 static bool read_code(struct dwarf_skip_state *p, uint64_t *code)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){p->at, (size_t)(p->end - p->at)}, false);
@@ -557,8 +571,8 @@ static bool read_code(struct dwarf_skip_state *p, uint64_t *code)
     return !r.failed;
 }
 
-/* Skips entries up to one that must be handled, sets `*found` to its abbreviation (NULL at the end of a frame's children), and returns
- * the start of its attributes. NULL if the entries cannot be read. */
+/* Skips entries up to one that must be handled, sets `*found` to its abbreviation (NULL: the children of the top frame end here), and
+ * returns the position of its attributes. NULL if the entries cannot be read. */
 static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8_t *at, const uint8_t *end,
                                    const struct abbrev **found)
 {
@@ -593,7 +607,8 @@ static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8
     return p.at;
 }
 
-/* Skips the root's attributes. NULL if they cannot be read. */
+/* Skips the attributes of the root entry and returns the position behind them; NULL if they cannot be read. `*children` tells whether the
+ * root has children. */
 static const uint8_t *enter_root(struct dwarf_function_walk *walk, struct sl_reader *r, bool *children)
 {
     uint64_t code = 0;
@@ -634,6 +649,8 @@ static bool walk_unit(struct dwarf_function_walk *walk)
     return false;
 }
 
+/* Walks all entries of the unit with an empty worker. False if the walk stopped before the end of the unit: what was read until then is
+ * kept. */
 static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -643,7 +660,7 @@ static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;
     sl_id_table_clear(&w->name_table);
-    /* Charged again for each skeleton of a split unit. */
+    /* Many skeletons may name one split unit, which is then read for each: so every walk is charged. */
     if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
         !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;

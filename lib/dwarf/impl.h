@@ -18,7 +18,11 @@
 
 #include <stdatomic.h>
 
-enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16, MAX_ADDRESS_SIZE = 8 };
+/* Limits against hostile files: depth of nested entries, length of a chain of references between entries. */ enum {
+    MAX_DIE_DEPTH = 4096,
+    MAX_REFERENCES = 16,
+    MAX_ADDRESS_SIZE = 8
+};
 
 struct dwarf_unit_header {
     uint64_t offset, end;           /* in .debug_info */
@@ -28,7 +32,7 @@ struct dwarf_unit_header {
     uint8_t address_size, offset_size, type;
 };
 
-/* One set of .debug_aranges. */
+/* One set of .debug_aranges: the tuples (address, length) of one unit. */
 struct aranges_set {
     uint64_t unit;       /* offset of the unit's header in .debug_info */
     uint64_t begin, end; /* of the tuples in .debug_aranges */
@@ -141,11 +145,11 @@ enum quick_op {
 };
 struct quick_abbrev {
     uint16_t lead, then;
-    int16_t open; /* change of the depth: 1, 0, -1 */
+    int16_t open; /* change of the depth: 1 = has children, 0 = none, -1 = end of a list of children */
     uint16_t op;
 };
 
-enum { COMMON_FORMS = 0x30 };
+enum { COMMON_FORMS = 0x30 }; /* all standard forms are below; GNU forms are far above */
 
 struct abbrev_table {
     struct dwarf_worker *w; /* its account is charged */
@@ -155,7 +159,7 @@ struct abbrev_table {
     uint16_t version;
     int8_t sizes[COMMON_FORMS]; /* bytes of each form; -1 = variable */
     struct abbrev *items;       /* by code, if code < dense_count */
-    struct quick_abbrev *quick; /* likewise */
+    struct quick_abbrev *quick; /* by code, too */
     size_t dense_count;
     struct sparse_abbrev {
         uint64_t code;
@@ -193,7 +197,10 @@ struct dwarf_unit {
     const struct dwarf_file *address_file; /* has .debug_addr, .debug_ranges and .debug_line: the skeleton's file */
 };
 
-enum { FOREIGN_UNITS = 16, ABBREV_TABLES = 24 };
+/* Sizes of the worker's caches: units that entries of other units refer to, and abbreviation tables. */ enum {
+    FOREIGN_UNITS = 16,
+    ABBREV_TABLES = 24
+};
 
 struct dwarf_row {
     uint64_t address;
@@ -250,17 +257,18 @@ struct variable_reader {
     struct sl_arena *arena; /* the batch's */
 };
 
-/* Scratch of one worker: reused from unit to unit. */
+/* Arrays and caches of one worker thread, reused from unit to unit so that few allocations are needed. */
 struct dwarf_worker {
     struct sl_account account; /* charges all arrays */
     bool positions;            /* lines are positions (function/position.h) */
     bool variables;            /* read variables */
-    struct row_list *row_list; /* not NULL: rows go there instead of into `lines`, and declarations are read */
+    struct row_list *row_list; /* not NULL: rows go there, not into `lines`, and declarations are read (listing.c) */
     struct variable_reader variable_reader;
     struct abbrev_table tables[ABBREV_TABLES];
     struct abbrev_table root; /* for dwarf_unit_peek: has only what a root entry needs */
     unsigned table_next;
-    const struct abbrev_table *pinned; /* the table of the unit being walked must not be replaced */
+    const struct abbrev_table
+        *pinned; /* the table of the unit being walked, which must not be replaced; NULL between units */
     struct dwarf_unit foreign[FOREIGN_UNITS];
     bool foreign_used[FOREIGN_UNITS];
     struct dwarf_line_table lines;
@@ -320,15 +328,17 @@ struct dwarf_reader {
     struct range_set ranges; /* of the functions emitted so far */
     bool has_dwp;
     bool has_symbols; /* the object has code symbols; set only if it has code at 0 */
-    bool nameless;    /* keep lines that no symbol covers */
+    bool nameless;    /* also emit functions for lines that no symbol covers */
 };
 
-/* Grows the reader's budget by the size of the companion: reading the companion is charged to the object. */
+/* Grows the reader's budget by the size of the companion, as work and memory for reading the companion are charged to the object's
+ * budget. */
 void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion);
 
 /* Indexes the first `most` unit headers of the file, into the arena; counts unreadable ones in `skipped`. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
-/* Tells the mapping that a pass over .debug_info has reached offset `to`; drops pages from `*passed` on, 8 MiB at a time. */
+/* Called by a pass over .debug_info that has reached offset `to`: releases the pages from `*passed` to `to` from memory once they are 8 MiB
+ * or more, and moves `*passed`. */
 void dwarf_drop_pages(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
@@ -537,7 +547,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
 /* The first symbol at exactly this address, or NULL. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address);
 
-/* True if the symbol looks like the mangled form of a name: it is mangled and contains the name. */
+/* True if the symbol looks like the mangled form of the name: the symbol is mangled and contains the name. */
 bool dwarf_mangles(struct sl_str symbol, struct sl_str name);
 
 /* Returns the name of a function with its entry point at `entry`: `name`, or the symbol there if the DIE has no name, a `__hidden#`
@@ -569,7 +579,7 @@ void dwarf_worker_free(struct dwarf_worker *w);
 const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struct dwarf_file *file,
                                              const struct dwarf_unit_header *header);
 
-/* Invalidates cached tables and units that point to `file`. */
+/* Invalidates cached tables and units of `file`. Must be called before `file` goes out of scope. */
 void dwarf_release_file_pages(struct dwarf_worker *w, const struct dwarf_file *file);
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header);

@@ -29,7 +29,7 @@ struct table_reader {
     bool names_first;       /* directory 0 is like the others: joined to the compilation directory (versions 2 to 4) */
 };
 
-/* Adds a file with its directory and the compilation directory. A directory beyond the list is ignored. */
+/* Adds a file to the table. The number of its directory selects the text to join; a number beyond the list is ignored. */
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct dwarf_line_table *lines = &t->w->lines;
@@ -56,8 +56,9 @@ static bool add_directory(struct table_reader *t, struct sl_str name)
     return true;
 }
 
-/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative compilation directory occurs twice
- * in the joined path, as in the reference (Symbolicator): crashes are grouped by such paths. */
+/* Reads the tables of versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative compilation
+ * directory occurs twice in the joined path. Symbolicator does the same, and crashes are grouped by such paths, so this must not be
+ * corrected. */
 static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
     t->names_first = true;
@@ -92,7 +93,8 @@ size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_F
     return r->failed ? 0 : count;
 }
 
-/* Offsets in string sections have the size of the line program, not of the unit. */
+/* Reads an attribute of the table. Offsets into string sections have the size of the line program, which may differ from that of the
+ * unit. */
 static bool read_form(struct table_reader *t, struct sl_reader *r, uint16_t form, struct attribute *a)
 {
     if (form != DW_FORM_line_strp && form != DW_FORM_strp)
@@ -219,9 +221,9 @@ struct line_machine {
     uint64_t column;
     uint64_t discriminator; /* of the next row */
     size_t first;           /* first row of the open sequence */
-    bool open, killed;      /* killed: rows are dropped until the next set_address */
-    bool keep_zero;
-    bool positions; /* rows have positions, not lines */
+    bool open, killed;      /* open: a sequence has begun; killed: rows are dropped until the next set_address */
+    bool keep_zero;         /* address 0 may be live code: its rows are kept */
+    bool positions;         /* rows have positions, not lines */
 };
 
 static uint32_t as_u32(uint64_t value)
@@ -243,7 +245,8 @@ static bool list_row(struct line_machine *m, bool is_end)
     return true;
 }
 
-/* Adds a row to the table. Of several rows at one address the last one counts; rows that go back are ignored. */
+/* Adds the current row to the table. Of several rows at one address the last one is used; rows with a lower address than the row before are
+ * ignored, because lookups need sorted rows. */
 static bool dwarf_line_emit(struct line_machine *m)
 {
     struct dwarf_line_table *t = m->lines;
@@ -289,6 +292,7 @@ static bool close_sequence(struct line_machine *m, uint64_t end)
     return true;
 }
 
+/* Sets the registers to their values at the start of a sequence (DWARF 5, 6.2.2). */
 static void reset(struct line_machine *m)
 {
     m->address = 0;
@@ -381,6 +385,7 @@ static bool standard(struct line_machine *m, const struct program *p, struct sl_
     return !r->failed;
 }
 
+/* Executes the program. Special opcodes are most of it, so they are executed here without a call. */
 static void dwarf_line_run(struct line_machine *m, const struct program *p)
 {
     struct sl_reader r = sl_reader(p->code, p->big_endian);
@@ -407,7 +412,7 @@ static void dwarf_line_run(struct line_machine *m, const struct program *p)
 
 SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 
-/* Units may share a program, so each is charged for its bytes. */
+/* Rows are read again for each unit that uses the program, and the work is charged to each. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct dwarf_line_table *lines = &w->lines;

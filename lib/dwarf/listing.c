@@ -59,7 +59,7 @@ size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *l)
     return l->reader.main.unit_count;
 }
 
-/* Appends the ranges in worker->ranges to those of the listing. */
+/* Copies the `count` ranges of worker->ranges to the end of the listing's ranges. False when out of memory. */
 static bool take_ranges(struct sl_dwarf_listing *l, size_t count)
 {
     struct dwarf_worker *w = &l->worker;
@@ -93,6 +93,7 @@ static uint32_t listing_unit_number(const struct sl_dwarf_listing *l, const stru
     return unit->file == &l->reader.main ? (uint32_t)(unit->header - l->reader.main.units) : SL_DWARF_NONE;
 }
 
+/* Returns a file number; SL_DWARF_NONE if it does not fit. */
 static uint32_t small(const struct attribute *a)
 {
     return a->value < UINT32_MAX ? (uint32_t)a->value : SL_DWARF_NONE;
@@ -244,6 +245,7 @@ static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *un
     return !w->account.failed;
 }
 
+/* Returns a copy in the arena, which is not NULL for an empty array: NULL means out of memory. */
 static const void *copy_items(struct sl_arena *arena, const void *items, size_t count, size_t size)
 {
     void *copy = sl_arena_zalloc(arena, count + 1, size);

@@ -1,4 +1,5 @@
-/* Names of subprograms: their own, or of their specification and abstract origin, across units and files. */
+/* Names of subprograms: their own, or that of the specification or abstract origin that they refer to, which may be in another unit or
+ * file. */
 #include "dwarf/impl.h"
 
 #include "function/undecorate.h"
@@ -11,7 +12,7 @@ struct entry_names {
     struct reference origin;
 };
 
-/* Opens units other than `from` and caches them in worker->foreign. */
+/* Returns `from` if the entry is in it. Other units are opened and cached in worker->foreign. */
 const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dwarf_unit *from,
                                          struct reference reference)
 {
@@ -43,7 +44,8 @@ struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit
     return unit->file->decorates ? sl_undecorate_linkage(name) : name;
 }
 
-/* A DIE may be read again for each referring unit, so every read is charged to the work budget. */
+/* Reads the names of an entry and its reference to another one. Many units may refer to one entry, so every read is charged to the work
+ * budget. */
 static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                                    struct entry_names *out)
 {

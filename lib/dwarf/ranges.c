@@ -11,7 +11,7 @@ struct dwarf_range_collector {
     bool keeps_zero;
 };
 
-/* `count` ranges are in worker->ranges already; new ones are appended. */
+/* Returns a collector that appends to the first `count` ranges of worker->ranges. */
 static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
 {
     const struct dwarf_file *file = unit->address_file;
@@ -36,7 +36,8 @@ static void add_offset_pair(struct dwarf_range_collector *c, uint64_t base, uint
         dwarf_ranges_add(c, base + begin, base + end);
 }
 
-/* Lists may be shared and overlap, so every entry is charged, with the work for its range. */
+/* Charges the work for one entry of a list and its range. Entries may share lists, so each use is charged. False if the budget is used
+ * up. */
 static bool pay(struct dwarf_range_collector *c)
 {
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
@@ -111,8 +112,8 @@ static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit
     }
 }
 
-/* The offset counts from the start of the section; in split files of version 4 from the skeleton's base; rnglistx is an index into the
- * table of offsets. */
+/* Reads the list that DW_AT_ranges refers to. The value is an offset from the start of the section, or, in split files of version 4, from
+ * the skeleton's DW_AT_GNU_ranges_base. With DW_FORM_rnglistx it is an index into a table of offsets. */
 static void from_list(struct dwarf_range_collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
 {
     uint64_t offset = ranges->value;

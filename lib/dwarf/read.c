@@ -21,6 +21,7 @@ struct batch_memory {
     atomic_bool busy;
 };
 
+/* The order matters: dwarf_read_advance compares states by `>=`. */
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct dwarf_batch_slot {
@@ -53,8 +54,8 @@ struct dwarf_read_window {
     struct sl_error *error;
 };
 
-/* True if the unit may have code. If the root entry has no ranges: true if it has subprograms or lines. The linker dropped
- * the code if the root entry has a high_pc, and a low_pc that is 0 or absent. */
+/* True if the unit may have code. A root entry without ranges says little: then true if the unit has subprograms or lines. A high_pc
+ * together with a low_pc of 0, or without low_pc, means that the linker dropped the code. */
 static bool has_code(const struct dwarf_unit *unit)
 {
     if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_may_have_code_at_zero(unit->address_file))
@@ -183,7 +184,8 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     return count > 0 && !w->account.failed;
 }
 
-/* Reads unit `index` of the window into its slot. Type units, units elsewhere and units without code stay skipped. */
+/* Reads unit `index` of the window into its slot. Leaves `skip` set for type units, units without code, and units without code at a wanted
+ * address. */
 static void read_unit(struct dwarf_read_window *window, size_t index, struct dwarf_worker *w,
                       struct batch_memory **memories)
 {
@@ -213,8 +215,8 @@ static void read_unit(struct dwarf_read_window *window, size_t index, struct dwa
         read_code(reader, slot, w, &unit);
 }
 
-/* Counts damage and missing files, and drops functions whose range an earlier unit had. In file order, so that the result does not
- * depend on the number of threads. */
+/* Counts damaged units and missing .dwo files, and drops functions whose range an earlier unit already had. Runs in file order, so that the
+ * result does not depend on the number of threads. */
 static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     size_t kept = 0;
@@ -240,7 +242,7 @@ static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_s
     slot->batch.function_count = kept;
 }
 
-/* Passes a batch to the sink, unless an earlier one failed, and makes its memory free for other units. */
+/* Passes the batch of a slot to the sink, unless an earlier batch failed. The memory of the batch is then free for other units. */
 static void dwarf_read_consume(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     if (slot->exhausted && window->code == SL_OK)
@@ -271,7 +273,7 @@ static void dwarf_read_advance(struct dwarf_read_window *window, struct stage *s
     } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
 }
 
-/* Claims a slot to prepare; false if there is none. */
+/* Claims the next slot whose repeated functions are dropped, for this thread to prepare, and sets `*index`. False if there is none. */
 static bool claim(struct dwarf_read_window *window, size_t *index)
 {
     *index = atomic_load(&window->claimed);
@@ -297,6 +299,7 @@ static void dwarf_read_work(void *arg, size_t index, unsigned worker)
     }
 }
 
+/* Reads the units of the window with all workers; returns when all of them are consumed. */
 static void read_window(struct dwarf_read_window *window, const struct sl_parallel *parallel)
 {
     atomic_store(&window->dropping.done, 0);
@@ -307,7 +310,8 @@ static void read_window(struct dwarf_read_window *window, const struct sl_parall
     sl_parallel_run(parallel, window->count, dwarf_read_work, window);
 }
 
-/* Reads all units, window by window. If some were damaged and none could be read, the file counts as bad. */
+/* Reads all units, window by window. SL_MALFORMED if there are damaged units and no unit could be read; one readable unit is enough for
+ * success. */
 static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error)
 {

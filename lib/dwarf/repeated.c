@@ -29,7 +29,8 @@ static uint64_t key_at(const struct range_table *table, size_t at)
 
 enum { FREE_PROBES = 64 }; /* more are needed only for crafted addresses */
 
-/* Returns the slot of `key`, or a free one. */
+/* Returns the slot of `key`, or the free one where `key` belongs. Long probes are charged, because crafted addresses could make each search
+ * visit the whole table. */
 static size_t repeated_find(const struct range_set *set, const struct range_table *table, uint64_t key)
 {
     size_t at = (size_t)key & (table->capacity - 1), probes = 0;

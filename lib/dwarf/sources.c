@@ -21,7 +21,7 @@ struct source_entry {
     uint64_t directory;
 };
 
-/* Reads the fields of a directory or file. The text is charged by its size, as entries may share it. */
+/* Reads the fields of a directory or file. Several entries may share a source text, so the size of the text is charged for each. */
 static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats,
                                      size_t count, struct source_entry *entry)
 {
@@ -69,7 +69,8 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
     return true;
 }
 
-/* Reads the files of a table. False stops the pass. A damaged table counts up to the damage. */
+/* Passes each file of a table that has a source text to `found`; a damaged table yields the files before the damage. False to stop: `found`
+ * returned false, or this is the first pass (without `found`), which only searches for a table with texts. */
 static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
@@ -96,7 +97,7 @@ static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *
     return true;
 }
 
-/* Reads the header fields between the table's length and its directories. */
+/* Reads the header fields between the table's length and its directories. False if the table is not of version 5, or is damaged. */
 static bool read_head(struct source_reader *s, struct sl_reader *r)
 {
     if (sl_read_u16(r) != 5)

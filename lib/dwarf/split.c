@@ -35,7 +35,7 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
     return 0;
 }
 
-/* Clips the sections of `file` to the contributions of one unit. */
+/* Cuts the sections of a package down to the parts that the unit `dwo_id` contributed. False if the package does not have the unit. */
 static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_t dwo_id)
 {
     struct sl_reader r = sl_reader(file->cu_index, file->big_endian);
@@ -76,7 +76,8 @@ static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_
     return true;
 }
 
-/* Finds the unit of the id. In version 4 any unit fits: the id is checked when its root entry is read. */
+/* Finds the header of the unit with the id. Headers of version 4 have no id, so the first unit is taken: the caller compares the id of its
+ * root entry. */
 static bool find_unit(struct dwarf_file *file, uint64_t dwo_id, const struct dwarf_unit_header **header)
 {
     for (size_t i = 0; i < file->unit_count; i++) {

@@ -27,7 +27,8 @@ static const struct sl_symbol *symbol(const struct symbol_index *index, size_t p
     return &index->symbols[index->order[place].index];
 }
 
-/* Sets symbol_index.around if symbols are nested. False when out of memory. */
+/* Sets symbol_index.around if symbols are nested, so that code behind an inner symbol can be attributed to the outer one. False when out of
+ * memory. */
 static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
 {
     struct sl_nesting nesting = {.account.budget = budget};
@@ -74,13 +75,13 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     return code;
 }
 
-/* The first index in [low, count) of a symbol after `address`. */
+/* Returns the first index in [low, count) of a symbol that begins after `address`; count if there is none. */
 static size_t first_behind(const struct symbol_index *index, size_t low, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
 }
 
-/* Several symbols at the address: the first in the file. */
+/* If several symbols begin at the address, the first one in the file is returned. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
 {
     size_t place = address ? first_behind(index, 0, address - 1) : 0;

@@ -78,7 +78,7 @@ static void take_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit
     }
 }
 
-/* A DIE may be read again for each referring unit, so every read is charged to the work budget. */
+/* Reads the attributes of an entry. Many units may refer to one entry, so every read is charged to the work budget. */
 static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                             struct sl_reader *r, struct type_entry *out)
 {
@@ -104,7 +104,7 @@ bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const str
     return true;
 }
 
-/* Reads the entry at an offset. An end of children has tag 0, and is read, too. */
+/* Reads the entry at an offset. The end of a list of children counts as an entry with tag 0. */
 static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                              struct type_entry *out)
 {
@@ -159,7 +159,7 @@ static struct children open_children(struct typing *t, struct reference parent, 
     return (struct children){e->children ? dwarf_find_unit(t->w, t->from, parent) : NULL, e->end, 0};
 }
 
-/* Moves to the next direct child; entries below the children are passed over. False at the end, or if an entry cannot be read. */
+/* Moves to the next direct child and reads it into `e`; deeper descendants are skipped. False at the end, or if an entry cannot be read. */
 static bool next_child(struct typing *t, struct children *c, struct type_entry *e)
 {
     while (c->unit && types_read_entry(t->w, c->unit, c->at, e) && (e->tag || c->open)) {
@@ -257,7 +257,7 @@ static void set_bound(struct typing *t, struct dwarf_type *type, const struct dw
     type->binds = true;
 }
 
-/* One pair of brackets per child with an index range. */
+/* Names an array type: one pair of brackets per child with an index range, one for each dimension. */
 static void set_array(struct typing *t, struct dwarf_type *type, struct reference reference, const struct type_entry *e,
                       const struct dwarf_type *element)
 {
@@ -277,7 +277,8 @@ struct type_parameter {
     bool has_type, is_rest;
 };
 
-/* Pushes a function type's parameters: they are named later, which opens other units. False if there are too many. */
+/* Pushes the parameters of a function type. They are named after all are read: naming one may open another unit, which invalidates the
+ * iterator over the children. False if there are too many, or when out of memory. */
 static bool push_parameters(struct typing *t, struct reference reference, const struct type_entry *e)
 {
     struct variable_reader *v = &t->w->variable_reader;
@@ -359,8 +360,8 @@ static void name_type(struct typing *t, struct dwarf_type *type, struct referenc
     }
 }
 
-/* Returns the type of an entry. It is put into the map as `<unknown>` before it is named: a cycle then finds it and ends. `<unknown>`
- * also for a chain that is too long. */
+/* Returns the type of an entry, named once per unit. The type is put into the map as `<unknown>` before it is named, so that a cycle of
+ * types ends there. A chain of more than MAX_TYPE_DEPTH types is `<unknown>`, too. */
 static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;

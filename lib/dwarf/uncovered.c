@@ -13,7 +13,7 @@ struct uncovered {
     enum sl_language language;
     struct sl_arena *arena;
     size_t range_count; /* the unit's ranges in worker->ranges, sorted and joined */
-    bool has_ranges;    /* they have been read */
+    bool has_ranges;    /* `range_count` is set */
 };
 
 SL_ORDER_BY(by_begin, struct dwarf_range, begin)
@@ -33,8 +33,8 @@ static size_t join_ranges(struct dwarf_range *ranges, size_t count)
     return kept;
 }
 
-/* Clips [begin, *end) to the unit's code ranges; false if `begin` is outside. Units may share a line table, and each takes only the
- * lines of its own code. */
+/* Clips [begin, *end) to the unit's code ranges; false if `begin` is outside. Several units may use one line table, and each adds only the
+ * lines of its own code. A unit without ranges is not clipped. */
 static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;

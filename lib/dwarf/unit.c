@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Returns the first tombstone: the last two addresses of the size are tombstones, unless the file has code there. */
+/* Returns the first tombstone. Linkers give dropped code one of the last two addresses of the address size; these are not tombstones if the
+ * file has code there. */
 static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
 {
     uint64_t last = size == MAX_ADDRESS_SIZE ? UINT64_MAX : (UINT64_C(1) << (8 * size)) - 1;
@@ -45,7 +46,8 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->decorates = sl_object_info(object)->decorates;
 }
 
-/* Reads one header and moves the reader past the unit. False if the rest of the section cannot be read. */
+/* Reads one header and moves the reader past the unit. False if the rest of the section cannot be read; `*usable` is false if only this
+ * unit cannot, for example because its version is unknown. */
 static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
 {
     *h = (struct dwarf_unit_header){.offset = sl_reader_offset(r), .offset_size = 4};
@@ -183,6 +185,7 @@ enum root_pass {
     ROOT_WHOLE,
 };
 
+/* Stores a text attribute of the root entry in the unit; ignores other attributes. */
 static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, const struct attribute *a, uint16_t name)
 {
     switch (name) {
@@ -194,7 +197,8 @@ static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, cons
     }
 }
 
-/* Reads the root entry once for one purpose. Attributes come in any order, so the bases are read in a pass of their own. */
+/* Reads the root entry once for one purpose. Attributes come in any order, and indexed ones need a base, so the bases are read first, in a
+ * pass of their own. */
 static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum root_pass pass)
 {
     struct sl_reader r =
@@ -261,7 +265,7 @@ bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
     return true;
 }
 
-/* Sets the default bases of DWARF 5: just after the first table's header. */
+/* Sets the bases that hold if the root entry has no attribute for them: just behind the header of the first table. */
 void dwarf_unit_bases(struct dwarf_unit *unit)
 {
     bool wide = unit->header->offset_size == 8;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Looks up a number in a map, which stores number + 1 as a pointer. False if absent. */
+/* Looks up a number in a map. The map stores number + 1 as a pointer, because NULL means absent. False if absent. */
 static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t *number)
 {
     uintptr_t value = (uintptr_t)sl_map_get(map, key);
@@ -43,6 +43,7 @@ static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl
     return (uint32_t)v->text_count++;
 }
 
+/* Returns the number of a text, which is stored if it is new. */
 static uint32_t text_number(struct dwarf_worker *w, struct sl_str text)
 {
     uint32_t number;
