@@ -74,7 +74,7 @@ static enum entry_slot get_slot(uint16_t attribute)
 }
 
 /* True for attributes that names of variables and types need. */
-static bool is_of_types(uint16_t attribute)
+static bool is_needed_for_types(uint16_t attribute)
 {
     switch (attribute) {
     case DW_AT_name:
@@ -106,12 +106,12 @@ static enum attribute_set choose_attribute_set(uint16_t tag, bool variables)
 }
 
 /* True if entries of that set need the attribute; all others are skipped without reading. */
-static bool wanted(enum attribute_set set, uint16_t attribute, const struct dwarf_worker *w)
+static bool is_wanted(enum attribute_set set, uint16_t attribute, const struct dwarf_worker *w)
 {
     if (set == SET_SIBLING)
         return attribute == DW_AT_sibling;
     if (set != SET_CODE)
-        return set == SET_ALL || attribute == DW_AT_sibling || is_of_types(attribute);
+        return set == SET_ALL || attribute == DW_AT_sibling || is_needed_for_types(attribute);
     if (attribute == DW_AT_decl_file || attribute == DW_AT_decl_line || attribute == DW_AT_GNU_discriminator)
         return w->row_list;
     enum entry_slot slot = get_slot(attribute);
@@ -173,7 +173,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
 }
 
 /* Returns how to skip a form of variable size. */
-static enum abbrev_op variable_size(uint16_t form)
+static enum abbrev_op choose_skip_op(uint16_t form)
 {
     switch (form) {
     case DW_FORM_sdata:
@@ -202,7 +202,7 @@ static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
         return READ_CONSTANT;
     if (t->file->big_endian || form == DW_FORM_flag_present)
         return READ_FORM;
-    if (fixed_size(form, t) < 0 && variable_size(form) == STEP_ULEB && form != DW_FORM_sdata)
+    if (fixed_size(form, t) < 0 && choose_skip_op(form) == STEP_ULEB && form != DW_FORM_sdata)
         return READ_ULEB;
     switch (fixed_size(form, t)) {
     case 1: return READ_1;
@@ -220,7 +220,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
     if (size < 0) {
         if (!sl_account_grow(&t->w->account, &t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
             return false;
-        t->skips[t->skip_count++] = (struct skip_step){variable_size(form), form, 0};
+        t->skips[t->skip_count++] = (struct skip_step){choose_skip_op(form), form, 0};
         abbrev->skip_count++;
         return true;
     }
@@ -234,14 +234,14 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum at
 {
     if (!add_skip(t, abbrev, form))
         return false;
-    if (wanted(set, attribute, t->w))
+    if (is_wanted(set, attribute, t->w))
         return add_step(
             t, abbrev,
             (struct abbrev_step){STEP_READ, choose_read_op(form, t), get_slot(attribute), attribute, form, constant});
     int size = fixed_size(form, t);
     if (size >= 0)
         return add_step(t, abbrev, (struct abbrev_step){.op = STEP_SKIP, .form = form, .value = size});
-    return add_step(t, abbrev, (struct abbrev_step){.op = variable_size(form), .form = form});
+    return add_step(t, abbrev, (struct abbrev_step){.op = choose_skip_op(form), .form = form});
 }
 
 /* The attributes of an abbreviation that decide its abbrev_walk. */
@@ -264,7 +264,7 @@ static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct tr
 }
 
 /* Records that the abbreviation has the attribute. */
-static void note(struct traits *traits, uint64_t attribute)
+static void note_trait(struct traits *traits, uint64_t attribute)
 {
     traits->sibling = traits->sibling || attribute == DW_AT_sibling;
     traits->declaration = traits->declaration || attribute == DW_AT_declaration;
@@ -305,7 +305,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
         }
         if (!add_attribute(t, abbrev, set, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
             return false;
-        note(&traits, attribute);
+        note_trait(&traits, attribute);
     }
 }
 
@@ -352,7 +352,7 @@ static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
 }
 
 /* Stores an abbreviation in the array by code, or in the list of sparse codes. Of equal codes in the array the last one counts. */
-static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
+static bool store_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
 {
     if (!is_dense(t, code, read)) {
         if (!sl_account_grow(&t->w->account, &t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
@@ -395,7 +395,7 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
         if (code == 0 || r.failed || !read_abbrev(t, &r, &abbrev))
             break;
         if (!sl_account_spend(&t->w->account, (sl_reader_offset(&r) - start) * STEPS_PER_BYTE) ||
-            !keep_abbrev(t, code, &abbrev, read))
+            !store_abbrev(t, code, &abbrev, read))
             return false;
         if (code == last)
             break;

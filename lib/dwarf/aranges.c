@@ -37,7 +37,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
 enum { LAST_VERSION = 3 };
 
 /* True if the file has a unit of a version that may lack ranges. */
-static bool needed(const struct dwarf_file *file)
+static bool needs_aranges(const struct dwarf_file *file)
 {
     for (size_t i = 0; i < file->unit_count; i++)
         if (file->units[i].version <= LAST_VERSION)
@@ -49,7 +49,7 @@ bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, stru
 {
     struct aranges_set set;
     size_t capacity = 0;
-    if (!needed(file) || !sl_object_section(object, "debug_aranges", &file->aranges, NULL))
+    if (!needs_aranges(file) || !sl_object_section(object, "debug_aranges", &file->aranges, NULL))
         return true;
     struct sl_reader r = sl_reader(file->aranges, file->big_endian);
     while (sl_reader_left(&r) && read_set(&r, &set)) {

@@ -156,11 +156,11 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     if (code == SL_OK)
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
     /* lack of memory or budget while the object file was read, which is worse than any other failure */
-    enum sl_code lack = sl_object_status(part, error);
+    enum sl_code object_status = sl_object_status(part, error);
     sl_function_sink_add_gaps(sink, &m.sink);
     sl_map_free(&names);
     free(moved);
-    return lack == SL_OK ? code : lack;
+    return object_status == SL_OK ? code : object_status;
 }
 
 enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,
@@ -168,7 +168,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
                                   struct sl_error *error)
 {
     struct sl_debug_map map;
-    struct sl_map known = {.budget = sl_object_budget(object)}; /* paths read already: each file is read once */
+    struct sl_map paths_read = {.budget = sl_object_budget(object)}; /* paths read already: each file is read once */
     struct sl_arena arena = {.budget = sl_object_budget(object)};
     struct sl_error reason = {0};
     bool any = false;
@@ -180,7 +180,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
             continue;
         any = true;
         /* not opened if the path was read before, or the map is out of memory */
-        struct sl_object *part = sl_map_find_or_add(&known, file->path, &made) && made
+        struct sl_object *part = sl_map_find_or_add(&paths_read, file->path, &made) && made
                                      ? companions->open_object(companions->arg, file->path, file->stamp)
                                      : NULL;
         enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;
@@ -189,7 +189,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
         else if (read != SL_OK && read != SL_NOT_FOUND && read != SL_MALFORMED)
             code = sl_fail(error, read, "%s", reason.message);
     }
-    sl_map_free(&known);
+    sl_map_free(&paths_read);
     sl_arena_free(&arena);
     return code == SL_OK && !any ? sl_fail(error, SL_NOT_FOUND, "no debug information") : code;
 }

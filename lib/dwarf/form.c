@@ -121,22 +121,22 @@ bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uin
 }
 
 /* Where the bytes of a text are: a string section and the offset in it. */
-struct text_place {
+struct text_location {
     struct sl_bytes table;
     uint64_t offset;
 };
 
 /* Finds where a text lies that is not in the entry itself. False for other forms, and if the supplementary file is not available. */
-static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, struct text_place *place)
+static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, struct text_location *location)
 {
     const struct dwarf_file *file = unit->file;
     switch (a->form) {
-    case DW_FORM_strp: *place = (struct text_place){file->str, a->value}; return true;
-    case DW_FORM_line_strp: *place = (struct text_place){file->line_str, a->value}; return true;
+    case DW_FORM_strp: *location = (struct text_location){file->str, a->value}; return true;
+    case DW_FORM_line_strp: *location = (struct text_location){file->line_str, a->value}; return true;
     case DW_FORM_strp_sup:
     case DW_FORM_GNU_strp_alt:
         if (file->sup)
-            *place = (struct text_place){file->sup->str, a->value};
+            *location = (struct text_location){file->sup->str, a->value};
         return file->sup != NULL;
     case DW_FORM_strx:
     case DW_FORM_strx1:
@@ -144,37 +144,37 @@ static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, 
     case DW_FORM_strx3:
     case DW_FORM_strx4:
     case DW_FORM_GNU_str_index:
-        place->table = file->str;
+        location->table = file->str;
         return dwarf_table_at(file->str_offsets, file->big_endian, unit->str_offsets_base, a->value,
-                              unit->header->offset_size, &place->offset);
+                              unit->header->offset_size, &location->offset);
     default: return false;
     }
 }
 
 struct sl_str dwarf_text(struct sl_account *account, const struct dwarf_unit *unit, const struct attribute *a)
 {
-    struct text_place place;
+    struct text_location location;
     if (a->form == DW_FORM_string)
         return a->text.size < SL_MAX_NAME ? a->text : (struct sl_str){NULL, 0};
-    return find_text(unit, a, &place) ? sl_account_read_name(account, place.table, place.offset)
-                                      : (struct sl_str){NULL, 0};
+    return find_text(unit, a, &location) ? sl_account_read_name(account, location.table, location.offset)
+                                         : (struct sl_str){NULL, 0};
 }
 
 const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a)
 {
-    struct text_place place;
+    struct text_location location;
     if (a->form == DW_FORM_string)
         return a->text.data;
-    bool inside = find_text(unit, a, &place) && place.offset < place.table.size;
-    return inside ? (const char *)place.table.data + place.offset : NULL;
+    bool inside = find_text(unit, a, &location) && location.offset < location.table.size;
+    return inside ? (const char *)location.table.data + location.offset : NULL;
 }
 
 struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a)
 {
-    struct text_place place;
+    struct text_location location;
     if (a->form == DW_FORM_string)
         return a->text;
-    return find_text(unit, a, &place) ? sl_cstr_at(place.table, place.offset) : (struct sl_str){NULL, 0};
+    return find_text(unit, a, &location) ? sl_cstr_at(location.table, location.offset) : (struct sl_str){NULL, 0};
 }
 
 bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address)

@@ -173,7 +173,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     if (!count)
         return true;
     uint64_t load = walk->reader->load_address, entry = 0;
-    bool known = true;
+    bool all_repeated = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
     if (!sl_account_spend(&w->account, STEPS_PER_FUNCTION * (uint64_t)count) ||
@@ -187,10 +187,11 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
         struct dwarf_range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         if (w->pending_count == frame->first_pending)
             entry = range.begin; /* compilers list the range with the entry point first */
-        known = known && dwarf_has_range(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
+        all_repeated = all_repeated &&
+                       dwarf_has_range(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
     }
-    if (known) { /* a copy of a folded function, which drop_repeated would remove */
+    if (all_repeated) { /* a copy of a folded function, which drop_repeated would remove */
         w->pending_count = frame->first_pending;
         frame->subprogram = frame->code = false;
         return true;

@@ -303,10 +303,10 @@ struct symbol_index {
     const struct sl_symbol *symbols;
     const struct sl_ordered *order;
     size_t count;
-    /* around[i]: index in `order` of the symbol that encloses order[i], or NO_PLACE; NULL if no symbols are nested. */
+    /* around[i]: index in `order` of the symbol that encloses order[i], or NO_POSITION; NULL if no symbols are nested. */
     const uint32_t *around;
 };
-enum { NO_PLACE = UINT32_MAX };
+enum { NO_POSITION = UINT32_MAX };
 
 /* Set of keys of (begin, size): repeated.c. */
 struct range_set {

@@ -60,7 +60,7 @@ size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *l)
 }
 
 /* Copies the `count` ranges of worker->ranges to the end of the listing's ranges. False when out of memory. */
-static bool take_ranges(struct sl_dwarf_listing *l, size_t count)
+static bool append_ranges(struct sl_dwarf_listing *l, size_t count)
 {
     struct dwarf_worker *w = &l->worker;
     if (!sl_account_grow(&w->account, &l->ranges, &l->range_capacity, l->range_count + count + 1, sizeof *l->ranges))
@@ -82,7 +82,7 @@ size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *l, size_t index, const s
     struct attribute list = {.value = unit.ranges, .form = unit.ranges_form};
     struct attribute low = {.value = unit.low_pc, .form = unit.has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit.high_pc, .form = unit.high_pc_form};
-    take_ranges(l, dwarf_ranges(w, &unit, &list, &low, &high));
+    append_ranges(l, dwarf_ranges(w, &unit, &list, &low, &high));
     *ranges = l->ranges;
     return l->range_count;
 }
@@ -94,15 +94,15 @@ static uint32_t listing_unit_number(const struct sl_dwarf_listing *l, const stru
 }
 
 /* Returns a file number; SL_DWARF_NONE if it does not fit. */
-static uint32_t small(const struct attribute *a)
+static uint32_t file_number(const struct attribute *a)
 {
     return a->value < UINT32_MAX ? (uint32_t)a->value : SL_DWARF_NONE;
 }
 
 /* Stores an attribute of the entry, or of its abstract origin or specification, unless a nearer entry set it already. A linkage name
  * replaces a short name. */
-static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *unit, uint16_t attribute,
-                           const struct attribute *a, struct sl_dwarf_function *f)
+static void store_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *unit, uint16_t attribute,
+                            const struct attribute *a, struct sl_dwarf_function *f)
 {
     switch (attribute) {
     case DW_AT_name:
@@ -124,7 +124,7 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
         break;
     case DW_AT_decl_file:
         if (f->decl_file == SL_DWARF_NONE) {
-            f->decl_file = small(a);
+            f->decl_file = file_number(a);
             f->decl_file_in_abbrev = a->form == DW_FORM_implicit_const;
             f->decl_unit = listing_unit_number(l, unit);
         }
@@ -133,8 +133,8 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
 }
 
 /* Completes the function from its chain of abstract origins and specifications. */
-static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *from, struct reference reference,
-                          struct sl_dwarf_function *f)
+static void complete_from_origin(struct sl_dwarf_listing *l, const struct dwarf_unit *from, struct reference reference,
+                                 struct sl_dwarf_function *f)
 {
     struct dwarf_worker *w = &l->worker;
     struct dwarf_unit copy;
@@ -160,7 +160,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
             if (step->attribute == DW_AT_abstract_origin || step->attribute == DW_AT_specification)
                 reference = dwarf_reference(unit, &a);
             else
-                take_attribute(l, unit, step->attribute, &a, f);
+                store_attribute(l, unit, step->attribute, &a, f);
     }
 }
 
@@ -182,13 +182,13 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
         case DW_AT_low_pc: low = a; break;
         case DW_AT_high_pc: high = a; break;
         case DW_AT_ranges: list = a; break;
-        case DW_AT_call_file: f.call_file = small(&a); break;
+        case DW_AT_call_file: f.call_file = file_number(&a); break;
         case DW_AT_call_line: f.call_line = a.value < UINT32_MAX ? (uint32_t)a.value : 0; break;
         case DW_AT_call_column: f.call_column = a.value < UINT32_MAX ? (uint32_t)a.value : 0; break;
         case DW_AT_GNU_discriminator: f.call_discriminator = a.value < UINT32_MAX ? (uint32_t)a.value : 0; break;
         case DW_AT_abstract_origin:
         case DW_AT_specification: origin = dwarf_reference(unit, &a); break;
-        default: take_attribute(l, unit, step->attribute, &a, &f);
+        default: store_attribute(l, unit, step->attribute, &a, &f);
         }
     if (walk.failed || !sl_account_spend(&w->account, abbrev->step_count) ||
         !sl_account_grow(&w->account, &l->functions, &l->function_capacity, l->function_count + 1,
@@ -199,10 +199,10 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
         f.low_pc = UINT64_MAX;
     f.first_range = (uint32_t)l->range_count;
     f.range_count = (uint32_t)count;
-    if (!take_ranges(l, count))
+    if (!append_ranges(l, count))
         return false;
     if (count) /* functions without code are never looked up, so they need no names */
-        take_instance(l, unit, origin, &f);
+        complete_from_origin(l, unit, origin, &f);
     /* entries that are no functions, such as blocks, lie between a call and its caller */
     for (size_t i = depth; f.is_inlined && i-- > 0 && f.parent == SL_DWARF_NONE;)
         f.parent = l->open[i];

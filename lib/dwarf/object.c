@@ -52,6 +52,6 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
         unused = "stabs debug information (section .stab) is not supported; compile with -gdwarf-4";
     if (unused && !sink->skipped_units++)
         sl_fail(&sink->first_skipped, SL_UNSUPPORTED, "%s", unused);
-    enum sl_code lack = sl_object_status(object, error); /* a section may seem absent because memory ran out */
-    return lack == SL_OK ? code : lack;
+    enum sl_code object_status = sl_object_status(object, error); /* a section may seem absent because memory ran out */
+    return object_status == SL_OK ? code : object_status;
 }

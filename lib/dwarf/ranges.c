@@ -12,7 +12,7 @@ struct dwarf_range_collector {
 };
 
 /* Returns a collector that appends to the first `count` ranges of worker->ranges. */
-static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
+static struct dwarf_range_collector make_collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
 {
     const struct dwarf_file *file = unit->address_file;
     return (struct dwarf_range_collector){w, count, dwarf_dead(file, unit->header->address_size),
@@ -38,7 +38,7 @@ static void add_offset_pair(struct dwarf_range_collector *c, uint64_t base, uint
 
 /* Charges the work for one entry of a list and its range. Entries may share lists, so each use is charged. False if the budget is used
  * up. */
-static bool pay(struct dwarf_range_collector *c)
+static bool charge_entry(struct dwarf_range_collector *c)
 {
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
 }
@@ -51,7 +51,7 @@ static void read_rnglist(struct dwarf_range_collector *c, const struct dwarf_uni
     struct sl_reader r = sl_reader(file->rnglists, file->big_endian);
     uint64_t base = unit->low_pc, begin, end;
     sl_reader_seek(&r, offset);
-    while (!r.failed && pay(c)) {
+    while (!r.failed && charge_entry(c)) {
         switch (sl_read_u8(&r)) {
         case DW_RLE_end_of_list: return;
         case DW_RLE_base_addressx:
@@ -103,7 +103,7 @@ static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit
     sl_reader_seek(&r, offset);
     for (;;) {
         uint64_t begin = sl_read_uint(&r, size), end = sl_read_uint(&r, size);
-        if (r.failed || (begin == 0 && end == 0) || !pay(c))
+        if (r.failed || (begin == 0 && end == 0) || !charge_entry(c))
             return;
         if (begin == last)
             base = end;
@@ -114,7 +114,8 @@ static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit
 
 /* Reads the list that DW_AT_ranges refers to. The value is an offset from the start of the section, or, in split files of version 4, from
  * the skeleton's DW_AT_GNU_ranges_base. With DW_FORM_rnglistx it is an index into a table of offsets. */
-static void from_list(struct dwarf_range_collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
+static void read_range_list(struct dwarf_range_collector *c, const struct dwarf_unit *unit,
+                            const struct attribute *ranges)
 {
     uint64_t offset = ranges->value;
     if (unit->header->version < 5) {
@@ -134,10 +135,10 @@ static void from_list(struct dwarf_range_collector *c, const struct dwarf_unit *
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc)
 {
-    struct dwarf_range_collector c = collector(w, 0, unit);
+    struct dwarf_range_collector c = make_collector(w, 0, unit);
     uint64_t begin, end;
     if (ranges->form)
-        from_list(&c, unit, ranges);
+        read_range_list(&c, unit, ranges);
     if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
         begin &= ~unit->address_file->mode_bit;
         if (!dwarf_address(unit, high_pc, &end))
@@ -167,7 +168,7 @@ static void read_aranges(struct dwarf_range_collector *c, const struct dwarf_fil
     sl_reader_seek(&r, set->begin);
     for (;;) {
         uint64_t begin = sl_read_uint(&r, set->address_size), length = sl_read_uint(&r, set->address_size);
-        if (r.failed || (begin == 0 && length == 0) || !pay(c))
+        if (r.failed || (begin == 0 && length == 0) || !charge_entry(c))
             return;
         if (length <= UINT64_MAX - begin)
             dwarf_ranges_add(c, begin, begin + length);
@@ -180,7 +181,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
     size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
-    struct dwarf_range_collector c = collector(w, own, unit);
+    struct dwarf_range_collector c = make_collector(w, own, unit);
     const struct aranges_set *set = dwarf_find_aranges(unit, &sets);
     for (size_t i = 0; i < sets; i++)
         read_aranges(&c, unit->file, &set[i]);

@@ -329,7 +329,6 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
         window.code = sl_fail(error, SL_BUSY, "out of memory");
     for (unsigned i = 0; window.workers && i < workers; i++) {
         window.workers[i].account.budget = reader->budget;
-        window.workers[i].account.budget = reader->budget;
         window.workers[i].positions = sink->needs_positions;
         window.workers[i].variables = sink->needs_variables;
     }

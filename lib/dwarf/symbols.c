@@ -22,9 +22,9 @@ static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size
     return copy;
 }
 
-static const struct sl_symbol *symbol(const struct symbol_index *index, size_t place)
+static const struct sl_symbol *symbol(const struct symbol_index *index, size_t position)
 {
-    return &index->symbols[index->order[place].index];
+    return &index->symbols[index->order[position].index];
 }
 
 /* Sets symbol_index.around if symbols are nested, so that code behind an inner symbol can be attributed to the outer one. False when out of
@@ -36,9 +36,9 @@ static bool find_around(struct symbol_index *index, struct sl_budget *budget, st
     uint32_t *around = nested ? SL_ARENA_ARRAY(arena, uint32_t, index->count) : NULL;
     for (size_t i = 0, next; around && ok && i < index->count; i = next) {
         const struct sl_nested *outer = sl_nesting_at(&nesting, index->order[i].key);
-        uint32_t place = outer ? outer->tag : NO_PLACE;
+        uint32_t position = outer ? outer->tag : NO_POSITION;
         for (next = i; next < index->count && index->order[next].key == index->order[i].key; next++)
-            around[next] = place;
+            around[next] = position;
         for (size_t j = next; ok && j-- > i;)
             ok = !symbol(index, j)->size || sl_nesting_open(&nesting, sl_symbol_end(symbol(index, j)), (uint32_t)j);
     }
@@ -84,8 +84,8 @@ static size_t first_behind(const struct symbol_index *index, size_t low, uint64_
 /* If several symbols begin at the address, the first one in the file is returned. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
 {
-    size_t place = address ? first_behind(index, 0, address - 1) : 0;
-    return place < index->count && index->order[place].key == address ? symbol(index, place) : NULL;
+    size_t position = address ? first_behind(index, 0, address - 1) : 0;
+    return position < index->count && index->order[position].key == address ? symbol(index, position) : NULL;
 }
 
 /* True for names mangled as by Itanium C++, Rust, D, Swift, Microsoft C++; with one more underscore on 32-bit Apple and Windows. */
@@ -125,17 +125,18 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
 /* Tries the symbols that begin last at or before the address, then those around them. */
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
-    size_t next = first_behind(index, 0, address), place = next;
+    size_t next = first_behind(index, 0, address), position = next;
     struct symbol_span span = {NULL, next < index->count ? index->order[next].key : UINT64_MAX};
     uint64_t next_start = span.end;
-    while (place && index->order[place - 1].key == index->order[next - 1].key && sl_account_spend(&w->account, 1)) {
-        const struct sl_symbol *s = symbol(index, --place);
+    while (position && index->order[position - 1].key == index->order[next - 1].key &&
+           sl_account_spend(&w->account, 1)) {
+        const struct sl_symbol *s = symbol(index, --position);
         uint64_t end = s->size && s->size < UINT64_MAX - s->address ? s->address + s->size : next_start;
         if (end > address)
             span = (struct symbol_span){s, end < next_start ? end : next_start};
     }
-    uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_PLACE;
-    for (; outer != NO_PLACE && !span.symbol && sl_account_spend(&w->account, 1); outer = index->around[outer]) {
+    uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_POSITION;
+    for (; outer != NO_POSITION && !span.symbol && sl_account_spend(&w->account, 1); outer = index->around[outer]) {
         uint64_t end = sl_symbol_end(symbol(index, outer));
         if (end > address)
             span = (struct symbol_span){symbol(index, outer), end < next_start ? end : next_start};

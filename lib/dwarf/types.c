@@ -60,8 +60,8 @@ static struct bound get_bound(const struct attribute *a)
     }
 }
 
-static void take_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
-                           const struct attribute *a, struct type_entry *e)
+static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
+                            const struct attribute *a, struct type_entry *e)
 {
     switch (attribute) {
     case DW_AT_name: e->is.name = variables_text(w, unit, a); break;
@@ -90,7 +90,7 @@ static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *uni
     if (!sl_account_spend(&w->account, abbrev->step_count + STEPS_PER_ENTRY))
         return false;
     while ((step = dwarf_next_attribute(&walk, r, &a)))
-        take_attribute(w, unit, step->attribute, &a, out);
+        store_attribute(w, unit, step->attribute, &a, out);
     return !walk.failed && sl_account_spend(&w->account, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
 }
 
@@ -163,10 +163,10 @@ static struct children open_children(struct typing *t, struct reference parent, 
 static bool next_child(struct typing *t, struct children *c, struct type_entry *e)
 {
     while (c->unit && types_read_entry(t->w, c->unit, c->at, e) && (e->tag || c->open)) {
-        bool asked = !c->open && e->tag;
+        bool is_direct = !c->open && e->tag;
         c->at = e->end;
         c->open = c->open + (e->tag && e->children) - !e->tag;
-        if (asked)
+        if (is_direct)
             return true;
     }
     return false;

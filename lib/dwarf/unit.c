@@ -186,7 +186,7 @@ enum root_pass {
 };
 
 /* Stores a text attribute of the root entry in the unit; ignores other attributes. */
-static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, const struct attribute *a, uint16_t name)
+static void store_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, const struct attribute *a, uint16_t name)
 {
     switch (name) {
     case DW_AT_name: unit->name = dwarf_text(&w->account, unit, a); break;
@@ -212,7 +212,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
     struct attribute a;
     for (const struct abbrev_step *step; (step = dwarf_next_attribute(&walk, &r, &a));) {
         if (pass == ROOT_WHOLE)
-            take_root_text(w, unit, &a, step->attribute);
+            store_root_text(w, unit, &a, step->attribute);
         if (pass == ROOT_BASES) {
             switch (step->attribute) {
             case DW_AT_str_offsets_base: unit->str_offsets_base = a.value; break;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Looks up a number in a map. The map stores number + 1 as a pointer, because NULL means absent. False if absent. */
-static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t *number)
+static bool find_number(const struct sl_map *map, struct sl_str key, uint32_t *number)
 {
     uintptr_t value = (uintptr_t)sl_map_get(map, key);
     *number = (uint32_t)value - 1;
@@ -12,7 +12,7 @@ static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t 
 }
 
 /* Stores a number; `key` must live in the arena. False when out of memory. */
-static bool keep_number(struct dwarf_worker *w, struct sl_map *map, struct sl_str key, size_t number)
+static bool store_number(struct dwarf_worker *w, struct sl_map *map, struct sl_str key, size_t number)
 {
     void **slot = sl_map_find_or_add(map, key, NULL);
     if (slot)
@@ -29,7 +29,7 @@ static struct sl_str address_key(const char *const *address)
 }
 
 /* Stores a text and returns its number; 0 when out of memory. A text is identified by its address, so that each is read once. */
-static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl_str text)
+static uint32_t store_text(struct dwarf_worker *w, const char *address, struct sl_str text)
 {
     struct variable_reader *v = &w->variable_reader;
     const char **key = SL_ARENA_NEW(v->arena, const char *);
@@ -38,7 +38,7 @@ static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl
         return 0;
     }
     *key = address;
-    keep_number(w, &v->text_map, address_key(key), v->text_count);
+    store_number(w, &v->text_map, address_key(key), v->text_count);
     v->texts[v->text_count] = text;
     return (uint32_t)v->text_count++;
 }
@@ -47,9 +47,9 @@ static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl
 static uint32_t text_number(struct dwarf_worker *w, struct sl_str text)
 {
     uint32_t number;
-    if (number_behind(&w->variable_reader.text_map, address_key(&text.data), &number))
+    if (find_number(&w->variable_reader.text_map, address_key(&text.data), &number))
         return number;
-    return keep_text(w, text.data, text);
+    return store_text(w, text.data, text);
 }
 
 struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a)
@@ -58,10 +58,10 @@ struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *un
     const char *address = dwarf_text_address(unit, a);
     if (!address)
         return (struct sl_str){NULL, 0};
-    if (number_behind(&w->variable_reader.text_map, address_key(&address), &number))
+    if (find_number(&w->variable_reader.text_map, address_key(&address), &number))
         return w->variable_reader.texts[number];
     struct sl_str text = dwarf_text(&w->account, unit, a);
-    keep_text(w, address, text);
+    store_text(w, address, text);
     return text;
 }
 
@@ -105,7 +105,7 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
 }
 
 /* Returns how many variables fit before their texts exceed SL_MAX_NAME bytes together; the rest is dropped. */
-static size_t bounded(const struct variable_reader *v, const struct sl_variable *items, size_t count)
+static size_t count_that_fits(const struct variable_reader *v, const struct sl_variable *items, size_t count)
 {
     size_t size = 0;
     for (size_t i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ static uint32_t list_number(struct dwarf_worker *w, const struct sl_variable *va
     size_t size = count * sizeof *variables;
     struct sl_str contents = {(const char *)variables, size};
     uint32_t number;
-    if (number_behind(&v->list_map, contents, &number))
+    if (find_number(&v->list_map, contents, &number))
         return number + 1;
     struct sl_variable *items = sl_arena_alloc(v->arena, size, _Alignof(struct sl_variable));
     if (!items || !sl_account_grow(&w->account, &v->lists, &v->list_capacity, v->list_count + 1, sizeof *v->lists)) {
@@ -131,7 +131,7 @@ static uint32_t list_number(struct dwarf_worker *w, const struct sl_variable *va
         return 0;
     }
     memcpy(items, variables, size);
-    keep_number(w, &v->list_map, (struct sl_str){(const char *)items, size}, v->list_count);
+    store_number(w, &v->list_map, (struct sl_str){(const char *)items, size}, v->list_count);
     v->lists[v->list_count++] = (struct sl_variables){items, (uint32_t)count};
     return (uint32_t)v->list_count;
 }
@@ -144,7 +144,7 @@ uint32_t variables_close(struct dwarf_worker *w)
     v->open_count = g->first;
     if (!open || !sl_account_spend(&w->account, open + g->inlinees))
         return 0;
-    size_t count = bounded(v, v->open + g->first, open);
+    size_t count = count_that_fits(v, v->open + g->first, open);
     uint32_t number = count ? list_number(w, v->open + g->first, count) : 0;
     for (size_t i = 0; i < g->inlinees; i++)
         w->inlinees[g->first_inlinee + i].variables = number;

@@ -97,7 +97,7 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
     struct dwarf_line_table *lines = &w->lines;
     struct sequence *s = lines->sequences;
     struct zero_claims claims;
-    size_t count = 0, kept = 0;
+    size_t count = 0, best = 0;
     while (count < lines->sequence_count && s[count].start == 0)
         count++;
     if (!count || !reader->main.code_at_zero)
@@ -107,15 +107,15 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
     bool own = claims.count ? claims.end > 0 : may_be_at_zero(w, unit);
     uint64_t end = claims.count ? claims.end : reader->zero_size;
     for (size_t i = 1; i < count; i++) { /* keep the shortest that covers `end`, else the longest */
-        bool covers = s[i].end >= end, best_covers = s[kept].end >= end;
-        if (covers ? !best_covers || s[i].end < s[kept].end : !best_covers && s[i].end > s[kept].end)
-            kept = i;
+        bool covers = s[i].end >= end, best_covers = s[best].end >= end;
+        if (covers ? !best_covers || s[i].end < s[best].end : !best_covers && s[i].end > s[best].end)
+            best = i;
     }
     if (!claims.count)
-        own = own && s[kept].end <= reader->next_code && may_have_code_at_zero(reader);
+        own = own && s[best].end <= reader->next_code && may_have_code_at_zero(reader);
     size_t dropped = count - own;
     if (own)
-        s[dropped] = s[kept];
+        s[dropped] = s[best];
     lines->sequence_count -= dropped;
     memmove(s, s + dropped, lines->sequence_count * sizeof *s);
     return read;
