@@ -2,6 +2,7 @@
 
 enum { MAGIC = 8, HEADER = 60, MAX_NAME = 1024 }; /* MAX_NAME: longer names are cut, as many members may share one */
 
+/* True if the file begins with the magic of 8 bytes. */
 static bool begins(struct sl_bytes bytes, const char *magic)
 {
     return bytes.size >= MAGIC && memcmp(bytes.data, magic, MAGIC) == 0;
@@ -34,6 +35,7 @@ static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
     return (struct sl_str){(const char *)rest.data, size};
 }
 
+/* Returns the name in the header itself, without the `/` and the blanks that fill the field. */
 static struct sl_str short_name(struct sl_str field)
 {
     while (field.size && field.data[field.size - 1] == ' ')
@@ -49,7 +51,8 @@ static bool is_index(struct sl_str name)
            sl_str_starts(name, SL_STR("__.SYMDEF")) || sl_str_equal(name, SL_STR("/<ECSYMBOLS>"));
 }
 
-/* BSD: the name is in front of the contents, padded with NULs. */
+/* BSD archives: moves the name, padded with NULs, from the front of the contents to `m->name`. False if the stated size of the name is
+ * larger than the contents. */
 static bool take_long_name(struct sl_ar_member *m, uint64_t size)
 {
     if (size > m->bytes.size)
@@ -59,8 +62,8 @@ static bool take_long_name(struct sl_ar_member *m, uint64_t size)
     return true;
 }
 
-/* Formats of the name: "name/" (GNU), "/123" an offset in the member "//", "#1/12" the size of the name in front of the contents (BSD).
- * A thin archive has only its own tables: the other members are files elsewhere. */
+/* Formats of the name: "name/" (GNU), "/123" an offset in the member "//", "#1/12" the size of the name in front of the contents (BSD). A
+ * thin archive contains only its own tables (`is_own`); the other members are files of their own, which the names refer to. */
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
 {
     while (ar->at <= ar->bytes.size && ar->bytes.size - ar->at >= HEADER) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct sl_bcsymbolmap {
-    struct sl_budget *budget; /* `taken` bytes are charged to it */
+    struct sl_budget *budget; /* `taken` bytes of it belong to this map */
     size_t taken;
     const char *text;
     size_t count;
@@ -14,6 +14,7 @@ struct sl_bcsymbolmap {
 
 static const char hidden[] = "__hidden#";
 
+/* Returns the position of the next newline, or `end`. */
 static const char *line_end(const char *at, const char *end)
 {
     const char *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;

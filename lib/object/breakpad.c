@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Bytes of the MODULE record that are read; the rest of a longer line is ignored. */
+/* The MODULE record is read up to this many bytes; the rest of a longer line is ignored. */
 enum { MAX_MODULE_LINE = 320 };
 
 /* Returns the line without blanks at its ends; `*next` is the start of the next line. */
@@ -71,7 +71,7 @@ enum { STRIDE = 64 };
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 /* True if one of the STRIDE bytes is a newline and the next line may be STACK or PUBLIC.
- * Compares 16 bytes at once. P to S, and blanks in front of a record; false positives are checked later. */
+ * Compares 16 bytes at once: a record begins with P to S, or with blanks. The caller checks false positives. */
 static inline bool begins_other(const char *at)
 {
     uint64_t halves[2];
@@ -131,7 +131,8 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
     return true;
 }
 
-/* True if there is a STACK CFI INIT or STACK WIN record; other STACK records only refine these. */
+/* True if the file can be used for unwinding: there is a STACK CFI INIT or STACK WIN record. Other STACK records only add rules to
+ * these. */
 static bool has_unwind_record(const struct sl_object *object, const struct breakpad *b)
 {
     const char *at = (const char *)object->bytes.data + b->end, *end = at + (object->bytes.size - b->end);
@@ -145,7 +146,7 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
     return false;
 }
 
-/* The format of an operating system's programs; SL_FORMAT_UNKNOWN if the system is unknown. */
+/* Returns the format of programs of an operating system; SL_FORMAT_UNKNOWN for an unknown system. */
 static enum sl_format format_of_programs(struct sl_str os)
 {
     static const struct {
@@ -203,6 +204,8 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
     }
 }
 
+/* Reads the MODULE record and finds the other records. A caller that only needs the identity (sl_object_limits.identity) is spared the pass
+ * over the file: then all features are set without looking. */
 static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *error)
 {
     struct breakpad *b = SL_ARENA_NEW(&object->arena, struct breakpad);

@@ -5,22 +5,23 @@
 #include "object/breakpad_reader.h"
 #include "object/breakpad_scan.h"
 
-enum { SMALLEST_LINE = 8 /* "0 1 1 0\n" */ };
+enum { SMALLEST_LINE = 8 /* "0 1 1 0\n": gives the largest number of lines in a chunk */ };
 
-/* The function whose records are being read. */
+/* The function whose line and INLINE records are being read. */
 struct open_function {
     struct sl_function function;
     size_t first_line, first_inlinee;
     uint64_t last_address, lines_end;
-    bool open, sorted;
+    bool open, sorted; /* open: there is such a function; sorted: its lines ascend by address so far */
 };
 
+/* Returns the end of a range, at most the end of the address space. */
 static uint64_t breakpad_chunk_end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-/* A line that does not fit counts as unknown. */
+/* Returns the line, or 0 (unknown) if it does not fit into 32 bits. */
 static uint32_t clamp_line(uint64_t line)
 {
     return line > UINT32_MAX ? 0 : (uint32_t)line;
@@ -91,7 +92,7 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
     return scan_line_end(at);
 }
 
-/* Makes room for one more inlinee. */
+/* Grows the array of inlined calls for one more. Sets chunk->failed and returns false when out of memory. */
 static bool inlinee_room(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
@@ -154,7 +155,8 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
     return (next = scan_line_end(at)) ? next : scan_blanks(at);
 }
 
-/* Makes the inlinee of a record, without its range. `number` identifies its name for readers, unless names were defined twice. */
+/* Makes the inlined call of a record, without its range. `number` identifies its name to readers, who then need not compare texts; it is 0
+ * if a number of the file was defined twice, and so does not identify a name. */
 static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                   struct breakpad_chunk *chunk, const struct inline_head *head)
 {
@@ -190,8 +192,8 @@ static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uin
     return next;
 }
 
-/* Scans `INLINE depth call-line origin (address size)+`, the form of early Breakpad, without the file of the call. Its origins are
- * `INLINE_ORIGIN number file name`; they distinguish it from a truncated record of the present form. */
+/* Scans `INLINE depth call-line origin (address size)+`, which early Breakpad wrote: it lacks the file of the call. A truncated record of
+ * the present form looks the same, but only early files have origins of the form `INLINE_ORIGIN number file name`. */
 static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                         struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -279,7 +281,8 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
     return true;
 }
 
-/* Clips the lines of a function without inlinees to the function, in place: there is nothing to assemble. */
+/* Gives the function its lines, cut to the range of the function in place. For functions without inlined calls only: all others need
+ * sl_assemble. */
 static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
     uint64_t end = breakpad_chunk_end_address(function->address, function->size);
@@ -330,7 +333,8 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
     chunk->functions[chunk->function_count++] = open->function;
 }
 
-/* Makes the FUNC record the open function; a bad one (`good` false) only ends the last. */
+/* Makes the FUNC record the open function. A record that cannot be read (`good` false) only ends the function before it: the lines after it
+ * belong to no function. */
 static void open_function(const struct breakpad_chunk *chunk, const struct sl_function *function, bool good,
                           struct open_function *open)
 {
@@ -356,7 +360,7 @@ static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct br
     return next;
 }
 
-/* Reads any record that the scanners did not take. Returns the next line. */
+/* Reads a record that the fast scanners do not know, or a malformed line, which is counted in `skipped`. Returns the next line. */
 static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                                   const uint8_t *at, struct open_function *open)
 {
@@ -364,6 +368,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
     struct breakpad_fields f = breakpad_line((const char *)at, (const char *)chunk->behind, &next);
     if (f.at == f.end)
         return (const uint8_t *)next;
+    /* kept only if this line turns out to be the first malformed one */
     if (!chunk->skipped)
         chunk->first_skipped = (size_t)(at - chunk->text);
     if (breakpad_word(&f, SL_STR("FUNC"))) {
@@ -390,7 +395,8 @@ static inline bool is_inline(const uint8_t *at)
     return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
 }
 
-/* Reads the usual lines from `at` on, if any. Returns the position after them. */
+/* Reads line records of the usual form from `at` on. Returns the position of the first line that has another form. The array has capacity
+ * for all lines of the chunk (breakpad_chunk_read), so it need not grow here. */
 static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct breakpad_worker *w,
                                        struct breakpad_chunk *chunk, struct open_function *open, const uint8_t *at)
 {
@@ -415,6 +421,7 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     return at;
 }
 
+/* Adds a line record to the open function. */
 static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct breakpad_worker *w,
                                     struct breakpad_chunk *chunk, struct open_function *open,
                                     const struct line_record *record)
@@ -457,7 +464,8 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     close_function(r, w, chunk, &open);
 }
 
-/* Sets the text to scan, which must end in a newline and have SCAN_SLACK readable bytes after it: the end of the file is copied. */
+/* Sets the text to scan. The scanners need a newline at its end and SCAN_SLACK readable bytes after it: the last chunk, which has neither
+ * for sure, is copied with padding. False when out of memory. */
 static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chunk)
 {
     const char *file_end = (const char *)r->object->bytes.data + r->object->bytes.size;

@@ -42,8 +42,8 @@ static size_t plan_window(struct breakpad_reader *r, const char *at, const char 
     return count;
 }
 
-/* Reads a window of chunks and returns how many can be used. A chunk that defines names of inlined functions must be read before later
- * ones, so from there on the file is read in order, by one worker. */
+/* Reads a window of chunks and returns how many of them can be used. An INLINE_ORIGIN is valid from its line on, so a chunk with one must
+ * be read before the chunks after it: from there on one worker reads the file in order. */
 static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
 {
     if (r->ordered) {
@@ -99,7 +99,7 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
     return code;
 }
 
-/* Ignores `<unknown>`, which writers use for lines without a file. */
+/* Adds the file of a FILE record. `<unknown>` is ignored: writers use it for lines that have no file. */
 static void define_file(struct breakpad_names *files, struct breakpad_fields f)
 {
     struct breakpad_fields rest = f;
@@ -108,6 +108,7 @@ static void define_file(struct breakpad_names *files, struct breakpad_fields f)
         breakpad_names_define(files, f);
 }
 
+/* Reads the names of files and inlined functions in front of the first FUNC record. */
 static void breakpad_functions_read_header(struct breakpad_reader *r)
 {
     const struct breakpad *b = r->object->impl;
@@ -121,7 +122,8 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     }
 }
 
-/* Numbers below the number of names that fit into the file index an array; larger ones go to a map, as a file may choose any. */
+/* Initialises tables, chunks and workers; false when out of memory. Names are stored in an array up to the largest number that a file of
+ * this size can need; a file may choose any numbers, and larger ones are stored in a map. */
 static bool reader_init(struct breakpad_reader *r, unsigned workers)
 {
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;

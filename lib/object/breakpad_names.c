@@ -14,7 +14,8 @@ static struct sl_str breakpad_names_make_key(const uint64_t *number)
     return (struct sl_str){(const char *)number, sizeof *number};
 }
 
-/* Stores a name in the array. A second definition replaces the first and is noted, as numbers then no longer identify names. */
+/* Stores a name in the array. A second definition replaces the first and sets `redefined`, because the number then does not identify a name
+ * in the whole file. */
 static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
 {
     size_t old = names->capacity;
@@ -28,7 +29,7 @@ static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str
     return true;
 }
 
-/* Large numbers are kept in a map, as an array up to them would be larger than the file. */
+/* Stores a name with a large number in a map: an array up to that number could be larger than the file. */
 static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_str name)
 {
     struct sparse_name *sparse = sl_map_get(&names->sparse, breakpad_names_make_key(&number));
@@ -65,7 +66,7 @@ void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struc
         .dense_limit = dense_limit, .sparse.budget = budget, .arena.budget = budget, .account.budget = budget};
 }
 
-/* `*index` is unique for each known number: the number itself, or for sparse ones a place behind all others. */
+/* `*index` is unique for each known number: the number itself for names in the array; names in the map follow after these. */
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index)
 {
     const struct sparse_name *sparse = NULL;

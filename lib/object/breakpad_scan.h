@@ -33,6 +33,7 @@ static inline uint64_t scan_no_decimal(uint64_t word)
     return ((value + SCAN_EACH(0x80 - 10)) | value) & SCAN_EACH(0x80);
 }
 
+/* Like scan_no_decimal, for hexadecimal digits. */
 static inline uint64_t scan_no_hex(uint64_t word)
 {
     uint64_t lower = word | SCAN_EACH(0x20);
@@ -50,6 +51,7 @@ static inline uint64_t scan_hex_value(uint64_t word)
     return (v << 16 | v >> 32) & UINT32_MAX;
 }
 
+/* Converts eight decimal digits, the first in the lowest byte: pairs, then groups of four, then all, so without a loop. */
 static inline uint64_t scan_decimal_value(uint64_t word)
 {
     const uint64_t every_fourth = UINT64_C(0x000000FF000000FF);

@@ -32,7 +32,7 @@ struct coff_header {
 static const uint8_t big_class[16] = {0xC7, 0xA1, 0xBA, 0xD1, 0xEE, 0xBA, 0xA9, 0x4B,
                                       0xAF, 0x20, 0xFA, 0xF6, 0x6A, 0xA4, 0xDC, 0xB8};
 
-/* Reads the ordinary header. Images have an optional header or the flag of an executable, which object files do not have. */
+/* Reads the ordinary header. False for files that are not object files: images have an optional header or the flag of an executable. */
 static bool read_header(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -47,7 +47,8 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
            !(flags & FILE_EXECUTABLE);
 }
 
-/* Reads the header of /bigobj. Files of link-time code generation have another class id. */
+/* Reads an anonymous header and returns its kind: /bigobj is recognised by its class id; files compiled for link-time code generation have
+ * another one. */
 static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -66,7 +67,7 @@ static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_hea
     return !r.failed && version >= 2 && memcmp(class.data, big_class, sizeof big_class) == 0 ? COFF_BIG : COFF_OTHER;
 }
 
-/* True if the header's tables lie inside the file. Object files have no magic, so this is part of detection. */
+/* True if the tables that the header names lie inside the file. Object files have no magic, so this is part of recognising the format. */
 static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
 {
     uint64_t sections = h->size + (uint64_t)h->section_count * SECTION;
@@ -95,7 +96,8 @@ bool coff_detect(struct sl_bytes bytes, enum coff_anonymous *anonymous)
     return read_any_header(bytes, &h, anonymous);
 }
 
-/* True for the members of import libraries that are only tables (.idata$*) for the import members. */
+/* True for members of import libraries that have no code: all sections are tables for the import members (.idata$*), or the name of the
+ * compiler (.debug$S). */
 static bool has_tables_alone(struct sl_bytes bytes, const struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -128,7 +130,8 @@ bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library)
 
 /* ---- opening ---- */
 
-/* All sections have address 0. Those with code are laid out one after the other, in file order, so that an address identifies a section. */
+/* In object files all sections have address 0, so an address would not identify one. Those with code are laid out one after the other, in
+ * file order. False when out of memory. */
 static bool lay_out(struct sl_object *object, struct coff *coff)
 {
     struct pe *pe = &coff->pe;
@@ -192,7 +195,7 @@ static void set_features(struct sl_object *object, const struct coff *coff)
     f->has_symbols = pe_has_symbols(object);
 }
 
-/* Files with an anonymous header other than /bigobj have no machine code. */
+/* Returns the error for a file that has an anonymous header other than that of /bigobj: it has no machine code. */
 static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous anonymous, struct sl_error *error)
 {
     struct sl_str library;
@@ -230,7 +233,7 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 
 /* ---- reading ---- */
 
-/* Sections without contents are skipped: another one may have the same name. */
+/* Returns the first section with the name that has contents: an empty one may come before it. */
 static bool coff_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct pe *pe = object->impl;
@@ -264,7 +267,8 @@ static bool coff_holds_code(const struct sl_object *object, uint64_t address)
     return address <= UINT32_MAX && pe_section_at(object->impl, (uint32_t)address);
 }
 
-/* Reads CodeView. `.debug$S` occurs once per COMDAT function; of the types only the first section counts. */
+/* Reads CodeView. Compilers write one `.debug$S` per COMDAT function; all are read. Types are in one section, so only the first of these is
+ * used. */
 static enum sl_code coff_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                         struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -31,6 +31,7 @@ static enum kind relocation_kind(uint16_t machine, uint16_t type)
     return NOTHING;
 }
 
+/* Value of a symbol; `code`: in a section with code, which counts as section 1. */
 struct coff_relocation_value {
     uint64_t address;
     bool known, code;
@@ -70,7 +71,7 @@ static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t i
     return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
 }
 
-/* Adds the value to what is at the offset; of a section number nothing is added. Unknown symbols and offsets beyond the section change
+/* Adds the value to the number at the offset; a section number is stored instead. Unknown symbols and offsets beyond the section change
  * nothing. */
 static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct coff_relocation_value value)
 {

@@ -16,7 +16,8 @@ bool sl_object_has_debug_map(const struct sl_object *object)
     return false;
 }
 
-/* A function is two entries: one with name and address, then one without a name whose value is the size. */
+/* Adds a function to the file. A function is two entries: the first has its name and address, the second has no name and its size as the
+ * value. */
 static void take_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
                           const struct macho_symbol *symbol, struct sl_str name)
 {

@@ -18,7 +18,7 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-/* False if the header is cut, or if class (32 or 64 bits) or byte order is invalid. */
+/* Reads the file header. False if the header is cut off, or if class (32 or 64 bits) or byte order is invalid. */
 static bool elf_read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
@@ -45,7 +45,8 @@ static bool elf_read_header(struct sl_object *object, struct elf *elf, struct el
     return !r.failed;
 }
 
-/* The field `flags` has another place in 32-bit files than in 64-bit ones. */
+/* Reads the program headers. The field `flags` comes second in 64-bit files, and second to last in 32-bit files. False if the headers are
+ * outside the file. */
 static bool read_segments(struct sl_object *object, struct elf *elf, const struct elf_header *h, uint64_t count)
 {
     bool wide = object->info.is_64bit;
@@ -91,7 +92,8 @@ static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, 
     s->entsize = read_word(r, wide);
 }
 
-/* Section 0 holds the counts that do not fit into the file header. */
+/* Reads the section headers. Counts that do not fit into 16 bits are in section 0, also `*segments`, the number of program headers. False
+ * if the headers are outside the file. */
 static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
 {
     bool wide = object->info.is_64bit;
@@ -134,8 +136,8 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
     return !r.failed;
 }
 
-/* All sections of a relocatable file have address 0. Those with code are laid out one after the other, in file order, so that an
- * address identifies a section. Sections with DWARF units are laid out in the same way and read as one. */
+/* In a relocatable file all sections have address 0, so an address would not identify one: those with code are laid out one after the
+ * other, in file order. Several sections with DWARF units are laid out in the same way and read as one section. */
 static void lay_out(const struct sl_object *object, struct elf *elf)
 {
     uint64_t end = 0, begin, units[2] = {0, 0};
@@ -198,6 +200,7 @@ static bool is_pie(const struct sl_object *object, const struct elf *elf)
            (dynamic.flags_1 & DF_1_PIE || (!dynamic.has_soname && has_interpreter(object, elf)));
 }
 
+/* True if a loaded executable segment has contents in the file. */
 static bool has_code_segment(const struct elf *elf)
 {
     for (size_t i = 0; i < elf->loaded_count; i++)
@@ -206,7 +209,7 @@ static bool has_code_segment(const struct elf *elf)
     return false;
 }
 
-/* Debug companions have the type of their program, but no code. */
+/* Returns the kind of the file. A debug companion has the same e_type as its program, but no contents of code sections. */
 static enum sl_object_kind get_object_kind(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
@@ -226,8 +229,9 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     }
 }
 
-/* Cost of reading a note. */
-enum { STEPS_PER_NOTE = 16 }; /* high, as real files have few */
+/* Cost of reading a note: high, because real files have few and only crafted ones have thousands. */ enum {
+    STEPS_PER_NOTE = 16
+};
 
 /* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
 static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
@@ -250,8 +254,8 @@ static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes
     return (struct sl_bytes){NULL, 0};
 }
 
-/* Tries in this order: notes of segments, the section of the build id, other note sections, the id of PlayStation files, the id of a
- * supplementary file. */
+/* Returns the build id, or an empty one. Tries in this order: notes of segments, the section of the build id, other note sections, the id
+ * of PlayStation files, the id of a supplementary file. */
 static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
 {
     bool inside;
@@ -288,8 +292,8 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
     return object_supplementary_id(object);
 }
 
-/* Without a build id the debug id is made as Breakpad does: the first page of .text, 16 bytes at a time, combined by XOR. There is no
- * code id then. */
+/* Sets code id and debug id. A file without build id has no code id; its debug id is the one that Breakpad computes: the first page of
+ * .text, 16 bytes at a time, combined by XOR. */
 static void set_ids(struct sl_object *object, const struct elf *elf)
 {
     struct sl_bytes id = build_id(object, elf);
@@ -310,7 +314,7 @@ static void set_ids(struct sl_object *object, const struct elf *elf)
     object->info.debug_id = sl_debug_id_from_build_id(id, object->info.big_endian);
 }
 
-/* True if the section has at least one FDE (DWARF 5, 6.4.1; LSB 10.6). A terminator or CIEs alone describe no code. */
+/* True if the section describes code: it has at least one FDE (DWARF 5, 6.4.1; LSB 10.6), not only CIEs or a terminator. */
 static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
 {
     struct sl_reader r = sl_reader(bytes, big_endian);
@@ -456,7 +460,8 @@ static bool find_common_code(const struct elf *a, const struct elf *b, const str
     return false;
 }
 
-/* A debug file may have another load address than its program. The difference of a common code section gives it. */
+/* Sets the load address of a debug file so that relative addresses are those of its program. The two may begin at different addresses; the
+ * difference is that of a code section which both have. */
 static void elf_relate(struct sl_object *debug, const struct sl_object *program)
 {
     const struct elf *a = debug->impl, *b = program->impl;
@@ -495,7 +500,7 @@ static void set_soname(struct sl_object *object, const struct elf *elf)
     }
 }
 
-/* Sections first: section 0 has the number of segments if it does not fit into the header. */
+/* Opens the file. Sections are read before segments, because section 0 has the number of segments if it does not fit into the header. */
 static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
 {
     struct elf *elf = SL_ARENA_NEW(&object->arena, struct elf);
@@ -553,7 +558,8 @@ static bool elf_segment(const struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* Sections are preferred to segments, which are larger: the first segment of many programs has the file's headers at 0. */
+/* True if code is at the address. Sections are looked at first: segments are larger than the code, and in many programs the first one
+ * begins with the file's headers, at address 0. */
 static bool elf_holds_code(const struct sl_object *object, uint64_t address)
 {
     const struct elf *elf = object->impl;

@@ -183,13 +183,14 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
                             const struct elf_raw_symbol *symbol, uint64_t index);
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table);
 
-/* A loose symbol: one without a type, or a function (or data object) without a size. Addresses are relative. */
+/* A loose symbol: one without a type, or a function (or data object) without a size. Its end must be found from the symbols around it.
+ * Addresses are relative. */
 struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: start of the next function */
     size_t index, place;        /* index of a function in the symbols; position in the list before sorting */
     int64_t around;             /* functions that begin here minus those that end (elf_loose.c) */
-    bool untyped, dropped;
+    bool untyped, dropped;      /* dropped: not listed, or (a function) listed without its name */
     bool at_function, at_sized; /* a function, a sized symbol begins at the same address */
 };
 

@@ -33,7 +33,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
 
 SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, place)
 
-/* The index of the first symbol at or after the address. */
+/* Returns the index of the first loose symbol at or after the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
@@ -75,8 +75,8 @@ static void find_names_of_sized(struct elf_loose_list *list)
     }
 }
 
-/* Sets the end of each symbol, from the last to the first. Untyped symbols within functions become labels, or are dropped at the start
- * of one: they are further names of it. */
+/* Sets the end of each loose symbol, from the last to the first, because a symbol ends at the next one that is not dropped. Untyped symbols
+ * within functions become labels; one at the start of a function is only a further name of it and is dropped. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;

@@ -13,7 +13,8 @@ struct marking {
     size_t count;
 };
 
-/* `$a` ARM, `$t` Thumb, `$d` data, `$x` AArch64 code, optionally followed by `.` and any text. */
+/* True for the names of mapping symbols; sets `*isa`: `$a` ARM, `$t` Thumb, `$d` data, `$x` AArch64 code, optionally followed by `.` and
+ * any text. */
 static bool is_mapping_symbol_name(struct sl_str name, enum sl_code_isa *isa)
 {
     if (name.size < 2 || name.data[0] != '$' || (name.size > 2 && name.data[2] != '.'))
@@ -27,7 +28,8 @@ static bool is_mapping_symbol_name(struct sl_str name, enum sl_code_isa *isa)
     }
 }
 
-/* The first three characters of a C string in the table; empty outside of it. */
+/* Returns the first three characters of a C string in the table, which are enough to recognise a mapping symbol; empty outside of the
+ * table. */
 static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
 {
     enum { LONG_ENOUGH = 3 }; /* a mark has two characters, or a `.` as the third */
@@ -37,14 +39,15 @@ static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
     return name;
 }
 
-/* Bit 0 of a function's address is set for Thumb code. True for functions of ARM files. */
+/* Sets `*isa` for a function of an ARM file: bit 0 of its address is set for Thumb code. False for all other symbols. */
 static bool mapping_symbol_of_function(const struct elf *elf, const struct elf_raw_symbol *s, enum sl_code_isa *isa)
 {
     *isa = s->value & 1 ? SL_ISA_THUMB : SL_ISA_ARM;
     return elf->machine == EM_ARM && s->type == STT_FUNC;
 }
 
-/* Adds the marks of mapping symbols, or with `of_functions` those of functions. */
+/* Adds a mark for each mapping symbol or, with `of_functions`, for each function. Marks are only needed in sections with code. False when
+ * out of memory. */
 static bool add_marks(struct marking *m, const struct elf_table *table, bool of_functions)
 {
     const struct elf *elf = m->object->impl;

@@ -198,7 +198,7 @@ static const struct elf_machine *find_machine(const struct sl_object *object)
     return NULL;
 }
 
-/* Type 0 has no effect on any machine; other types that are not in the table are unknown. */
+/* Returns how to apply a relocation type. Type 0 has no effect on any machine; other types that are not in the table are unknown. */
 static struct relocation find_relocation(const struct elf_machine *machine, uint32_t type)
 {
     for (size_t i = 0; i < machine->count; i++)
@@ -267,6 +267,7 @@ static uint64_t symbol_value(struct relocator *rel, uint64_t index)
     return rel->value;
 }
 
+/* Writes an integer at an offset of the copy, in the byte order of the file. */
 static void store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
 {
     for (unsigned i = 0; i < width; i++)
@@ -303,7 +304,7 @@ static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint6
     }
 }
 
-/* Applies a relocation. Without an addend in the table the addend is what the section has at the offset. */
+/* Applies a relocation. An entry without addend (`addend` NULL) uses the number that the section has at the offset as addend. */
 static void apply_one(struct relocator *rel, struct relocation relocation, uint64_t offset, uint64_t symbol,
                       const uint64_t *addend)
 {
@@ -325,7 +326,8 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     store(rel, offset, relocation.width, relocated_value(rel, relocation.kind, offset, there, value));
 }
 
-/* SHT_RELA entries have an addend, SHT_REL entries do not. An unknown type is noted: its section cannot be trusted. */
+/* Applies a table of SHT_RELA entries, which have an addend, or of SHT_REL entries, which do not. An unknown type is stored in `unknown`:
+ * the section cannot be trusted then. */
 static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     bool wide = rel->object->info.is_64bit;
@@ -346,7 +348,7 @@ static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_a
     }
 }
 
-/* Debug sections cannot be used without their relocations: offsets of names and files would be wrong. */
+/* True for debug sections, which cannot be used without their relocations: offsets of names and files would be wrong. */
 static bool is_debug(const struct elf_section *section)
 {
     return sl_str_starts(section->name, SL_STR(".debug_")) || sl_str_starts(section->name, SL_STR(".zdebug_"));

@@ -69,13 +69,14 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
     return read_compression(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
 }
 
-/* BTF is not relocated: its offsets are relative to their section, and libbpf uses them as they are. */
+/* True for BTF, which is not relocated: its offsets are relative to their section, and libbpf uses them as they are. */
 static bool is_btf(const struct elf_section *s)
 {
     return sl_str_equal(s->name, SL_STR(".BTF")) || sl_str_equal(s->name, SL_STR(".BTF.ext"));
 }
 
-/* Returns the section's contents, decompressed and relocated; both are done at the first use and kept. */
+/* Sets `*bytes` to the contents of the section, decompressed and relocated; both is done at the first call and stored in the section. False
+ * if there are none. */
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
 {
     struct object_compressed c;
@@ -116,7 +117,8 @@ uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section
     return state == 1 ? c.size : state == 0 ? s->size : 0;
 }
 
-/* Iterates the unit sections of one name with readable contents. Each charges a pass over all sections, for its relocations. */
+/* Iterates the sections of one name with DWARF units and readable contents. Reading one searches all sections for its relocations, so each
+ * is charged for that pass. */
 struct unit_sections {
     struct sl_object *object;
     size_t next;
@@ -139,8 +141,8 @@ static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
     return false;
 }
 
-/* Joins all unit sections of the name of section `first`, from `first` on: -fdebug-types-section puts each type unit into a section
- * of its own. */
+/* Joins all sections of this name with DWARF units, from section `first` on: -fdebug-types-section puts each type unit into a section of
+ * its own. */
 static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined)
 {
     struct elf *elf = object->impl;
@@ -170,7 +172,7 @@ static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined
     return joined->size > 0;
 }
 
-/* `name` is without the dot. The older compressed form has a `z` in front: .zdebug_info. */
+/* Finds a section; `name` is without its dot. The older compressed form has a `z` in front: .zdebug_info. */
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct elf *elf = object->impl;
@@ -221,7 +223,8 @@ static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
            done == size;
 }
 
-/* Does not recurse: .gnu_debugdata of an inner object is ignored. */
+/* Opens the ELF file inside .gnu_debugdata at the first call. Returns NULL for an object that is itself inside another one: crafted files
+ * could nest them without end. */
 struct sl_object *elf_mini_debug_info(struct sl_object *object)
 {
     struct elf *elf = object->impl;

@@ -100,8 +100,8 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
     return found;
 }
 
-/* Finds the dynamic symbols by PT_DYNAMIC, which also stripped files have; their number follows from the hash table. Else uses the
- * section. */
+/* Finds the dynamic symbols by PT_DYNAMIC, which stripped files have, too. No field states their number: it follows from the hash table.
+ * Without a usable hash table the section of dynamic symbols is used. */
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
 {
     struct elf_dynamic d;
@@ -127,7 +127,8 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
     return elf_section_table(object, SHT_DYNSYM, table);
 }
 
-/* Makes room for `more` symbols. The arena cannot free, so the array grows once per table, not per symbol. */
+/* Grows the array for `more` symbols. Memory of an arena cannot be freed, so this is done once per table, not per symbol. False when out of
+ * memory. */
 static bool elf_symbols_reserve(struct elf_symbol_collector *c, size_t more)
 {
     if (more <= c->capacity - c->count)
@@ -153,10 +154,11 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
     return sl_read_u32(&r);
 }
 
-struct symbol_place {
-    uint64_t address, section_end; /* as in the file; in relocatable files by the layout of sections */
+/* Where the code or data of a symbol is. */ struct symbol_place {
+    uint64_t address, section_end; /* absolute; in relocatable files by the layout of sections (elf.c) */
 };
 
+/* Returns the loaded segment that contains a relative address, or NULL. */
 static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t relative)
 {
     for (size_t i = 0; i < elf->loaded_count; i++)
@@ -180,8 +182,8 @@ static bool read_descriptor(const struct elf_symbol_collector *c, const struct e
     return !r.failed && s->size;
 }
 
-/* The place of a thread-local variable, whose value is an offset in each thread's block (gABI, "Thread-Local Storage"): the address of
- * its initial value in PT_TLS. False for .tbss, which has no initial values. */
+/* Finds the initial value of a thread-local variable. Its symbol has an offset in each thread's block (gABI, "Thread-Local Storage");
+ * PT_TLS has the initial values of the block. False for .tbss, which has no initial values. */
 static bool find_initial_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
                                struct symbol_place *place)
 {
@@ -195,7 +197,8 @@ static bool find_initial_value(const struct elf *elf, const struct elf_section *
     return true;
 }
 
-/* find_place for files without section headers: finds the segments of the dynamic linker's symbols. */
+/* Like find_location, for files without section headers, whose symbols are those of the dynamic linker: finds the segment of the symbol. On
+ * PowerPC ELFv1 the symbol names a descriptor, which is followed once. */
 static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
@@ -247,7 +250,8 @@ static inline __attribute__((always_inline)) bool find_place(struct elf_symbol_c
     return true;
 }
 
-/* Strips the dot of `.name`: older compilers for PowerPC ELFv1 also have symbols for the code itself. */
+/* Returns the name of a symbol. Older compilers for PowerPC ELFv1 name the code of a function `.name`, and its descriptor `name`: the dot
+ * is stripped. */
 static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struct elf_table *table,
                                      const struct elf_raw_symbol *s)
 {
@@ -257,8 +261,8 @@ static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struc
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
 
-/* Adds a symbol. Symbols without a size or a type are also kept as loose symbols, whose end is found when all symbols are known
- * (elf_loose.c). */
+/* Adds a symbol; ignores those of other kinds (returns true). A symbol without a size or a type is also stored as a loose symbol: its end
+ * is found when all symbols are known (elf_loose.c). False when out of memory. */
 static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                         size_t index)
 {
@@ -356,8 +360,9 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
     return elf_collect(object, true, arena, symbols, count, error);
 }
 
-/* Adds symbol `index` if the last FILE symbol may be its source: it is local, or its section has functions of one FILE symbol only.
- * first[section] is one more than the number of FILE symbols before the section's first function; 0 = none seen yet. */
+/* Adds symbol `index` if the last STT_FILE symbol before it may name its source file: the symbol is local, or all functions of its section
+ * follow this STT_FILE symbol. `passed` is the number of STT_FILE symbols so far; first[section] is one more than its value at the first
+ * function of the section, 0 before that. */
 static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_table *table,
                             const struct elf_raw_symbol *s, size_t index, uint32_t *first, uint32_t passed,
                             struct sl_symbol_file *files, size_t *count)

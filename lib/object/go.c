@@ -18,7 +18,7 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
     return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
 }
 
-/* Scans the segments for a header. The high byte of all magics is 0xFF, which rejects most positions at once. */
+/* Searches the segments for a header. The byte 0xFF, which all magics have at the same position, rejects most addresses at once. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;

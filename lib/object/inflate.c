@@ -5,8 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Allocates memory that lives as long as the object and can be freed alone, unlike memory of its arena. NULL when out of memory, which
- * the object notes. */
+/* Allocates memory that lives as long as the object, but can be freed alone, unlike memory of its arena. NULL when out of memory, which is
+ * recorded in the object. */
 uint8_t *object_block(struct sl_object *object, size_t size)
 {
     struct object_block *block = NULL;
@@ -33,8 +33,8 @@ void object_block_free(struct sl_object *object, uint8_t *data)
     free(block);
 }
 
-/* Limit of all that is inflated of a file, successfully or not: sections may share their bytes, and zeros shrink a thousandfold. Real
- * debug sections inflate to three to ten times their size. */
+/* Limit of all bytes that are decompressed from one file, successfully or not: sections may share their bytes, and a thousand zeros may be
+ * compressed to one byte. Real debug sections become three to ten times larger. */
 static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
@@ -48,7 +48,8 @@ bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
     return true;
 }
 
-/* Decompressed data allows more work, as if the file were larger, but all of it together counts for at most the file's size. */
+/* The work budget follows the size of the file. Decompressed data is more to read, so the budget grows by its size, all together at most by
+ * the size of the file. */
 void object_grow_budget(struct sl_object *object, uint64_t size)
 {
     uint64_t left = object->bytes.size - object->granted;
@@ -72,7 +73,8 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
     while (state == Z_OK) {
         uInt in_step = (uInt)(in.size - given > PIECE ? PIECE : in.size - given);
         uInt out_step = (uInt)(size - done > PIECE ? PIECE : size - done);
-        bool full = !out_step; /* then only the end of the stream may follow */
+        bool full =
+            !out_step; /* `out` is full: a stream that ends here is complete, one that yields another byte is too long */
         z.next_in = (Bytef *)in.data + given;
         z.avail_in = in_step;
         z.next_out = full ? &more : out + done;

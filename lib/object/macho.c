@@ -110,7 +110,7 @@ static void set_uuid(struct sl_object *object, struct sl_reader *r)
     memcpy(object->info.debug_id.uuid, uuid.data, 16);
 }
 
-/* `command` is the whole load command, its type and size included. */
+/* Reads a load command; `command` includes its type and size. Unknown commands are ignored. False only when out of memory. */
 static bool read_command(struct sl_object *object, struct macho *macho, uint32_t type, struct sl_bytes command)
 {
     struct sl_reader r = sl_reader(command, object->info.big_endian);
@@ -139,7 +139,7 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     }
 }
 
-/* Each load command has its type and size in front; unknown ones are skipped. */
+/* Reads the load commands. Each has its type and size in front, so that unknown ones can be skipped. */
 static enum sl_code read_commands(struct sl_object *object, struct macho *macho, struct sl_reader *r, uint32_t count,
                                   uint32_t size, struct sl_error *error)
 {
@@ -193,7 +193,7 @@ static const struct cpu_row {
     {CPU_POWERPC | CPU_ABI64, 0, SL_ARCH_PPC64},
 };
 
-/* Ignores the subtype's high byte, which has capabilities (the ABI version of arm64e ...). */
+/* Returns the architecture. The high byte of the subtype is ignored: it has capabilities, such as the ABI version of arm64e. */
 static enum sl_arch get_arch(const struct macho *macho)
 {
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
@@ -232,7 +232,7 @@ static void set_addresses(struct sl_object *object, const struct macho *macho)
     object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
 }
 
-/* Sections of a stripped file may have headers without contents: these do not count. */
+/* Sets the features by the sections that have contents: a stripped file may still have headers of sections that were removed. */
 static void set_features(struct sl_object *object, const struct macho *macho)
 {
     struct sl_features *f = &object->info.features;
@@ -310,7 +310,7 @@ static bool macho_holds_code(const struct sl_object *object, uint64_t address)
     return false;
 }
 
-/* All sections with contents, which Breakpad hashes. */
+/* Returns the contents of the section: Breakpad hashes all sections of a file without UUID. */
 static bool macho_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct macho *macho = object->impl;

@@ -12,8 +12,8 @@ enum {
     CPU_ARM64 = 0x0100000C,
 };
 
-/* Returns the file offset of a section. The field has 32 bits and wraps around in files over 4 GiB; the upper bits then follow from the
- * segment's offset. */
+/* Returns the file offset of a section. The field in the header has 32 bits and wraps around in files of more than 4 GiB: if the offset
+ * that follows from the segment has the same lower bits, it is the true one. */
 static uint64_t get_file_offset(const struct sl_object *object, const struct macho_section *s)
 {
     const struct macho *macho = object->impl;
@@ -107,7 +107,7 @@ static struct reloc read_reloc(struct sl_reader *r)
     return reloc;
 }
 
-/* Adds `value` to the addend in `place`. For relocations with a symbol only: without one the place has the address already. */
+/* Adds `value` to the number in `field`. Only for relocations with a symbol: in one without, the field already has the address. */
 static void macho_sections_apply(struct sl_bytes place, uint64_t value, bool big_endian)
 {
     struct sl_reader r = sl_reader(place, big_endian);
@@ -124,8 +124,7 @@ static bool is_subtractor(const struct macho *macho, const struct reloc *reloc)
            (macho->cpu_type == CPU_ARM64 && reloc->type == ARM64_RELOC_SUBTRACTOR);
 }
 
-/* Applies to a copy only the relocations that occur in debug sections: pointers and differences. All others leave the contents as they
- * are. */
+/* Applies the relocations that occur in debug sections, pointers and differences, to a copy. All others leave the contents as they are. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents)
 {
     bool inside, big_endian = object->info.big_endian;

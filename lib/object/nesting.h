@@ -12,7 +12,7 @@
 #include "function/order.h"
 #include "object/object.h"
 
-/* The end of the symbol, at most the end of the address space. */
+/* Returns the end of the symbol, at most the end of the address space. */
 static inline uint64_t sl_symbol_end(const struct sl_symbol *s)
 {
     return s->size < UINT64_MAX - s->address ? s->address + s->size : UINT64_MAX;
@@ -34,7 +34,7 @@ static inline bool sl_symbols_are_nested(const struct sl_symbol *symbols, const 
 struct sl_nesting {
     struct sl_nested {
         uint64_t end;
-        uint32_t tag; /* the caller's */
+        uint32_t tag; /* a number that means something to the caller only */
     } * open;
     size_t count, capacity;
     struct sl_account account;

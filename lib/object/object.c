@@ -10,7 +10,8 @@
 
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
-/* Sets the budget. Every budget has a base amount in addition to the amount for the file's size; the `objects` of one file share it. */
+/* Sets the budget: the caller's, or one for the size of the bytes. Every budget has a base amount in addition to that for the size; the
+ * `objects` of one file share one base amount, so that a file of many small objects gets no more than others. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
 {
     struct sl_budget empty;
@@ -22,7 +23,8 @@ static void set_budget(struct sl_object *object, const struct sl_object_limits *
     object->arena.budget = object->budget;
 }
 
-/* Opens any object. The budget may end, or memory run out, without an error of the format's `open`, so both are checked after it. */
+/* Opens any object. An `open` function of a format may return SL_OK although budget or memory ran out in it, so both are checked
+ * afterwards. */
 static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                 bool is_inner, struct sl_object **out, struct sl_error *error)
 {
@@ -75,8 +77,8 @@ enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_lim
     return open_object(bytes, limits, objects, false, object, error);
 }
 
-/* The inner object shares the outer one's budget. A failure for lack of memory or budget is noted in the outer object; other failures
- * only mean that there is no inner object. */
+/* The inner object uses the outer one's budget. Lack of memory or budget is recorded in the outer object; any other failure only means that
+ * there is no inner object. */
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes)
 {
     struct sl_object_limits limits = {.max_section_size = outer->max_section_size,
@@ -214,7 +216,7 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 typedef enum sl_code read_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                   size_t *count, struct sl_error *error);
 
-/* Reads symbols with a function of the format; `read` may be NULL: no symbols. */
+/* Reads symbols with `read`, a function of the format; NULL: the format has no symbols. */
 static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, struct sl_arena *arena,
                                  struct sl_symbol **symbols, size_t *count, struct sl_error *error)
 {
@@ -302,7 +304,8 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
     return text;
 }
 
-/* .debug_sup: u16 version, u8 is_supplementary, the file's path, the length of a checksum as ULEB128, the checksum. */
+/* Reads .debug_sup: u16 version, u8 is_supplementary, the file's path, the length of a checksum as ULEB128, the checksum. False if the
+ * object has none. */
 static bool read_debug_sup(struct sl_object *object, bool *is_supplementary, struct sl_supplementary *out)
 {
     struct sl_bytes link;

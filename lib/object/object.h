@@ -136,8 +136,9 @@ struct sl_object_info {
     struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
     uint64_t load_address; /* base of relative addresses; ELF: address of the lowest PT_LOAD segment */
-    uint64_t dwarf_bias;   /* to add to DWARF addresses: offset of the WASM code section, 0 in other formats */
-    uint64_t image_size;   /* end of the last loaded byte, relative; 0 = unknown */
+    uint64_t
+        dwarf_bias; /* to add to DWARF addresses: in WASM the file offset of the code section, from which they count; 0 in other formats */
+    uint64_t image_size; /* end of the last loaded byte, relative; 0 = unknown */
     struct sl_features features;
     bool big_endian;
     bool is_64bit;
@@ -162,7 +163,7 @@ enum sl_code_isa { SL_ISA_DEFAULT, SL_ISA_THUMB, SL_ISA_ARM, SL_ISA_DATA };
 struct sl_mapping_symbol { /* `isa` is valid from `address` to the next mark */
     uint64_t address;      /* relative to the load address */
     enum sl_code_isa isa;
-    uint32_t order; /* tie-breaker: the last of several at one address counts */
+    uint32_t order; /* position in the symbol table: of several at one address the last one is valid */
 };
 
 struct sl_object_limits {
@@ -200,7 +201,8 @@ void sl_object_close(struct sl_object *object);
  * related. WASM: by the offsets of the code sections. Other formats have addresses relative to a header that both have: no effect. */
 void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program);
 
-/* Allows to drop the pages of `part`, of the file or of memory made for the object: it will not be read again soon. Any thread. */
+/* Releases the pages of `part` from memory, if it is part of the mapped file: the caller will not read it again soon. Later reads load the
+ * pages again. Any thread. */
 void sl_object_drop_pages(const struct sl_object *object, struct sl_bytes part);
 
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
@@ -211,7 +213,7 @@ struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it 
  * code is already the debug id. False if there is neither: a debug companion. */
 bool sl_object_make_id(struct sl_object *object, struct sl_debug_id *id);
 
-/* The budget of all that is read from, or made for, the object. */
+/* Returns the budget to which all memory and work for the object are charged. */
 struct sl_budget *sl_object_budget(struct sl_object *object);
 
 uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* sl_object_limits.max_unwind_chain */

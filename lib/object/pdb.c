@@ -20,7 +20,7 @@ static bool contains_nocase(struct sl_str text, struct sl_str part)
     return false;
 }
 
-/* Reduces the name that indexers wrote to one of a few. */
+/* Returns one of the few names of version control systems that clients know, for the name that source indexers wrote. */
 static struct sl_str known_vcs(struct sl_str vcs)
 {
     if (!vcs.size)
@@ -79,13 +79,14 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
     return code;
 }
 
-/* Variables with the size of their type, then symbols that end where the next one begins. */
+/* Collects symbols of data: those whose type has a size, and those that end where the next symbol begins. */
 struct data_list {
     struct symbol_list sized, open;
     struct sl_map variables; /* by address: public symbols of known variables are skipped */
 };
 
-/* Variables come before public symbols: a public symbol at the address of a variable is the same data under its mangled name. */
+/* Adds a symbol of data. Variables come before public symbols, so a public symbol at the address of a known variable is skipped: it is the
+ * same data under its mangled name. False when out of memory. */
 static bool add_data(void *arg, const struct sl_pdb_data *data)
 {
     struct data_list *d = arg;

@@ -61,7 +61,7 @@ static bool read_file_header(struct sl_bytes file, struct headers *h)
     return !r.failed;
 }
 
-/* Reads the parts whose place depends on the magic: PE32 and PE32+ have different sizes of addresses. */
+/* Reads the optional header. The offsets of its fields depend on its magic: PE32+ has wider addresses than PE32. */
 static bool read_optional_header(struct sl_object *object, struct pe *pe, struct headers *h)
 {
     bool inside;
@@ -88,7 +88,7 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
     return true;
 }
 
-/* `symbol_size` is kept also if there are no symbols. */
+/* `symbol_size` is set also if there are no symbols: callers divide by it. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size)
 {
@@ -107,7 +107,7 @@ void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t off
     pe->strings = sl_bytes_slice(object->bytes, offset + size, length, NULL);
 }
 
-/* Offsets below 4 are in the length field. */
+/* Offsets below 4 would point into the length of the table: they have no string. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account)
 {
     return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
@@ -166,7 +166,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
     return true;
 }
 
-/* The id under which symbol servers store images: time stamp with 8 digits, image size without leading zeros. */
+/* Sets the code id, under which symbol servers store images: the time stamp with 8 digits, then the image size without leading zeros. */
 static void set_code_id(struct sl_object *object, const struct headers *h)
 {
     char text[32];
@@ -203,7 +203,8 @@ static struct sl_str record_path(struct sl_reader *r)
     return sl_cstr_at(rest, 0);
 }
 
-/* RSDS: GUID, age, path. NB10: offset, time stamp, age, path. */
+/* Reads a CodeView record. RSDS: GUID, age, path. NB10 (PDB 2.0): offset, time stamp, age, path. For a Portable PDB the age is replaced by
+ * the time stamp of the entry, which symbol servers use in its id. False for other records. */
 static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *entry, struct sl_object_info *info)
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -234,8 +235,8 @@ static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *e
     return true;
 }
 
-/* Sets the debug id from the first readable CodeView record. It is found by its file offset, or by its RVA if a tool moved the sections
- * and did not update the offset. */
+/* Sets the debug id from the first readable CodeView record. The record is found by its file offset, or by its RVA if a tool moved the
+ * sections without updating the offset. */
 static void set_debug_id(struct sl_object *object)
 {
     struct pe_debug_entry entry;

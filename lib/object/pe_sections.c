@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* Sections are padded with zeros to the file alignment: the virtual size is the true one, unless it is 0. */
+/* Returns the contents of a section. Files pad sections with zeros to the file alignment, so the virtual size is the true one, unless it is
+ * 0. */
 struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *s)
 {
     uint32_t size = s->virtual_size && s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
@@ -68,7 +69,8 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     return true;
 }
 
-/* Discardable sections, such as relocations and debug information, are not part of the loaded program. */
+/* Returns the contents of a section that is part of the loaded program; empty for discardable ones, such as relocations and debug
+ * information. */
 bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct pe *pe = object->impl;
@@ -101,8 +103,8 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
     return s->inflated;
 }
 
-/* True if the section has the name (without its dot). Linkers without long names cut them to eight bytes (".eh_fram"); such prefixes
- * match, except of debug sections, where they are ambiguous. */
+/* True if the section has the name (without its dot). Linkers without long names cut them to eight bytes (".eh_fram"), so a cut name
+ * matches a longer one; not for debug sections, of which several begin alike. `*compressed`: it is the `.z` form. */
 static bool has_name(const struct pe_section *s, struct sl_str name, bool *compressed)
 {
     if (s->name.size < 2 || s->name.data[0] != '.')

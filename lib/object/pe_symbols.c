@@ -126,7 +126,8 @@ bool pe_has_symbols(const struct sl_object *object)
     return false;
 }
 
-/* Symbols of code, or with `code` false of data. */
+/* Collects the symbols of code, or of data if `code` is false. Better sorts of symbols come first, because readers use the first symbol at
+ * an address. */
 static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
                                size_t *count, struct sl_error *error)
 {

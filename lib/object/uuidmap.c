@@ -12,7 +12,7 @@ static enum sl_code no_schema(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "XML structure did not match expected schema");
 }
 
-/* Parses the value: a UUID with or without hyphens, and blanks around it. */
+/* Parses the value of the wanted key: a UUID with or without hyphens, and blanks around it. */
 static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original, struct sl_error *error)
 {
     while (text.size && (uint8_t)text.data[0] <= ' ')
@@ -55,7 +55,7 @@ static void start_element(void *arg, const XML_Char *name, const XML_Char **attr
     }
 }
 
-/* At the end of the element after the wanted key the value is complete; `found` stops collecting. */
+/* The element after the wanted key is its value, so at its end the text is complete: `found` is set, and nothing more is collected. */
 static void end_element(void *arg, const XML_Char *name)
 {
     (void)name;
@@ -166,7 +166,7 @@ static struct sl_str read_text(const struct bplist *p, uint64_t index)
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* The top object must be a dictionary (kind 13); the value of the wanted key must be a text. */
+/* Finds the wanted key. The top object must be a dictionary (kind 13), and the value of the key a text. */
 static enum sl_code parse_binary(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     enum { TRAILER = 32, UNUSED = 6 };

@@ -104,7 +104,7 @@ static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id
     return wasm_find(wasm, id, (struct sl_str){NULL, 0});
 }
 
-/* A value type is one byte; (ref ht) and (ref null ht) of the function references proposal have a number after it. */
+/* Skips a value type: one byte; (ref ht) and (ref null ht) of the function references proposal have a number after it. */
 static void skip_value_type(struct sl_reader *r)
 {
     uint8_t type = sl_read_u8(r);
@@ -155,8 +155,8 @@ static void count_imports(struct sl_object *object, struct wasm *wasm)
     object->info.partial = object->info.partial || r.failed;
 }
 
-/* Linkers write the id's length before it, other tools do not. If the first number fits as the length, the id is the rest, and the
- * whole becomes raw_code_id, which some clients send. */
+/* Sets the ids from the custom section `build_id`. Linkers write the length of the id in front of it, other tools do not: if the first
+ * number equals the length of the rest, the rest is the id. raw_code_id is then the whole section, which some clients send. */
 static void set_ids(struct sl_object *object, const struct wasm *wasm)
 {
     const struct wasm_section *section = find_custom(wasm, "build_id");
@@ -175,7 +175,8 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
         memcpy(object->info.debug_id.uuid, id.data, 16);
 }
 
-/* A module with functions is the program, one without describes another. Its DWARF has addresses relative to the code section. */
+/* Sets kind, features and addresses. A module with functions is a program; one without describes another module. Its DWARF has addresses
+ * relative to the code section. */
 static void set_info(struct sl_object *object, const struct wasm *wasm)
 {
     struct sl_object_info *info = &object->info;
@@ -308,7 +309,8 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     return SL_OK;
 }
 
-/* Addresses are offsets in the program's file. In its debug companion the code section may have another offset. */
+/* Makes addresses those of the program: they are offsets in its file, and in its debug companion the code section may have another
+ * offset. */
 static void wasm_relate(struct sl_object *debug, const struct sl_object *program)
 {
     struct wasm *wasm = debug->impl;
