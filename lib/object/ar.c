@@ -53,7 +53,7 @@ static bool is_index(struct sl_str name)
 
 /* BSD archives: moves the name, padded with NULs, from the front of the contents to `m->name`. False if the stated size of the name is
  * larger than the contents. */
-static bool take_long_name(struct sl_ar_member *m, uint64_t size)
+static bool read_long_name(struct sl_ar_member *m, uint64_t size)
 {
     if (size > m->bytes.size)
         return false;
@@ -88,7 +88,7 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         }
         m->name = is_long ? name_at(ar->names, number) : short_name(field);
         if (sl_str_starts(field, SL_STR("#1/")) &&
-            (!read_decimal((struct sl_str){header + 3, 13}, &number) || !take_long_name(m, number)))
+            (!read_decimal((struct sl_str){header + 3, 13}, &number) || !read_long_name(m, number)))
             return false;
         if (m->name.size && !is_index(m->name))
             return true;

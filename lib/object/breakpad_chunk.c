@@ -93,7 +93,7 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
 }
 
 /* Grows the array of inlined calls for one more. Sets chunk->failed and returns false when out of memory. */
-static bool inlinee_room(struct breakpad_chunk *chunk)
+static bool grow_inlinees(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
         sl_account_grow(&chunk->account, &chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1,
@@ -183,7 +183,7 @@ static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uin
     size_t first = chunk->inlinee_count;
     do {
         const uint8_t *at = next;
-        if ((!(next = scan_usual_range(at, &inlinee)) && !(next = scan_range(at, &inlinee))) || !inlinee_room(chunk)) {
+        if ((!(next = scan_usual_range(at, &inlinee)) && !(next = scan_range(at, &inlinee))) || !grow_inlinees(chunk)) {
             chunk->inlinee_count = first;
             return NULL;
         }
@@ -283,7 +283,7 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
 
 /* Gives the function its lines, cut to the range of the function in place. For functions without inlined calls only: all others need
  * sl_assemble. */
-static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
+static void set_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
     uint64_t end = breakpad_chunk_end_address(function->address, function->size);
     while (count && lines->address < function->address) {
@@ -318,7 +318,7 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
     }
     chunk->flats[index] = (struct sl_flat){NULL, 0};
     if (!inlinee_count) {
-        take_lines(&open->function, lines, count, open->lines_end);
+        set_lines(&open->function, lines, count, open->lines_end);
     } else if (r->sink->accepts_flat) {
         open->function.lines = lines;
         open->function.line_count = (uint32_t)count;

@@ -113,10 +113,10 @@ static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes conten
     memcpy(copy, contents.data, contents.size);
     struct sl_reader r = sl_reader(entries, false);
     while (sl_reader_left(&r) >= ENTRY) {
-        uint32_t place = sl_read_u32(&r), symbol = sl_read_u32(&r);
+        uint32_t offset = sl_read_u32(&r), symbol = sl_read_u32(&r);
         enum kind kind = relocation_kind(coff->machine, sl_read_u16(&r));
         if (kind != NOTHING)
-            apply(copy, contents.size, place, kind, symbol_value(&coff->pe, symbol));
+            apply(copy, contents.size, offset, kind, symbol_value(&coff->pe, symbol));
     }
     return (struct sl_bytes){copy, contents.size};
 }

@@ -18,8 +18,8 @@ bool sl_object_has_debug_map(const struct sl_object *object)
 
 /* Adds a function to the file. A function is two entries: the first has its name and address, the second has no name and its size as the
  * value. */
-static void take_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
-                          const struct macho_symbol *symbol, struct sl_str name)
+static void add_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
+                         const struct macho_symbol *symbol, struct sl_str name)
 {
     struct sl_debug_map_function *f = &map->functions[file->first + file->count];
     if (name.size) {
@@ -60,7 +60,7 @@ enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *aren
             map->files[map->file_count++] = (struct sl_debug_map_file){
                 .path = name, .stamp = symbol.value, .first = last ? last->first + last->count : 0};
         else if (last)
-            take_function(object, map, last, &symbol, name);
+            add_function(object, map, last, &symbol, name);
     }
     return sl_budget_exhausted(object->budget) ? sl_budget_fail(object->budget, error) : SL_OK;
 }

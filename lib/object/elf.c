@@ -144,9 +144,9 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
     for (size_t i = 0; elf->type == ET_REL && i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
         if (elf_is_units(s)) {
-            uint64_t *place = &units[sl_str_equal(s->name, SL_STR(".debug_info"))];
-            s->address = *place;
-            *place += elf_plain_size(object, s);
+            uint64_t *next = &units[sl_str_equal(s->name, SL_STR(".debug_info"))];
+            s->address = *next;
+            *next += elf_plain_size(object, s);
             continue;
         }
         uint64_t padding = s->alignment && !(s->alignment & (s->alignment - 1)) ? -end & (s->alignment - 1) : 0;

@@ -188,7 +188,7 @@ struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table
 struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: start of the next function */
-    size_t index, place;        /* index of a function in the symbols; position in the list before sorting */
+    size_t index, position;     /* index of a function in the symbols; position in the list before sorting */
     int64_t around;             /* functions that begin here minus those that end (elf_loose.c) */
     bool untyped, dropped;      /* dropped: not listed, or (a function) listed without its name */
     bool at_function, at_sized; /* a function, a sized symbol begins at the same address */

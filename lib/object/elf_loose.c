@@ -25,13 +25,13 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
         return true;
     if (!sl_account_grow(&list->account, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
-    loose.place = list->count;
+    loose.position = list->count;
     loose.next = UINT64_MAX;
     list->items[list->count++] = loose;
     return true;
 }
 
-SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, place)
+SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, position)
 
 /* Returns the index of the first loose symbol at or after the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)

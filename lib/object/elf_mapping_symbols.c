@@ -73,7 +73,7 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
     return m->marks != NULL;
 }
 
-SL_ORDER_BY(by_place, struct sl_mapping_symbol, address, order)
+SL_ORDER_BY(by_address, struct sl_mapping_symbol, address, order)
 
 enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
                                  size_t *count, struct sl_error *error)
@@ -96,7 +96,7 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
     if (!good)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (m.count)
-        qsort(m.marks, m.count, sizeof *m.marks, by_place);
+        qsort(m.marks, m.count, sizeof *m.marks, by_address);
     *marks = m.marks;
     *count = m.count;
     return SL_OK;

@@ -154,7 +154,7 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
     return sl_read_u32(&r);
 }
 
-/* Where the code or data of a symbol is. */ struct symbol_place {
+/* Where the code or data of a symbol is. */ struct symbol_location {
     uint64_t address, section_end; /* absolute; in relocatable files by the layout of sections (elf.c) */
 };
 
@@ -170,22 +170,22 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
 /* Follows a function descriptor of 64-bit PowerPC ELFv1: its first word is the address of the code; the function's symbol has the
  * address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
 static bool read_descriptor(const struct elf_symbol_collector *c, const struct elf_section *section,
-                            const struct elf_raw_symbol *s, struct symbol_place *place)
+                            const struct elf_raw_symbol *s, struct symbol_location *location)
 {
     const struct elf *elf = c->object->impl;
     if (elf->machine != EM_PPC64 || !sl_str_equal(section->name, SL_STR(".opd")))
         return false;
     struct sl_reader r = sl_reader(c->descriptors, c->object->info.big_endian);
     sl_reader_seek(&r, elf->type == ET_REL ? s->value : s->value - section->address);
-    place->address = sl_read_u64(&r);
-    place->section_end = place->address + s->size;
+    location->address = sl_read_u64(&r);
+    location->section_end = location->address + s->size;
     return !r.failed && s->size;
 }
 
 /* Finds the initial value of a thread-local variable. Its symbol has an offset in each thread's block (gABI, "Thread-Local Storage");
  * PT_TLS has the initial values of the block. False for .tbss, which has no initial values. */
 static bool find_initial_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
-                               struct symbol_place *place)
+                               struct symbol_location *location)
 {
     const struct elf_segment *block = NULL;
     for (size_t i = 0; i < elf->segment_count && !block; i++)
@@ -193,13 +193,14 @@ static bool find_initial_value(const struct elf *elf, const struct elf_section *
             block = &elf->segments[i];
     if (!block || sl_str_starts(section->name, SL_STR(".tbss")))
         return false;
-    *place = (struct symbol_place){block->address + offset, section->address + section->size};
+    *location = (struct symbol_location){block->address + offset, section->address + section->size};
     return true;
 }
 
 /* Like find_location, for files without section headers, whose symbols are those of the dynamic linker: finds the segment of the symbol. On
  * PowerPC ELFv1 the symbol names a descriptor, which is followed once. */
-static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
+static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s,
+                             struct symbol_location *location)
 {
     const struct elf *elf = c->object->impl;
     uint64_t load = c->object->info.load_address, address = s->value, size = s->size;
@@ -214,7 +215,7 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
         if (!segment)
             return false;
         uint64_t end = segment->address + load + segment->memory_size;
-        *place = (struct symbol_place){address, followed && size < end - address ? address + size : end};
+        *location = (struct symbol_location){address, followed && size < end - address ? address + size : end};
         if (c->data || segment->executable)
             return true;
         if (followed || elf->machine != EM_PPC64 || s->type != STT_FUNC || !size ||
@@ -227,26 +228,26 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
 }
 
 /* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline because it is called for all symbols. */
-static inline __attribute__((always_inline)) bool find_place(struct elf_symbol_collector *c,
-                                                             const struct elf_table *table,
-                                                             const struct elf_raw_symbol *s, size_t index,
-                                                             struct symbol_place *place)
+static inline __attribute__((always_inline)) bool find_location(struct elf_symbol_collector *c,
+                                                                const struct elf_table *table,
+                                                                const struct elf_raw_symbol *s, size_t index,
+                                                                struct symbol_location *location)
 {
     const struct elf *elf = c->object->impl;
     /* no section headers: the segments tell code from data */
     if (!elf->section_count)
-        return find_in_segments(c, s, place);
+        return find_in_segments(c, s, location);
     uint32_t number = s->section < SHN_LORESERVE ? s->section : elf_symbol_section(c->object, table->indexes, s, index);
     if (!number || number >= elf->section_count)
         return false;
     const struct elf_section *section = &elf->sections[number];
     bool code = section->flags & SHF_EXECINSTR;
     if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
-        return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, place);
+        return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, location);
     if (s->type == STT_TLS && elf->type != ET_REL)
-        return find_initial_value(elf, section, s->value, place);
+        return find_initial_value(elf, section, s->value, location);
     uint64_t base = elf->type == ET_REL ? section->address : 0; /* in ET_REL values are offsets in the section */
-    *place = (struct symbol_place){base + s->value, section->address + section->size};
+    *location = (struct symbol_location){base + s->value, section->address + section->size};
     return true;
 }
 
@@ -269,11 +270,11 @@ static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *
     bool object = s->type == STT_OBJECT;
     bool typed = c->data ? object || s->type == STT_TLS : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
     bool untyped = s->type == STT_NOTYPE || (object && !c->data);
-    struct symbol_place place;
-    if ((!typed && !untyped) || !find_place(c, table, s, index, &place) || place.address < c->load_address)
+    struct symbol_location location;
+    if ((!typed && !untyped) || !find_location(c, table, s, index, &location) || location.address < c->load_address)
         return true;
     struct sl_symbol symbol = {
-        .address = place.address - c->load_address,
+        .address = location.address - c->load_address,
         .size = s->size,
         .name = get_symbol_name(c, table, s),
     };
@@ -281,7 +282,7 @@ static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *
         c->symbols[c->count++] = symbol;
     if (typed && s->size)
         return true;
-    uint64_t end = place.section_end - c->load_address;
+    uint64_t end = location.section_end - c->load_address;
     return elf_loose_add(&c->loose,
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
@@ -368,13 +369,13 @@ static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_tab
                             struct sl_symbol_file *files, size_t *count)
 {
     bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC || s->type == STT_NOTYPE;
-    struct symbol_place place;
-    if (!function || !find_place(c, table, s, index, &place) || place.address < c->load_address)
+    struct symbol_location location;
+    if (!function || !find_location(c, table, s, index, &location) || location.address < c->load_address)
         return;
     uint32_t *section = &first[elf_symbol_section(c->object, table->indexes, s, index)];
     if (!*section)
         *section = passed + 1;
-    files[*count].address = place.address - c->load_address;
+    files[*count].address = location.address - c->load_address;
     files[*count].name = get_symbol_name(c, table, s);
     files[*count].is_local = !s->binding;
     *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);

@@ -108,13 +108,13 @@ static struct reloc read_reloc(struct sl_reader *r)
 }
 
 /* Adds `value` to the number in `field`. Only for relocations with a symbol: in one without, the field already has the address. */
-static void macho_sections_apply(struct sl_bytes place, uint64_t value, bool big_endian)
+static void macho_sections_apply(struct sl_bytes field, uint64_t value, bool big_endian)
 {
-    struct sl_reader r = sl_reader(place, big_endian);
-    uint8_t *out = (uint8_t *)place.data;
-    value += sl_read_uint(&r, (unsigned)place.size);
-    for (size_t i = 0; i < place.size; i++)
-        out[big_endian ? place.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
+    struct sl_reader r = sl_reader(field, big_endian);
+    uint8_t *out = (uint8_t *)field.data;
+    value += sl_read_uint(&r, (unsigned)field.size);
+    for (size_t i = 0; i < field.size; i++)
+        out[big_endian ? field.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
 /* True for the first of a pair of relocations that stand for a difference of two symbols. */
@@ -146,7 +146,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     uint64_t minus = 0; /* from a SUBTRACTOR; applies to the relocation after it */
     while (sl_reader_left(&r) >= 8) {
         struct reloc reloc = read_reloc(&r);
-        struct sl_bytes place = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
+        struct sl_bytes field = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
         uint64_t subtract = minus;
         minus = 0;
         if (reloc.is_scattered || !reloc.is_external || reloc.is_relative || reloc.symbol >= symbols.count)
@@ -155,7 +155,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
         if (is_subtractor(object->impl, &reloc))
             minus = value;
         else if (reloc.type == RELOC_POINTER && inside && reloc.size >= 4)
-            macho_sections_apply(place, value - subtract, big_endian);
+            macho_sections_apply(field, value - subtract, big_endian);
     }
     return result;
 }

@@ -65,10 +65,10 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
             struct sl_symbol *symbol = &symbols[*count];
             *symbol = (struct sl_symbol){.address = s->address - object->info.load_address + at * s->stub_size,
                                          .size = s->stub_size};
-            bool is_paid = name.size && sl_account_spend(&account, (uint32_t)name.size); /* the name is copied */
-            if (is_paid && !name_stub(arena, macho_undecorated(name), symbol))
+            bool is_charged = name.size && sl_account_spend(&account, (uint32_t)name.size); /* the name is copied */
+            if (is_charged && !name_stub(arena, macho_undecorated(name), symbol))
                 return false;
-            *count += is_paid;
+            *count += is_charged;
         }
     }
     return true;

@@ -13,8 +13,8 @@ struct macho_symtab macho_symtab(const struct sl_object *object)
     size_t entry = table.is_64bit ? 16 : 12, size = object->bytes.size;
     if (!macho->has_symtab || macho->symbol_offset > size)
         return table;
-    size_t room = (size - macho->symbol_offset) / entry;
-    table.count = macho->symbol_count < room ? macho->symbol_count : room;
+    size_t inside = (size - macho->symbol_offset) / entry;
+    table.count = macho->symbol_count < inside ? macho->symbol_count : inside;
     table.entries = sl_bytes_slice(object->bytes, macho->symbol_offset, table.count * entry, NULL);
     if (macho->string_offset <= size) {
         size_t left = size - macho->string_offset;

@@ -14,8 +14,8 @@ struct exports {
 static struct sl_bytes table(const struct sl_object *object, uint32_t address, uint32_t count, uint32_t item)
 {
     struct sl_bytes bytes = pe_at(object, address);
-    size_t room = bytes.size / item;
-    return sl_bytes_slice(bytes, 0, (count < room ? count : room) * item, NULL);
+    size_t inside = bytes.size / item;
+    return sl_bytes_slice(bytes, 0, (count < inside ? count : inside) * item, NULL);
 }
 
 /* Reads the export directory: tables of addresses, of names, and of the index in the addresses for each name. Tables are cut at the end

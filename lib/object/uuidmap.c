@@ -75,8 +75,8 @@ static void character_data(void *arg, const XML_Char *text, int size)
     struct plist *p = arg;
     if (p->depth != 3 || !p->in_dict || p->found)
         return;
-    size_t room = sizeof p->text - p->size;
-    size_t take = (size_t)size < room ? (size_t)size : room;
+    size_t left = sizeof p->text - p->size;
+    size_t take = (size_t)size < left ? (size_t)size : left;
     memcpy(p->text + p->size, text, take);
     p->size += take;
 }
