@@ -691,28 +691,3 @@ bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const 
     *claims = (struct zero_claims){0, 0};
     return dwarf_functions_read_all(&walk);
 }
-
-void dwarf_worker_free(struct dwarf_worker *w)
-{
-    for (size_t i = 0; i < ABBREV_TABLES; i++)
-        abbrev_table_free(&w->tables[i]);
-    abbrev_table_free(&w->root);
-    sl_assembler_free(&w->assembler);
-    free(w->lines.rows);
-    free(w->lines.sequences);
-    free(w->lines.files);
-    free(w->directories);
-    free(w->ranges);
-    free(w->inlinees);
-    free(w->order);
-    free(w->by_address);
-    free(w->function_lines);
-    free(w->functions);
-    free(w->pending);
-    free(w->covered);
-    free(w->frames);
-    free(w->names);
-    free(w->name_table.slots);
-    variables_free(&w->variable_reader);
-    sl_account_release(&w->account);
-}

@@ -292,3 +292,28 @@ bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, cons
     unit->dwo_id = header->dwo_id;
     return unit->abbrevs && read_root_pass(w, unit, ROOT_BASES) && read_root_pass(w, unit, ROOT_RANGES);
 }
+
+void dwarf_worker_free(struct dwarf_worker *w)
+{
+    for (size_t i = 0; i < ABBREV_TABLES; i++)
+        abbrev_table_free(&w->tables[i]);
+    abbrev_table_free(&w->root);
+    sl_assembler_free(&w->assembler);
+    free(w->lines.rows);
+    free(w->lines.sequences);
+    free(w->lines.files);
+    free(w->directories);
+    free(w->ranges);
+    free(w->inlinees);
+    free(w->order);
+    free(w->by_address);
+    free(w->function_lines);
+    free(w->functions);
+    free(w->pending);
+    free(w->covered);
+    free(w->frames);
+    free(w->names);
+    free(w->name_table.slots);
+    variables_free(&w->variable_reader);
+    sl_account_release(&w->account);
+}
