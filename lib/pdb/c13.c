@@ -39,6 +39,7 @@ struct c13_counts {
     size_t sections, files, inlinees;
 };
 
+/* Adds a lines subsection to the table; one that is too short is ignored. Its lines are converted on demand. */
 static void read_line_section(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -69,7 +70,7 @@ static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
     }
 }
 
-/* With signature 1 each record is followed by a list of extra files, which is skipped. */
+/* Reads the inlinees subsection. With signature 1 each record is followed by a list of extra files, which is skipped. */
 static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -91,7 +92,7 @@ SL_ORDER_BY(c13_by_place, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
-/* Keeps the scratch array `raw` of the module read before. */
+/* Reads the tables of a module. Keeps the array `raw` of the module read before, to save allocations. False when out of memory. */
 bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
     const struct pdb_line_table last = *t;
@@ -160,7 +161,7 @@ static void sort_raw(struct pdb_line_table *t)
         qsort(t->raw, t->raw_count, sizeof *t->raw, by_offset);
 }
 
-/* Merges adjacent lines that differ in the column only; clips the second of two that overlap. Returns the new count. */
+/* Merges adjacent lines that differ in the column only, and cuts the second of two overlapping lines. Returns the new count. */
 static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
 {
     uint32_t kept = 0;
@@ -181,7 +182,7 @@ static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-/* Converts offsets to addresses; drops lines that are not in the image. */
+/* Converts offsets to addresses and drops lines that are not in the image. For programs without OMAP, whose code is contiguous. */
 static void map_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = 0;
@@ -243,8 +244,8 @@ bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_lin
     return true;
 }
 
-/* Reads the lines of one file. Hidden lines are left out, so their code counts to the line before. Blocks may have columns after the
- * lines; they are skipped. */
+/* Reads the lines of one file. Hidden lines are left out: their code then belongs to the line before. Blocks may have columns after the
+ * lines, which are skipped. False when the block is malformed, or when out of memory. */
 static bool read_block(struct pdb_line_table *t, const struct line_section *s, struct sl_reader *r)
 {
     uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
@@ -262,8 +263,8 @@ static bool read_block(struct pdb_line_table *t, const struct line_section *s, s
     return true;
 }
 
-/* Reads and converts a lines subsection when a function needs it first. A line ends where the next one begins, the last one at the end
- * of the subsection. */
+/* Reads a lines subsection and converts it to lines with addresses; called when the first function needs it. A line ends where the next one
+ * begins, the last one at the end of the subsection. */
 static bool convert(struct pdb_line_table *t, struct line_section *s)
 {
     struct sl_reader r = sl_reader(s->blocks, false);
@@ -282,15 +283,15 @@ static bool convert(struct pdb_line_table *t, struct line_section *s)
     return raw_lines_convert(t, s->section, &s->lines, &s->line_count);
 }
 
-/* Returns the number of subsections that begin before a place (section << 32 | offset). */
+/* Returns the number of subsections that begin before a position (section << 32 | offset). */
 static size_t sections_before(const struct pdb_line_table *t, uint64_t place)
 {
     const struct line_section *s = t->sections;
     return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < place);
 }
 
-/* Returns the last subsection that begins at or before the code. If several begin exactly there (folded functions), each call returns
- * the next of them. */
+/* Returns the last subsection that begins at or before the code, or NULL. Linkers fold equal functions: then several subsections begin at
+ * one address, and each call returns the next of them, since functions come in the same order. */
 static struct line_section *find_section(struct pdb_line_table *t, uint16_t section, uint32_t offset)
 {
     uint64_t place = (uint64_t)section << 32 | offset;
@@ -347,7 +348,7 @@ bool line_table_function(struct pdb_line_table *t, uint16_t section, uint32_t of
 
 struct inlinee *line_table_inlinee(struct pdb_line_table *t, uint32_t id)
 {
-    /* first one above `id`: of several equal ones the last counts */
+    /* the first one above `id`: of several records with one id the last is valid */
     size_t low = SL_PARTITION_POINT(middle, 0, t->inlinee_count, t->inlinees[middle].id <= id);
     return low && t->inlinees[low - 1].id == id ? &t->inlinees[low - 1] : NULL;
 }

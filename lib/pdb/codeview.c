@@ -14,6 +14,7 @@
 enum { SIGNATURE = 4, C13_SYMBOLS = 0xF1, C13_STRINGS = 0xF3, FIRST_TYPE = 0x1000 };
 enum { LF_PRECOMP = 0x1509, LF_TYPESERVER2 = 0x1515 };
 
+/* The parts of all `.debug$S` sections, concatenated by kind. */
 struct gathered {
     uint8_t *symbols, *c13; /* NULL in the first pass, which only finds the sizes */
     size_t symbols_size, c13_size;
@@ -30,7 +31,8 @@ static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padd
     *size += bytes.size + padding;
 }
 
-/* Collects the parts of each kind; called twice, first to find the sizes, then to copy. Of several string tables the first counts. */
+/* Collects the parts of each kind. Called twice: first to find the sizes, then to copy. If there are several string tables, the first one
+ * is used. */
 static void gather(const struct sl_codeview *parts, struct gathered *g)
 {
     uint32_t kind;

@@ -6,7 +6,8 @@
 
 enum { FPO_RECORD = 16, FRAME_RECORD = 32, MAX_SIZE = 0x7FFFFFFF };
 
-/* The attributes: bits 0..7 size of the prologue, 8..10 number of saved registers, 12 EBP is used, 14..15 type of the frame. */
+/* Reads an FPO_DATA record. Its attributes: bits 0..7 size of the prologue, 8..10 number of saved registers, 12 EBP is used, 14..15 type of
+ * the frame. */
 static struct sl_pdb_frame read_fpo(struct sl_reader *r)
 {
     struct sl_pdb_frame f = {0};
@@ -22,7 +23,7 @@ static struct sl_pdb_frame read_fpo(struct sl_reader *r)
     return f;
 }
 
-/* Type 4 is FRAMEDATA; FPO_DATA has the types 0 to 3. */
+/* Reads a FRAMEDATA record. It gets type 4, as FPO_DATA has the types 0 to 3. */
 static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *pdb, struct sl_account *account)
 {
     struct sl_pdb_frame f = {.type = 4};
@@ -38,7 +39,7 @@ static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *
     return f;
 }
 
-/* A missing or damaged stream gives an empty reader. */
+/* Returns a reader of a stream; a missing or damaged stream counts as empty. */
 static struct sl_reader open_stream(const struct sl_pdb *pdb, uint16_t index, struct sl_arena *arena)
 {
     struct msf_stream stream;
@@ -52,12 +53,12 @@ struct output {
     const struct sl_pdb *pdb;
     bool (*add)(void *arg, const struct sl_pdb_frame *frame);
     void *arg;
-    struct sl_pdb_frame last; /* as stored */
-    size_t count;
+    struct sl_pdb_frame last; /* the last frame, with addresses before OMAP */
+    size_t count;             /* frames passed */
 };
 
-/* Passes a frame to `add`, or two of them if OMAP moved prologue and body apart. Repeated frames, frames without code, and FRAMEDATA
- * without a program, which says nothing, are left out. False if `add` returns false. */
+/* Passes a frame to `add`, or two frames if OMAP moved prologue and body apart. Not passed are repeated frames, frames without code, and
+ * FRAMEDATA without a program, which says nothing. False if `add` returns false. */
 static bool pass_frame(struct output *o, struct sl_pdb_frame frame)
 {
     uint32_t prolog = frame.prolog < frame.size ? frame.prolog : frame.size;
@@ -105,7 +106,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
         }
         if (!has_a && !has_b)
             break;
-        /* merges two sorted streams; of two frames at one address FRAMEDATA counts, the newer form */
+        /* merges two sorted streams; of two frames at one address FRAMEDATA, the newer form, is passed */
         bool take_b = has_b && (!has_a || b.start <= a.start);
         if (take_b && has_a && a.start == b.start)
             has_a = false;

@@ -66,7 +66,7 @@ struct pdb_node {
     struct sl_function
         *pieces; /* if OMAP split the code: replace `function`, whose inlined calls are still used; else NULL */
     uint32_t piece_count;
-    uint32_t parent;       /* node; NO_NODE = outermost */
+    uint32_t parent;       /* index of the enclosing function; NO_NODE = outermost */
     uint32_t inline_depth; /* 0 = outermost */
 };
 
@@ -95,8 +95,8 @@ struct pdb_function_walk {
     uint32_t skip; /* records deeper than this are skipped */
 };
 
-/* The role of a kind of record in the nesting of scopes. Procedures of machines that are not supported (MIPS, IA-64, managed code) only
- * open a scope. */
+/* Returns the role of a kind of record in the nesting of scopes; ROLE_NONE if it neither opens nor closes one. Procedures for machines that
+ * are not supported (MIPS, IA-64, managed code) only open a scope. */
 static enum pdb_role get_role(uint16_t kind)
 {
     switch (kind) {
@@ -161,6 +161,7 @@ void module_reader_free(struct module_reader *r)
     *r = (struct module_reader){0};
 }
 
+/* Adds a node without parent. NULL when out of memory. */
 static struct pdb_node *node_add(struct module_reader *r)
 {
     if (!sl_account_grow(&r->account, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
@@ -174,8 +175,8 @@ static struct pdb_node *node_add(struct module_reader *r)
 
 SL_ORDER_BY(by_address, struct sl_function, address)
 
-/* Sorts the pieces and joins adjacent ones. Pieces with a gap are joined too if the gap is code that the rearranging tool inserted (such
- * as counters for profiling): it belongs to no other function. Returns the new count. */
+/* Sorts the pieces and joins adjacent ones. The tool that rearranged a program may insert code between pieces, such as counters for
+ * profiling: it belongs to no other function, so it is joined to the function around it. Returns the new count. */
 static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *pieces, size_t count)
 {
     size_t kept = 0;
@@ -247,7 +248,7 @@ static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t sec
                          : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
-/* S_GPROC32 and its relatives. Sets w->name and w->procedure for separated code that may follow. */
+/* Reads a procedure (S_GPROC32 and similar records). Sets w->name and w->procedure, which a record of separated code after it refers to. */
 static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 12); /* parent, end, next */
@@ -272,8 +273,8 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-/* S_SEPCODE: code of a procedure that the compiler placed elsewhere, such as the cold part. It has no name, so it is used only directly
- * after its procedure, recognised by the offset. */
+/* Reads separated code (S_SEPCODE), which the compiler placed away from its procedure, such as the cold part. The record has no name, so it
+ * is used only directly after its procedure, which is recognised by the offset. */
 static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 8); /* parent, end */
@@ -287,7 +288,8 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-/* S_INLINESITE. Its address and size are those of its lines, as the record has no range of its own. */
+/* Reads an inlined call (S_INLINESITE). The record has no range: its address and size are those of its lines. A call without name, lines or
+ * enclosing function makes no node. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {
@@ -356,6 +358,7 @@ static bool open_scope(struct pdb_function_walk *w, uint16_t kind, enum pdb_role
     return ok;
 }
 
+/* Reads the records of a module in order. A scope that makes no function is skipped with all that it contains. False when out of memory. */
 static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
 {
     struct sl_reader all = sl_reader(symbols, false);
@@ -416,7 +419,8 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Adds a line without file to a function that has inlined calls but no lines: callers' lines must cover inlined calls. */
+/* Adds a line without file to a function that has inlined calls but no lines: readers find inlined calls only where their caller has a
+ * line. */
 static bool place_calls(struct sl_arena *arena, struct sl_function *f)
 {
     if (f->line_count || !f->inlinee_count)

@@ -31,8 +31,8 @@ enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STRE
 
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
 
-/* False (and an empty stream) if it is absent or one of its pages is outside the file. Stream 0 always counts as absent: its size
- * is not bounded (set_streams). */
+/* Finds a stream. False, with an empty stream, if it is absent or one of its pages is outside the file. Stream 0 always counts as absent:
+ * its size is not limited by the size of the file (set_streams). */
 bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *stream);
 
 /* Returns bytes [offset, offset + size) of the stream: in place if their pages are contiguous, else copied into `arena`. False if
@@ -67,7 +67,7 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
 bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
                       struct type_table *table);
 
-/* False if there is no such record. A record that lies across pages is copied into `arena`. */
+/* Reads a record. False if there is none with this index. A record that lies across pages is copied into `arena`. */
 bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
 
 /* ---- pdb.c: the parts that are read at opening ---- */
@@ -114,7 +114,8 @@ struct sl_pdb {
     struct pdb_section *sections; /* of section:offset pairs: the original ones if there is an OMAP */
     size_t section_count;
     struct omap omap;
-    bool has_omap, no_addresses /* the program was rearranged, but the OMAP is missing */;
+    bool has_omap;
+    bool no_addresses;     /* the program was rearranged, but the OMAP is missing: no address can be converted */
     struct sl_bytes names; /* text of the /names stream */
     uint16_t symbol_stream, fpo_stream, frame_stream;
     struct pdb_module *modules;

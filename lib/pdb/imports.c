@@ -20,7 +20,8 @@ static struct sl_str imports_lower(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Makes the map of modules by name, once per file. Names are compared in lower case; of equal ones the first module counts. */
+/* Makes the map of modules by name, at the first call. Names are compared in lower case; if two modules have the same name, the first is
+ * used. False when out of memory. */
 static bool imports_prepare(struct imports *im)
 {
     if (im->exports)
@@ -89,7 +90,7 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
     }
 }
 
-/* Finds the module of that name and reads its exports, once. imported->exports stays NULL if there is no such module. */
+/* Finds the imported module by its name and reads its exports, once. imported->exports stays NULL if there is no such module. */
 static void look_up(struct imports *im, struct imported *imported, struct sl_str name)
 {
     struct sl_arena scratch = {0};

@@ -63,7 +63,7 @@ static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
     return raw_lines_add(t, line);
 }
 
-/* Executes one operation. False for an unknown one: its operands are unknown, too. */
+/* Executes one operation. False for an unknown operation: the number of its operands is unknown, so reading cannot go on. */
 static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, uint32_t op, struct sl_reader *r)
 {
     uint32_t value = inline_number(r);

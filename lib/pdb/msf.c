@@ -12,7 +12,7 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* An absent stream has the size NO_STREAM_SIZE and no pages. */
+/* Returns the number of pages of a stream; 0 for an absent one, whose size is NO_STREAM_SIZE. */
 static uint32_t count_pages(const struct msf *msf, uint32_t size)
 {
     return size == (uint32_t)NO_STREAM_SIZE
@@ -20,7 +20,7 @@ static uint32_t count_pages(const struct msf *msf, uint32_t size)
                : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
 }
 
-/* Checks a page list and sets `flat` if the pages are contiguous. */
+/* Makes a stream of a list of pages; `flat` is set if they are contiguous. False if a page is outside the file. */
 static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t size, struct msf_stream *s)
 {
     uint32_t count = count_pages(msf, size), page_size = 1u << msf->page_shift;
@@ -101,8 +101,9 @@ static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *are
     return out && !r.failed ? out : NULL;
 }
 
-/* Sets the page lists of streams. Streams of real files share no pages; many streams with the same pages would cost far more than the
- * file's size justifies. Stream 0 does not count: it is an old copy of the directory, whose pages may have been reused. */
+/* Sets the page lists of all streams. Streams of real files share no pages; in a crafted file many streams with the same pages would cost
+ * far more than the size of the file justifies, so such a file is rejected (false). Stream 0 is not included: it is an old copy of the
+ * directory, whose pages may be in use by others. */
 static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count, struct sl_arena *arena)
 {
     uint64_t pages = 0, own = 0;
@@ -124,8 +125,8 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
     return own <= 2 * ((msf->file.size >> msf->page_shift) + 1);
 }
 
-/* The superblock: magic, page size, free page map, number of pages, size of the directory, a reserved word, then the pages of the page
- * list. */
+/* Reads the superblock: magic, page size, free page map, number of pages, size of the directory, a reserved word, then the pages of the
+ * page list; then the directory. */
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);

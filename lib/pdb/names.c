@@ -31,8 +31,8 @@ static void pdb_names_put(struct name_printer *n, const char *text)
     sl_buf_cstr(&n->out, text);
 }
 
-/* Reads a record of types or ids. An index with bit 31 set refers to another module (imports.c). False also when the limits of the name
- * are reached. */
+/* Reads a record of types or ids. An index with bit 31 set refers to another module (imports.c). False also if the limits of records or
+ * bytes for one name are reached. */
 static bool pdb_names_get(struct name_printer *n, const struct type_table *table, uint32_t index,
                           struct type_record *record)
 {
@@ -53,7 +53,7 @@ bool name_printer_read_type(struct name_printer *n, uint32_t index, struct type_
 
 /* ---- simple types ---- */
 
-/* Names as C++ writes them; NULL for an unknown kind. */
+/* Returns the name of a simple type as C++ writes it; NULL for an unknown kind. */
 static const char *simple_name(uint32_t kind)
 {
     static const char *const names[256] = {
@@ -177,7 +177,7 @@ static struct pdb_method read_method(struct sl_reader *r)
 
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
-/* Classifies the method's `this`; THIS_OTHER if it is not a pointer to the class, as in some languages. */
+/* Tells what the method's `this` points to; THIS_OTHER if it is not a pointer to the class, as in some languages. */
 static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_method *m)
 {
     struct type_record t;
@@ -193,8 +193,8 @@ static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_meth
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
 
-/* Prints `(int) const` of a member function. A `this` that is no pointer to the class is printed as the first argument, since it is not
- * implied by the class. Without `with_const`, as in pointers to member functions, the `const` is left out. */
+/* Prints `(int) const` of a member function. A `this` that is no pointer to the class does not follow from the class, so it is printed as
+ * the first argument. Without `with_const`, as in pointers to member functions, the `const` is left out. */
 static bool method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
@@ -247,8 +247,8 @@ static void print_sigils(struct name_printer *n, const struct sigil *sigils, uns
     }
 }
 
-/* Follows pointers and modifiers from the pointer `t` to the first other type, `*index`. Sets one sigil per pointer, outermost first;
- * `constant` makes the outermost one const. False if the type is nested too deeply or damaged. */
+/* Follows pointers and modifiers from the pointer `t` to the first type of another kind, whose index becomes `*index`. Sets one sigil per
+ * pointer, the outermost first; `constant` makes the outermost one const. False if the type is nested too deeply or damaged. */
 static bool read_sigils(struct name_printer *n, struct type_record t, bool constant,
                         struct sigil sigils[MAX_TYPE_DEPTH], unsigned *count, uint32_t *index)
 {
@@ -295,7 +295,7 @@ static bool pointer_to_function(struct name_printer *n, struct type_record t, co
     return method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* Prints the pointee, then the sigils from the inside out. */
+/* Prints a pointer type: the type it points to, then the sigils from the inside out. */
 static bool pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
@@ -354,7 +354,8 @@ static bool array(struct name_printer *n, struct type_record t)
     return true;
 }
 
-/* Prints a type by the kind of its record. An unknown kind is printed as such: the rest of the name is still of use. */
+/* Prints a type by the kind of its record. An unknown kind is printed as `<unimplemented type kind ...>`: the rest of the name is still of
+ * use. */
 static bool print_record(struct name_printer *n, struct type_record t)
 {
     if (is_named_type(t.leaf))
@@ -469,6 +470,7 @@ void name_printer_begin_module(struct name_printer *n, struct sl_bytes imports)
     imports_begin_module(&n->imports, imports);
 }
 
+/* Starts a new name: resets text, scratch memory and limits. */
 static void pdb_names_begin(struct name_printer *n)
 {
     sl_arena_reset(&n->scratch);

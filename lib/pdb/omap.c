@@ -48,7 +48,8 @@ static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
     return last.to && last.to <= IMAGE_LIMIT ? last.to + (address - last.from) : NOT_MAPPED;
 }
 
-/* Returns the image address of added code for `address`, or NOT_MAPPED. Few parts overlap, so only the last LOOKS are checked. */
+/* Returns the image address of added code for `address`, or NOT_MAPPED. Copies overlap rarely, so only the last LOOKS entries are checked:
+ * more are only found in crafted files. */
 static uint32_t find_added(const struct omap *omap, uint32_t address)
 {
     size_t below = SL_COUNT_UP_TO(omap->inserted, omap->added_count, original, address);
@@ -75,8 +76,8 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 
 SL_ORDER_BY(by_original, struct omap_inserted, original, address)
 
-/* Adds code that was copied: "to" maps [address, address + size) of the image to `original`; the parts that "from"
- * maps elsewhere are added. */
+/* Adds code that was copied: "to" maps [address, address + size) of the image to `original`. Parts that "from" maps to the same address are
+ * the moved code itself; the others are added to omap.inserted. False when out of memory or budget. */
 static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,
                       uint32_t size, uint32_t address)
 {
@@ -100,8 +101,8 @@ static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *ca
     return true;
 }
 
-/* Each pair of "to" is valid up to the next one. `reach` then allows lookups by original address to stop early: entries overlap, so
- * sorting by start alone does not bound them. */
+/* Each pair of "to" is valid up to the next one. Entries overlap, so a lookup by start address alone could not know when to stop going
+ * back: `reach`, the highest end so far, tells. */
 bool omap_find_added(struct sl_pdb *pdb)
 {
     struct omap *omap = &pdb->omap;
@@ -130,8 +131,8 @@ bool omap_find_added(struct sl_pdb *pdb)
     return true;
 }
 
-/* Checks the pairs of "to" from the one that covers `begin` on. The last pair is valid up to the end of the image, so if the pairs end
- * first, all of the range was checked. */
+/* Checks the pairs of "to", from the one that covers `begin` on. The last pair is valid up to the end of the image, so if there are no more
+ * pairs, the whole range was checked. */
 bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
 {
     struct sl_bytes to = pdb->omap.to;

@@ -27,6 +27,7 @@ static struct srcsrv_names open_names(struct sl_bytes info)
     return names;
 }
 
+/* Reads the next pair of name and stream; false at the end. */
 static bool next_name(struct srcsrv_names *names, struct sl_str *name, uint32_t *stream)
 {
     if (!names->left || sl_reader_left(&names->pairs) < 8)
@@ -75,7 +76,8 @@ static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *mor
     rules->count += count;
 }
 
-/* Limit of streams: a hostile map may name one stream a million times. Their sizes together are limited by the file's. */
+/* Limit of Source Link streams that are read: a hostile map may name one stream a million times. Together they may be as large as the
+ * file. */
 enum { MAX_LINK_STREAMS = 64 };
 
 /* Reads the rules of all Source Link streams. Damaged streams are ignored. */
@@ -107,7 +109,7 @@ static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
     }
 }
 
-/* Makes the rules searchable, in memory that lives as long as the PDB. */
+/* Reads the Source Link rules and stores them in searchable form, in memory that lives as long as the PDB. Called at the first lookup. */
 static void open_links(struct sl_pdb *pdb)
 {
     struct srcsrv_rules rules = {.arena.budget = pdb->budget, .no_memory = pdb->msf.no_memory};

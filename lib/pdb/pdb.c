@@ -22,7 +22,8 @@ static enum sl_code pdb_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* Reads GUID and age. The first three fields of the GUID are stored little-endian; debug ids have the order of the text form. */
+/* Reads GUID and age. The first three fields of the GUID are stored little-endian; debug ids have the order of the text form, so bytes are
+ * swapped. */
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 {
     struct sl_reader r = sl_reader(info, false);
@@ -38,7 +39,8 @@ static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
     return true;
 }
 
-/* The debug streams' numbers come last in the stream, so the sizes of all parts before them are summed up. */
+/* Reads the header of the DBI stream. The list of debug streams comes last in the stream, so its offset is the sum of the sizes of all
+ * parts before it. */
 static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, struct dbi *dbi)
 {
     struct sl_bytes bytes;
@@ -102,8 +104,8 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
     return end;
 }
 
-/* Reads sections and OMAP. With OMAP, symbols refer to the original program; the stream of original sections is absent if the sections
- * did not move. */
+/* Reads sections and OMAP. With OMAP, symbols refer to sections of the original program; their stream is absent if the sections did not
+ * move, and the sections of the image are then used. False when out of memory or budget. */
 static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {
@@ -132,7 +134,8 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     return omap_find_added(pdb);
 }
 
-/* Reads the texts that lines and frames refer to by offset. Other versions have another layout and are ignored. */
+/* Reads the /names stream: texts that lines and frames refer to by offset. Versions other than 1 and 2 have another layout and are
+ * ignored. */
 static void read_names(struct sl_pdb *pdb, uint32_t index)
 {
     struct msf_stream stream;
@@ -154,7 +157,8 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
                                   &info->srcsrv_vcs);
 }
 
-/* Reads the list of modules. A stream belongs to one module: a second module with the same one gets none. */
+/* Reads the list of modules. A stream belongs to one module, so a second module with the same one counts as having none: reading it
+ * repeatedly would cost far more than the file's size justifies. False when out of memory. */
 static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
 {
     enum { MIN_MODULE = 64 + 2 };
@@ -231,7 +235,8 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     return sl_pdb_status(pdb, error);
 }
 
-/* Sections are numbered from 1. False if there is no such section, or the address does not fit 32 bits. */
+/* Converts section (numbered from 1) and offset to an address of the original program. False if there is no such section, or the address
+ * does not fit into 32 bits. */
 static bool section_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t *address)
 {
     return section != 0 && section <= pdb->section_count &&
@@ -251,7 +256,8 @@ struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32
                                                                                  : (struct code_pieces){0};
 }
 
-/* The stream of a module: symbols, old line information (C11, not read), new line information (C13). */
+/* A module's stream has symbols, old line information (C11, not read) and new line information (C13). The module of an object file has no
+ * stream: its bytes are in pdb->object. */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
                       struct module_bytes *out)
 {

@@ -50,7 +50,8 @@ static enum sl_code consume_window(struct pdb_read_window *window, const struct 
     return code;
 }
 
-/* Reads all modules, window by window. If there are modules and none could be read, the file counts as bad. */
+/* Reads all modules, window by window. SL_MALFORMED if there are modules and none of them could be read; one readable module is enough for
+ * success. */
 static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                  struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -76,7 +76,7 @@ bool is_named_type(uint16_t leaf)
 
 /* ---- definitions ---- */
 
-/* The key of a definition: the unique name if there is one, else the name. `t` is past the name. */
+/* Returns the key of a definition: the unique name if the record has one, else the name. `t` must be past the name. */
 static struct sl_str get_definition_key(struct type_record *t, const struct named_type *type)
 {
     return type->has_unique ? sl_read_cstr(&t->data) : type->name;
@@ -88,7 +88,8 @@ void definitions_free(struct definitions *d)
     sl_arena_free(&d->names);
 }
 
-/* Adds a definition; the first one of a name counts. False when out of memory or budget. */
+/* Adds a definition to the map; if a name is defined twice, the first definition is used. Returns true for declarations, which are ignored.
+ * False when out of memory or budget. */
 static bool define(struct name_printer *n, uint32_t index, struct type_record *t)
 {
     struct definitions *d = &n->definitions;
@@ -135,7 +136,8 @@ static uint32_t find_definition(struct name_printer *n, struct type_record *t, c
 
 /* ---- sizes ---- */
 
-/* Size of a simple type: bits 8..11 of its index are the kind of pointer to it (0 = no pointer), the lowest byte is the type. */
+/* Returns the size of a simple type. Bits 8..11 of its index are the kind of pointer to it (0 = no pointer), the lowest byte is the
+ * type. */
 static uint64_t simple_size(uint32_t index)
 {
     static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};

@@ -50,6 +50,7 @@ static size_t count_lines(struct sl_str text)
     return lines;
 }
 
+/* Returns the section that begins with this line; PART_NONE if none does. */
 static enum srcsrv_part parse_part(struct sl_str line)
 {
     static const char *const heads[] = {"SRCSRV: ini --", "SRCSRV: variables --", "SRCSRV: source files --",
@@ -60,6 +61,7 @@ static enum srcsrv_part parse_part(struct sl_str line)
     return PART_NONE;
 }
 
+/* Splits NAME=VALUE. False if there is no `=`. */
 static bool assignment(struct sl_str line, struct sl_str *name, struct sl_str *value)
 {
     const char *equals = line.size ? memchr(line.data, '=', line.size) : NULL;
@@ -110,7 +112,8 @@ struct head {
     bool has_version;
 };
 
-/* Reads everything before the source files. False if it is not a source server stream. */
+/* Reads the sections before the source files. False if they do not follow in order, or if the version is not 1 to 3: then it is not a
+ * source server stream. */
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
@@ -222,6 +225,7 @@ static void srcsrv_read_files(struct srcsrv *s)
         qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
 }
 
+/* Finds the entry of a source file by its path, which is cleaned and compared without case. NULL if there is none. */
 static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
@@ -239,7 +243,7 @@ static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_
 
 /* ---- origins ---- */
 
-/* Splits the revision from "//depot/a.c#3" or "//depot/a.c@3": some indexers write it into the path. */
+/* Splits "//depot/a.c#3" or "//depot/a.c@3" into path and revision: some indexers write the revision into the path. */
 static void split_revision(struct sl_file_origin *origin)
 {
     struct sl_str *path = &origin->path;
@@ -253,7 +257,8 @@ static void split_revision(struct sl_file_origin *origin)
     }
 }
 
-/* Perforce: the fields are server, path, change list, or path, change list. */
+/* Sets path and revision for Perforce. The fields after the build path are server, path, change list, or path, change list: the path is the
+ * first one with a slash. */
 static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     for (size_t i = 1; i < 3 && i < f->count; i++) {
@@ -270,7 +275,7 @@ static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin
     }
 }
 
-/* Team Foundation: the fields are name of the server's variable, path, change set. */
+/* Sets path and revision for Team Foundation. The fields after the build path are the name of the server's variable, path, change set. */
 static void foundation_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     if (f->count < 4 || !f->items[2].size)

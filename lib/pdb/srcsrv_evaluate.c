@@ -20,7 +20,7 @@ struct evaluation {
 
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth);
 
-/* Charges steps, before the work is done. False if they are used up or the result is too long. */
+/* Charges steps before the work is done. False if no steps are left, or the result is too long: evaluation then ends. */
 static bool pay(struct evaluation *e, size_t work)
 {
     if (*e->work_left < work || e->out->size - e->begin > MAX_RESULT)
@@ -47,6 +47,7 @@ static size_t field_number(struct sl_str name)
     return good && number <= SRCSRV_MAX_FIELDS ? (size_t)number : 0;
 }
 
+/* Appends the value of a variable. False if it is not defined. */
 static bool add_variable(struct evaluation *e, struct sl_str name, unsigned depth)
 {
     struct sl_str value;
@@ -58,6 +59,7 @@ static bool add_variable(struct evaluation *e, struct sl_str name, unsigned dept
     return srcsrv_variable(e->stream, name, &value) && expand(e, &value, false, depth + 1);
 }
 
+/* %fnbksl%: replaces slashes in the text from `from` on. */
 static void backslashes(struct sl_buf *out, size_t from)
 {
     for (size_t i = from; i < out->size; i++)
@@ -65,6 +67,7 @@ static void backslashes(struct sl_buf *out, size_t from)
             out->data[i] = '\\';
 }
 
+/* %fnfile%: cuts the text from `from` on down to the part after its last backslash. */
 static void last_name(struct sl_buf *out, size_t from)
 {
     const uint8_t *slash = out->size > from ? memrchr(out->data + from, '\\', out->size - from) : NULL;
@@ -75,6 +78,7 @@ static void last_name(struct sl_buf *out, size_t from)
     out->size = from + size;
 }
 
+/* %fnvar%: replaces the text from `from` on, a name, by the value of that variable. */
 static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
 {
     struct sl_buf name = {0};
@@ -121,7 +125,8 @@ static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned
     return is_function(name) ? call(e, name, text, depth) : add_variable(e, name, depth);
 }
 
-/* Appends the value of the template; with `in_parentheses` up to the closing one, which is consumed. */
+/* Appends the value of the template. With `in_parentheses` it ends at the closing parenthesis, which is consumed. False if the template is
+ * malformed, or a limit is reached. */
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth)
 {
     if (depth > MAX_DEPTH || !pay(e, 1))

@@ -110,7 +110,8 @@ struct data_walk {
     void *arg;
 };
 
-/* Skips records of code and records without a section. False if `add` returns false or the budget is exhausted. */
+/* Passes a record of data to `add`; records of code and records without a section are skipped (true). False if `add` returns false or the
+ * budget is exhausted. */
 static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
 {
     struct symbol_record record;
@@ -171,7 +172,7 @@ static bool walk_module(struct data_walk *w, const struct pdb_module *module)
     return ok;
 }
 
-/* Variables with a type come first, public symbols last: those have no size. */
+/* Variables, whose types give their sizes, come first; public symbols, which have no sizes, come last. */
 enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
                          bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error)
 {

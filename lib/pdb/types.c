@@ -25,7 +25,8 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
     return size < 2 || size > left - 2 ? 0 : size;
 }
 
-/* Sets the anchors of at most `most` records. */
+/* Walks the records, at most `most`, and stores the offset of every ANCHOR_STEP-th. Stops at the first damaged one. False when out of
+ * memory. */
 static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
 {
     size_t room = (t->stream.size - t->records) / 4, count = most < room ? most : room;
