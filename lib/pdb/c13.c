@@ -88,7 +88,7 @@ static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
     }
 }
 
-SL_ORDER_BY(c13_by_place, struct line_section, section, offset, order)
+SL_ORDER_BY(by_position, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
@@ -126,7 +126,7 @@ bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct 
         default: break;
         }
     }
-    qsort(t->sections, t->section_count, sizeof *t->sections, c13_by_place);
+    qsort(t->sections, t->section_count, sizeof *t->sections, by_position);
     qsort(t->inlinees, t->inlinee_count, sizeof *t->inlinees, by_id);
     return true;
 }
@@ -265,7 +265,7 @@ static bool read_block(struct pdb_line_table *t, const struct line_section *s, s
 
 /* Reads a lines subsection and converts it to lines with addresses; called when the first function needs it. A line ends where the next one
  * begins, the last one at the end of the subsection. */
-static bool convert(struct pdb_line_table *t, struct line_section *s)
+static bool convert_section(struct pdb_line_table *t, struct line_section *s)
 {
     struct sl_reader r = sl_reader(s->blocks, false);
     uint32_t end;
@@ -284,24 +284,24 @@ static bool convert(struct pdb_line_table *t, struct line_section *s)
 }
 
 /* Returns the number of subsections that begin before a position (section << 32 | offset). */
-static size_t sections_before(const struct pdb_line_table *t, uint64_t place)
+static size_t sections_before(const struct pdb_line_table *t, uint64_t position)
 {
     const struct line_section *s = t->sections;
-    return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < place);
+    return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < position);
 }
 
 /* Returns the last subsection that begins at or before the code, or NULL. Linkers fold equal functions: then several subsections begin at
  * one address, and each call returns the next of them, since functions come in the same order. */
 static struct line_section *find_section(struct pdb_line_table *t, uint16_t section, uint32_t offset)
 {
-    uint64_t place = (uint64_t)section << 32 | offset;
-    size_t end = sections_before(t, place + 1);
+    uint64_t position = (uint64_t)section << 32 | offset;
+    size_t end = sections_before(t, position + 1);
     struct line_section *last = end ? &t->sections[end - 1] : NULL;
     if (!last || last->section != section)
         return NULL;
     if (last->offset != offset)
         return last;
-    struct line_section *first = &t->sections[sections_before(t, place)];
+    struct line_section *first = &t->sections[sections_before(t, position)];
     return first->taken < last - first ? first + first->taken++ : last;
 }
 
@@ -337,7 +337,7 @@ bool line_table_function(struct pdb_line_table *t, uint16_t section, uint32_t of
                          size_t count)
 {
     struct line_section *s = find_section(t, section, offset);
-    if (s && !s->converted && !convert(t, s))
+    if (s && !s->converted && !convert_section(t, s))
         return false;
     for (size_t i = 0; s && i < count; i++)
         if (!line_table_clip(t, s->lines, s->line_count, pieces[i].address, pieces[i].address + pieces[i].size,

@@ -421,7 +421,7 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
 
 /* Adds a line without file to a function that has inlined calls but no lines: readers find inlined calls only where their caller has a
  * line. */
-static bool place_calls(struct sl_arena *arena, struct sl_function *f)
+static bool cover_calls(struct sl_arena *arena, struct sl_function *f)
 {
     if (f->line_count || !f->inlinee_count)
         return true;
@@ -440,12 +440,12 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
 {
     if (!node->pieces) {
         functions[*count] = node->function;
-        return place_calls(arena, &functions[(*count)++]);
+        return cover_calls(arena, &functions[(*count)++]);
     }
     for (uint32_t i = 0; i < node->piece_count; i++) {
         struct sl_function *f = &functions[(*count)++];
         *f = node->pieces[i];
-        if (!clip_inlinees(r, arena, &node->function, f->address, f->address + f->size, f) || !place_calls(arena, f))
+        if (!clip_inlinees(r, arena, &node->function, f->address, f->address + f->size, f) || !cover_calls(arena, f))
             return false;
     }
     return true;

@@ -91,7 +91,7 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
 }
 
 /* Finds the imported module by its name and reads its exports, once. imported->exports stays NULL if there is no such module. */
-static void look_up(struct imports *im, struct imported *imported, struct sl_str name)
+static void find_imported_module(struct imports *im, struct imported *imported, struct sl_str name)
 {
     struct sl_arena scratch = {0};
     imported->looked_up = true;
@@ -118,7 +118,7 @@ bool imports_resolve(struct imports *im, uint32_t index, struct sl_account *acco
     sl_reader_seek(&r, imported->offset);
     uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
     if (!imported->looked_up)
-        look_up(im, imported, pdb_name(im->pdb, name, account));
+        find_imported_module(im, imported, pdb_name(im->pdb, name, account));
     sl_reader_skip(&r, (uint64_t)import * 4);
     uint32_t local = sl_read_u32(&r);
     const struct module_exports *e = imported->exports;

@@ -479,7 +479,7 @@ static void pdb_names_begin(struct name_printer *n)
 }
 
 /* Copies the printed name into the arena. False if it is too long, or when out of memory or budget. */
-static bool pdb_names_keep(struct name_printer *n, struct sl_arena *arena, struct sl_str *name)
+static bool pdb_names_finish(struct name_printer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
     if (size > MAX_TEXT || !sl_account_spend(&n->account, (uint32_t)size * STEPS_PER_LETTER))
@@ -505,7 +505,7 @@ struct sl_str name_printer_print_procedure(struct name_printer *n, struct sl_are
     }
     if (type == 0 && name.size)
         return name;
-    if (function(n, name, type) && pdb_names_keep(n, arena, &out))
+    if (function(n, name, type) && pdb_names_finish(n, arena, &out))
         return out;
     return name.size ? name : SL_STR("<name omitted>");
 }
@@ -519,5 +519,5 @@ uint64_t name_printer_type_size(struct name_printer *n, uint32_t type)
 bool name_printer_print_inlinee(struct name_printer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
 {
     pdb_names_begin(n);
-    return print_id(n, id) && pdb_names_keep(n, arena, name);
+    return print_id(n, id) && pdb_names_finish(n, arena, name);
 }

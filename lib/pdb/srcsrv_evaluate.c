@@ -21,7 +21,7 @@ struct evaluation {
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth);
 
 /* Charges steps before the work is done. False if no steps are left, or the result is too long: evaluation then ends. */
-static bool pay(struct evaluation *e, size_t work)
+static bool charge_steps(struct evaluation *e, size_t work)
 {
     if (*e->work_left < work || e->out->size - e->begin > MAX_RESULT)
         return false;
@@ -31,7 +31,7 @@ static bool pay(struct evaluation *e, size_t work)
 
 static bool srcsrv_evaluate_add(struct evaluation *e, struct sl_str text)
 {
-    if (!pay(e, text.size + 1))
+    if (!charge_steps(e, text.size + 1))
         return false;
     sl_buf_str(e->out, text);
     return e->out->size - e->begin <= MAX_RESULT && !e->out->failed;
@@ -97,7 +97,7 @@ static bool call(struct evaluation *e, struct sl_str function, struct sl_str *te
     if (!text->size || text->data[0] != '(')
         return false;
     *text = (struct sl_str){text->data + 1, text->size - 1};
-    if (!expand(e, text, true, depth + 1) || !pay(e, e->out->size - from))
+    if (!expand(e, text, true, depth + 1) || !charge_steps(e, e->out->size - from))
         return false;
     if (sl_str_equal_nocase(function, SL_STR("fnvar")))
         return variable_named(e, from, depth);
@@ -129,7 +129,7 @@ static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned
  * malformed, or a limit is reached. */
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth)
 {
-    if (depth > MAX_DEPTH || !pay(e, 1))
+    if (depth > MAX_DEPTH || !charge_steps(e, 1))
         return false;
     while (text->size) {
         size_t plain = 0;

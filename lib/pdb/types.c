@@ -29,7 +29,7 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
  * memory. */
 static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
 {
-    size_t room = (t->stream.size - t->records) / 4, count = most < room ? most : room;
+    size_t fitting = (t->stream.size - t->records) / 4, count = most < fitting ? most : fitting;
     t->anchors = SL_ARENA_ARRAY(arena, uint32_t, count / ANCHOR_STEP + 1);
     if (!t->anchors)
         return false;
