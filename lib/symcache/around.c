@@ -27,7 +27,7 @@ static void around_prepare(struct sl_function_sink *sink, struct sl_function_bat
     around->inner->prepare(around->inner, batch, arena, worker);
 }
 
-/* Notes, for each address, the lowest start of a function that contains it. */
+/* Stores, for each address, the lowest start of a function that contains it; then passes the batch to the writer. */
 static enum sl_code around_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                    struct sl_error *error)
 {
@@ -42,7 +42,8 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
 }
 
 /* True if the symbol can change the answer for one of the addresses: it begins at or before the address, and does not end before the
- * functions around it begin. For an address outside of all functions no symbol counts. */
+ * functions around the address begin. An address outside of all functions needs no symbols here: the caller then converts the whole
+ * object. */
 static bool counts(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)

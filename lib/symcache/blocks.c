@@ -23,7 +23,7 @@ static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 
 /* ---- ids by first use ---- */
 
-/* Gives the next new id to `old`, unless it has one. */
+/* Gives the next new id to `old`, unless `old` has one already. Ids in order of use make the deltas in the file small. */
 static void symcache_blocks_use(struct renumbering *r, uint32_t old)
 {
     if (r->id[old] == UINT32_MAX) {
@@ -37,6 +37,7 @@ static inline uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* Gives an id to a function, and updates the largest values, which decide the widths of the columns. */
 static void use_function(struct encoder *e, uint32_t function)
 {
     const struct function_row *f = &e->w->functions[function];
@@ -52,8 +53,8 @@ static void use_file(struct encoder *e, uint32_t file)
         symcache_blocks_use(&e->files, file);
 }
 
-/* Gives ids to a file, and to a context with its parents, functions and files. A parent gets its id after its child; chains have no
- * cycles by construction. */
+/* Gives ids to a file, and to a context with its parents, functions and files. A parent gets its id after its child. The loop ends because
+ * chains have no cycles: a context is only made after its parent. Not inlined, as most locations have ids. */
 static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t file, uint32_t context)
 {
     use_file(e, file);
@@ -81,8 +82,8 @@ static bool renumbering_room(struct sl_account *account, struct renumbering *r, 
 
 /* ---- entries ---- */
 
-/* State of writing entries. It copies pointers of the encoder: the compiler must assume that a byte store changes any memory, and would
- * reload them for each entry. */
+/* State of writing entries. It has copies of the encoder's pointers: a store of a byte may alias any memory, so the compiler would load the
+ * originals again for each entry. */
 struct symcache_block_writing {
     struct encoder *e;
     uint8_t *at;
@@ -90,7 +91,8 @@ struct symcache_block_writing {
     const struct context *contexts;
     uint32_t *lines; /* a pointer, so that the rest can live in registers */
     struct symcache_block block;
-    uint32_t old_context, default_file; /* of the block's last location; NO_CONTEXT at the start of a block */
+    uint32_t old_context,
+        default_file; /* context of the last location before renumbering (NO_CONTEXT at the start of a block), and the file that it implies */
 };
 
 /* Reserves memory for `count` entries. False when out of memory. */
@@ -120,6 +122,7 @@ static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcac
     return true;
 }
 
+/* Stores the copied state back into the encoder. False if the section is larger than 4 GiB, which its offsets cannot express. */
 static bool symcache_blocks_end(const struct symcache_block_writing *w)
 {
     struct encoder *e = w->e;
@@ -129,8 +132,8 @@ static bool symcache_blocks_end(const struct symcache_block_writing *w)
     return !e->table.too_large;
 }
 
-/* Writes the address of an entry as the difference to the one before. Each BLOCK_ENTRIES-th entry begins a block, which can be decoded
- * alone: its address is in the directory, and all other state starts anew. */
+/* Writes the address of an entry as the difference to the one before. Every BLOCK_ENTRIES-th entry begins a block, which readers decode
+ * alone: its address is in the directory, and contexts and lines start from 0. */
 static inline void put_address(struct symcache_block_writing *w, uint64_t address)
 {
     struct encoder *e = w->e;
@@ -210,7 +213,7 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
     return symcache_blocks_end(&w);
 }
 
-/* True if the operation has the same result as the one before it. */
+/* True if the operation has the same location as the one before it: then it needs no entry. */
 static inline bool goes_on(const struct short_op *before, const struct short_op *op)
 {
     return ((before->context ^ op->context) | (before->file ^ op->file) |

@@ -65,7 +65,7 @@ static inline uint32_t op_entry(uint32_t kind_and_line)
     return kind_and_line & ~op_kind_and_line(OP_ENTRY, 0);
 }
 
-/* Folded operations of one function, sorted by address, one per address. */
+/* Operations of one function, sorted by address and folded to one per address. */
 struct symcache_op_run {
     uint64_t base; /* address of the first */
     struct short_op *ops;
@@ -81,13 +81,13 @@ struct run_ids {
 struct context {               /* one link of an inline chain */
     uint32_t function, parent; /* parent: NO_CONTEXT = outermost */
     uint32_t call_file, call_line;
-    uint32_t file; /* default: the first file seen with it */
+    uint32_t file; /* default file: the first one seen with this context */
 };
 
 struct function_row {
     uint64_t entry; /* UINT64_MAX = inlinee */
     uint32_t name;
-    uint32_t root;      /* its context without parent; NO_CONTEXT = none yet */
+    uint32_t root;      /* id of its context that has no parent; NO_CONTEXT = not made yet */
     uint32_t variables; /* number of a list, counted from 1; 0 = none */
     uint8_t language;
 };

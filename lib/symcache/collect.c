@@ -67,7 +67,8 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* Returns the id of a file by its full path. `from` is the original of a mapped file, if it is needed for the origin; else NULL. */
+/* Returns the local id of a file by its full path. `from` is the original of a mapped file, which is stored behind the path if its origin
+ * will be looked up; else NULL. SL_NO_FILE for an empty path, or when out of memory. */
 static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
@@ -110,8 +111,8 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
     return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
 }
 
-/* Returns the slot of the id for a number of lasting batches; NULL if there is no number.
- * Ids by number save looking the text up; they hold only in lasting batches, where numbers keep their meaning. */
+/* Returns the slot where the id of a numbered file or inlined function is stored, which saves looking its text up; NULL if there is no
+ * number, or when out of memory. Only in lasting batches a number means the same from batch to batch. */
 static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
@@ -134,7 +135,7 @@ static uint32_t intern_as_named(struct symcache_collector *c, struct sl_file fil
     return intern_file(c, &file, NULL);
 }
 
-/* A file with a number is interned once. */
+/* Returns the local id of a file; a file with a number is interned only once. */
 uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
@@ -145,7 +146,7 @@ uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *fi
     return *slot;
 }
 
-/* Interns a mapped file; caches the last one, as adjacent lines mostly map to the same file, with the same pointers. */
+/* Returns the local id of a mapped file. Caches the last one by its pointers: adjacent lines mostly map to the same file. */
 static uint32_t mapped_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     if (!c->has_mapped || !same_file_text(file, &c->mapped) || !same_file_text(from, &c->mapped_from)) {
@@ -175,6 +176,7 @@ static bool same_function(const void *items, uint32_t index, const void *key)
            sl_str_equal(a->name, b->name);
 }
 
+/* Makes a function with its mapped name and the hash of that name. */
 static struct local_function make_local_function(struct symcache_collector *c, struct sl_str name,
                                                  enum sl_language language, uint64_t entry, uint32_t variables)
 {
@@ -193,7 +195,7 @@ static uint32_t symcache_collect_add_function(struct symcache_collector *c, cons
     return (uint32_t)c->function_count++;
 }
 
-/* Adds an outermost function without looking for an equal one: two hardly ever begin at one address. */
+/* Adds an outermost function and returns its id. Looking for an equal one would be wasted: two functions rarely begin at one address. */
 static uint32_t outermost_id(struct symcache_collector *c, const struct sl_function *f)
 {
     struct local_function function = make_local_function(c, f->name, f->language, f->address, f->variables);
@@ -270,7 +272,7 @@ static uint32_t inlinee_id(struct symcache_collector *c, const struct sl_functio
 
 /* ---- operations ---- */
 
-/* Adds an operation; addresses beyond the limit are ignored, too large lines become 0. */
+/* Adds an operation. Addresses beyond the limit are ignored; lines that are too large become 0 (unknown). */
 static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
@@ -306,14 +308,14 @@ static size_t inlinee_spans(struct symcache_collector *c, const struct sl_functi
     return count;
 }
 
-/* The index of the last call at or before `address`; 0 if there is none. */
+/* Returns the index of the last call at or before `address`; 0 if there is none. */
 static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;
 }
 
-/* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlinees. `f` itself is called by the `call_count`
- * calls from `first_call` on. */
+/* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlined functions on the stack c->calls. `f` is itself
+ * called by the `call_count` calls from `first_call` on. */
 static void collect_lines(struct symcache_collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
@@ -409,7 +411,8 @@ static void collect_function(struct symcache_collector *c, const struct sl_funct
 
 /* ---- runs ---- */
 
-/* Reserves operations in c->kept, where they live until the end; sl_arena_trim frees the rest. */
+/* Reserves operations in c->kept, where they live until the file is written; the caller returns unused memory by sl_arena_trim. NULL when
+ * out of memory. */
 static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
@@ -463,7 +466,7 @@ static inline void symcache_collect_put(struct symcache_collector *c, uint32_t o
     c->folded[c->folded_count++] = op_at(offset, at, kind);
 }
 
-/* True if an inlined call has lines. If none has, their ends make no holes. */
+/* True if an inlined call of `f` has lines. If none has, no hole is needed where the calls end. */
 static bool has_calls(const struct sl_function *f)
 {
     for (uint32_t i = 0; i < f->inlinee_count; i++)
@@ -513,7 +516,8 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
     return inlinee == inlinees_end;
 }
 
-/* The fast path for an assembled function. If it has no line at its start, the entry operation keeps the start in the function. */
+/* Tries the fast path for an assembled function. If the function has no line at its start, the entry operation makes the start part of the
+ * function. False if the fast path does not apply. */
 static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
     struct symcache_location place = {entry, SL_NO_FILE, 0};
@@ -571,7 +575,7 @@ static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena
     return copied;
 }
 
-/* Forgets all ids. */
+/* Marks all ids as unknown, because numbers mean something else in the next batch. */
 static void unknown(struct id_list *ids)
 {
     for (size_t i = 0; i < ids->capacity; i++)
@@ -601,7 +605,8 @@ static void start_batch(struct symcache_collector *c, const struct sl_symcache_w
             c->file_ids[i] = ID_UNKNOWN;
 }
 
-/* Handles a function without the fast path: assembles flat records and tries it again, else collects and sorts. */
+/* Handles a function for which the fast path did not apply: assembles flat records and tries again, else collects the operations in any
+ * order and sorts them. */
 static void add_any(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat)
 {
     struct sl_function f = *function;

@@ -17,7 +17,7 @@ struct symcache_span {
     uint64_t start, end;
 };
 
-/* Cache by pointer: equal names mostly have the same pointer. */
+/* Names are first compared by pointer: equal names mostly have the same pointer, so that neither hash nor text is needed. */
 enum { NAME_CACHE = 512 };
 struct symcache_known_name {
     struct sl_str name;
@@ -92,6 +92,7 @@ static inline uint32_t file_id(struct symcache_collector *c, uint32_t index)
     return c->file_ids[index];
 }
 
+/* Returns file id and line of a location, mapped if the option map_line is set. */
 static inline struct location get_location(struct symcache_collector *c, uint32_t file, uint32_t line)
 {
     return c->writer->options.map_line ? symcache_mapped_location(c, file, line)

@@ -16,7 +16,8 @@ static uint32_t symcache_encode_text(struct encoder *e, struct sl_str text)
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
-/* Finds the origin of a file. A mapped file has path and revision of its original, but no URL, which leads to the original's text. */
+/* Finds the origin of a file; false if it has none. A mapped file gets path and revision of its original, but no URL, because that leads to
+ * the text of the original. */
 static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
 {
     struct sl_symcache_writer *w = e->w;
@@ -33,7 +34,7 @@ static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *ar
     return known && (origin->path.size || origin->revision.size || origin->url.size);
 }
 
-/* Only for files that contexts or entries use: few of those that debug information names. */
+/* Finds the origins of the files that contexts or entries use; debug information names many more. False when out of memory or budget. */
 static bool collect_origins(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -165,7 +166,7 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-/* Returns a text by its rank; prefetches the next ones, which are scattered in memory. */
+/* Returns a text by its rank. Texts are scattered in memory, so the next ones are prefetched. */
 static struct sl_str sorted_text(const void *arg, size_t index)
 {
     enum { AHEAD = 8 };
@@ -301,7 +302,7 @@ void symcache_encoder_free(struct encoder *e)
     free(e);
 }
 
-/* The address map comes first: its entries decide which functions, files and texts are used. */
+/* Encodes all sections. The address map comes first, because its entries decide which functions, files and texts are used. */
 static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;

@@ -4,7 +4,7 @@
 #include "symcache/build.h"
 #include "table/writer.h"
 
-/* New ids by first use in address order; order[] lists the old ids in the new order. */
+/* New ids of contexts, functions or files, in order of first use by address; order[] lists the old ids in the new order. */
 struct renumbering {
     uint32_t *id, *order;
     size_t id_capacity, order_capacity;

@@ -54,7 +54,7 @@ SL_ORDER_BY(by_base, struct ordered_run, base, run)
 
 SL_ORDER_BY(by_sequence, struct ordered_run, run)
 
-/* Lists the runs by first address; most inputs are sorted already. */
+/* Lists the runs by first address. Most inputs are sorted already, which is checked to save the sort. False when out of memory. */
 static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writer *w)
 {
     bool sorted = true;
@@ -99,7 +99,7 @@ static bool find_clusters(struct symcache_folding *f)
 
 /* ---- folding ---- */
 
-/* Compares context, file and line with one branch, which is predicted best. A hole has none of them. */
+/* Compares context, file and line at once: one branch is predicted better than three. Two holes are equal. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
     return ((a->context ^ b->context) | (a->file ^ b->file) | (a->kind_and_line ^ b->kind_and_line)) == 0;
@@ -117,7 +117,7 @@ struct emitter {
 static const struct op op_hole = {
     .context = NO_CONTEXT, .file = SL_NO_FILE, .kind_and_line = (uint32_t)OP_HOLE << LINE_BITS};
 
-/* Makes `now` an entry, unless it says what the last entry says. */
+/* Makes `now` an entry, unless the last entry has the same location: an entry is valid up to the next one. */
 static void symcache_fold_flush(struct emitter *e)
 {
     struct symcache_fold_piece *p = e->piece;
@@ -140,7 +140,8 @@ static void feed(struct emitter *e, const struct op *op)
     e->any = true;
 }
 
-/* Feeds the next operation of a symbol. Within a function labels are ignored, and the function continues at the end of a symbol. */
+/* Feeds the next operation of a symbol. Functions have precedence: inside one a label is ignored, and where a symbol ends the function
+ * continues. */
 static void feed_symbol(struct emitter *e)
 {
     const struct op *op = e->symbol++;
@@ -203,7 +204,8 @@ static struct sl_ordered *order_ops(struct sl_account *account, const struct op 
     return order;
 }
 
-/* Feeds a run that neither overlaps others nor has symbols inside: its inner operations are entries as they are. */
+/* Fast path: feeds a run that neither overlaps others nor has symbols inside, so its inner operations become entries without comparing
+ * addresses. */
 static void feed_alone(struct emitter *e, const struct symcache_op_run *run)
 {
     struct op op = make_op(run, 0, NULL);
@@ -260,6 +262,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
     return ok;
 }
 
+/* Returns the first operation of a symbol at or after the address. */
 static const struct op *first_symbol(const struct symcache_folding *f, uint64_t address)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, f->symbol_count, f->symbols[middle].address < address);
@@ -312,7 +315,8 @@ static bool cut_pieces(struct symcache_folding *f)
     return true;
 }
 
-/* Joins the pieces of a window, without entries that repeat the one before. */
+/* Joins the pieces of a window to one array. The first entry of a piece is left out if it repeats the last one before it. False if a piece
+ * failed. */
 static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count)
 {
     size_t total = 0;
@@ -504,7 +508,8 @@ static bool symcache_fold_make_room(struct ordered_fold *f, size_t count, uint64
                            sizeof *p->out);
 }
 
-/* Encodes the collected entries. A hole at the start of the map is left out: it says nothing. */
+/* Encodes the collected entries. A hole at the start of the map is left out, because addresses before the first entry have no symbol
+ * anyway. */
 static bool pass_to_encoder(struct ordered_fold *f, struct encoder *e)
 {
     struct symcache_fold_piece *p = &f->piece;

@@ -99,7 +99,7 @@ static bool open_block(const struct sl_symcache *c, uint64_t block, struct symca
     return unit.size > 0;
 }
 
-/* Decodes an entry from its control byte on. A hole sets only address and `hole`. */
+/* Decodes an entry from its control byte on. For a hole only address and `hole` are set. */
 static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct symcache_unit_entry *e)
 {
     if (d->at >= d->end) {
@@ -150,7 +150,8 @@ static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *
     return true;
 }
 
-/* Finds the last entry at or before the address, and decodes its block up to there. False also for a hole; `*found` then has the hole. */
+/* Finds the last entry at or before the address, by decoding its block up to there. False also for a hole, which `*found` then
+ * describes. */
 static bool find_entry(const struct sl_symcache *c, uint64_t address, struct symcache_unit_entry *found)
 {
     uint64_t block;
@@ -296,8 +297,8 @@ static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct 
     }
 }
 
-/* Walks the entries from the function's start to the first that is not of it. `steps` limits the walk in damaged files; then the size is
- * unknown. */
+/* Walks the entries from the function's start to the first one that belongs to another function or is a hole. `steps` limits the walk in
+ * damaged files; if it is used up the size is unknown (0). */
 uint64_t sl_symcache_function_size(const struct sl_symcache *c, uint32_t id)
 {
     struct extent x = {.function = id, .context = UINT32_MAX, .steps = 1 << 16};
@@ -351,7 +352,7 @@ struct sl_str sl_symcache_module_file(const struct sl_symcache *c)
 
 /* ---- walking ---- */
 
-/* Decodes entry `index`; its block must be decoded from the start. */
+/* Decodes entry `index`. Its block must be decoded from the start, as entries are differences to the one before. */
 static bool entry_at(const struct sl_symcache *c, uint64_t index, struct symcache_unit_entry *e)
 {
     struct symcache_decoder d;

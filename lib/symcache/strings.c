@@ -1,4 +1,4 @@
-/* Sorting of texts: multikey quicksort by words of eight bytes. A stretch is a range of items that is sorted on its own, by one worker. */
+/* Sorting of texts: multikey quicksort by words of eight bytes. The items are cut into ranges, which workers sort in parallel. */
 #include "symcache/build.h"
 
 #include <stdlib.h>
@@ -62,6 +62,7 @@ static uint64_t median(uint64_t a, uint64_t b, uint64_t c)
     return a < b ? b < c ? b : a < c ? c : a : a < c ? a : b < c ? c : b;
 }
 
+/* Compares two items by their whole texts, for qsort_r. */
 static int by_text(const void *left, const void *right, void *arg)
 {
     const struct symcache_string_item *a = left, *b = right;
@@ -76,7 +77,8 @@ struct string_sort_run {
     unsigned level;
 };
 
-/* One step of multikey quicksort: `parts` are still to be sorted. Long common prefixes, usual in mangled names, are compared once. */
+/* One step of multikey quicksort: moves items below, at and above a pivot word into three `parts`, which are still to be sorted. The middle
+ * part goes on with the next word, so long common prefixes, usual in mangled names, are compared once. */
 static void strings_split(const struct symcache_text *texts, const struct string_sort_run *s,
                           struct string_sort_run parts[3])
 {
@@ -130,7 +132,7 @@ static void sort_one(void *arg, size_t index, unsigned worker)
     sort_stretch(s->texts, s->stretches[index]);
 }
 
-/* Splits large stretches until there are enough for all workers, then sorts them in parallel. */
+/* Splits large ranges until there are enough for all workers, then sorts them in parallel. */
 static void sort_items(const struct sl_parallel *parallel, const struct symcache_text *texts,
                        struct symcache_string_item *items, size_t count)
 {

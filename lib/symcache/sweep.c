@@ -37,8 +37,8 @@ static inline void symcache_sweep_add(struct symcache_sweep *s, uint64_t offset,
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
-/* Inserts the last of `count` numbers into the sorted others. Takes at most `*budget` steps, since compilers write nearly sorted calls;
- * with the budget at 0 the caller sorts again. */
+/* Inserts the last of `count` numbers into the sorted others. Compilers write nearly sorted calls, so few moves are needed; `*budget`
+ * limits them, and when it is used up the caller sorts with qsort. */
 static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
 {
     uint64_t number = numbers[count - 1];
@@ -75,7 +75,8 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
     return true;
 }
 
-/* Handles code of the frame up to `offset`, which has no line. False if the sweep does not apply. */
+/* Adds the operation for code of the frame that has no line, up to `offset`. Such code of an inlined call gets the location of the call; of
+ * the function itself a hole, if it follows a call. False if the sweep does not apply. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
@@ -103,7 +104,7 @@ static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file
     }
 }
 
-/* Begins code of the innermost frame at `offset`: code before it has no line. */
+/* Begins a line or call of the innermost frame at `offset`; code of the frame before it has no line. False if the sweep does not apply. */
 static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)
@@ -120,7 +121,8 @@ static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
     return true;
 }
 
-/* Puts the rest of the call that was taken last, from `offset` on, back into the sorted starts. */
+/* Puts the rest of the call that was opened last, from `offset` on, back into the sorted starts. False if that was done too often: then the
+ * sweep would not be faster. */
 static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
@@ -130,8 +132,8 @@ static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
     return s->postpones_left-- > 0 && s->moves_left;
 }
 
-/* Opens the next call, as far as it has code: code shared with an earlier sibling stays with the sibling; code beyond the end of the
- * caller is postponed. */
+/* Opens the next call, as far as it has code: code that an earlier sibling covers stays with the sibling; code beyond the end of the caller
+ * is postponed. False if the sweep does not apply. */
 static bool push(struct symcache_sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
@@ -169,7 +171,7 @@ static inline uint64_t next_start(const struct symcache_sweep *s)
     return s->start < s->starts_end ? *s->start >> 32 : UINT64_MAX;
 }
 
-/* The offset where the next call begins or the innermost ends. */
+/* Returns the offset where the next call begins or the innermost one ends, whichever is first. */
 static inline uint64_t get_limit(const struct symcache_sweep *s)
 {
     uint64_t start = next_start(s);
@@ -201,7 +203,8 @@ static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at
     }
 }
 
-/* Handles all lines, and the calls that begin in them. */
+/* Handles all lines, and the calls that begin in them. False if the sweep does not apply: lines overlap, are not sorted, or lie outside of
+ * the function. */
 static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;

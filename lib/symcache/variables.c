@@ -5,7 +5,7 @@
 
 /* ---- lists of batches, in file order ---- */
 
-/* Makes room for `count` ids and marks them as not known yet. */
+/* Grows the list to `count` ids and marks all as not known yet (UINT32_MAX), because a new batch has other texts. */
 static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
     if (!sl_account_grow(&w->account, &list->ids, &list->capacity, count, sizeof *list->ids))
@@ -105,7 +105,7 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     return true;
 }
 
-/* A variable and its place in the list: of equal names the last one counts. */
+/* A variable and its position in the list: of several variables with one name the last is stored. */
 struct named_variable {
     struct sl_variable variable;
     uint32_t place;
@@ -119,7 +119,8 @@ static int by_name(const void *left, const void *right)
     return (a->place < b->place) - (a->place > b->place);
 }
 
-/* Writes the rows of a list, sorted by the rank of the name; the last of equal names counts. */
+/* Writes the rows of a list, sorted by the rank of the name; of several variables with one name the last in the list is written. False when
+ * out of memory, or if there are more than 2^32 - 1 rows. */
 static bool lay_list(struct encoder *e, uint32_t index)
 {
     struct sl_symcache_writer *w = e->w;

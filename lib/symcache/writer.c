@@ -25,7 +25,8 @@ static bool same_text(const void *texts, uint32_t i, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* With `lasting` the text is not copied. */
+/* Returns the id of a text, which is added if it is new; 0 when out of memory (account.failed). With `lasting` the caller guarantees that
+ * the text lives until the file is written, so it is not copied. */
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
     struct symcache_text text = {str, hash};
@@ -101,7 +102,7 @@ static uint32_t global(const uint32_t *map, uint32_t local)
     return local == UINT32_MAX ? UINT32_MAX : map[local];
 }
 
-/* Appends the contexts without looking for equal ones: two functions have no chains in common. */
+/* Appends the contexts of a batch with global ids. Equal ones need not be looked for: two functions have no chains in common. */
 static void add_contexts(struct sl_symcache_writer *w, const struct symcache_prepared *p, const uint32_t *files,
                          const uint32_t *functions)
 {
@@ -119,7 +120,7 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
     }
 }
 
-/* Functions in any order: keeps the runs, with global ids, until all are known. */
+/* Functions in any order: stores the runs with global ids; they are folded when all functions are known. */
 static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                               const struct run_ids *ids, struct sl_error *error)
 {
@@ -281,7 +282,8 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
         w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_kind_and_line(OP_HOLE, 0)};
 }
 
-/* Names are made AHEAD symbols before they are interned, so that their hash table slots can be prefetched. */
+/* Names are prepared AHEAD symbols before they are interned, so that the hash table slot of each is in the processor's cache when it is
+ * needed. */
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
     struct symcache_text names[AHEAD];
@@ -325,6 +327,7 @@ bool sl_symcache_writer_in_order(struct sl_symcache_writer *w)
     return true;
 }
 
+/* Reads the functions into the writer. An object without debug information is no error: its symbols are converted. */
 static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object *object,
                                   const struct sl_companions *companions, struct sl_error *error)
 {
@@ -332,7 +335,8 @@ static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-/* `*in_order`: in: functions are expected in address order; out: they were. */
+/* Converts the object once. `*in_order` says that functions are expected in address order, and is set to false if one was not: the result
+ * is then an error, and the caller converts again without that expectation. */
 static enum sl_code convert(struct sl_object *object, const struct sl_companions *companions,
                             const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                             bool *in_order, struct sl_buf *out, struct sl_error *error)
