@@ -44,7 +44,7 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
 /* True if the symbol can change the answer for one of the addresses: it begins at or before the address, and does not end before the
  * functions around the address begin. An address outside of all functions needs no symbols here: the caller then converts the whole
  * object. */
-static bool counts(const struct symcache_filter *around, const struct sl_symbol *symbol)
+static bool can_change_answer(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)
         if (symbol->address <= around->addresses[i] && around->begins[i] <= around->addresses[i] &&
@@ -62,7 +62,7 @@ static enum sl_code add_symbols(const struct symcache_filter *around, struct sl_
     size_t count, near_count = 0, capacity = 0;
     enum sl_code code = sl_object_cached_symbols(object, &symbols, &count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        if (!counts(around, &symbols[i]))
+        if (!can_change_answer(around, &symbols[i]))
             continue;
         if (!sl_grow(&near, &capacity, near_count + 1, sizeof *near))
             code = sl_fail(error, SL_BUSY, "out of memory");

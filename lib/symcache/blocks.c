@@ -69,7 +69,7 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
 }
 
 /* Grows the arrays to `count` ids; new ones have no id yet (UINT32_MAX). */
-static bool renumbering_room(struct sl_account *account, struct renumbering *r, size_t count)
+static bool renumbering_grow(struct sl_account *account, struct renumbering *r, size_t count)
 {
     size_t known = r->id_capacity;
     if (!sl_account_grow(account, &r->id, &r->id_capacity, count, sizeof *r->id) ||
@@ -99,13 +99,13 @@ struct symcache_block_writing {
 static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcache_block_writing *out)
 {
     struct sl_symcache_writer *w = e->w;
-    struct sl_account *held = &w->account;
+    struct sl_account *account = &w->account;
     size_t blocks = count / BLOCK_ENTRIES + 1;
-    if (!renumbering_room(held, &e->contexts, w->context_count) ||
-        !renumbering_room(held, &e->functions, w->function_count) ||
-        !renumbering_room(held, &e->files, w->file_count) ||
-        !sl_account_grow(held, &e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
-        !sl_account_grow(held, &e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
+    if (!renumbering_grow(account, &e->contexts, w->context_count) ||
+        !renumbering_grow(account, &e->functions, w->function_count) ||
+        !renumbering_grow(account, &e->files, w->file_count) ||
+        !sl_account_grow(account, &e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
+        !sl_account_grow(account, &e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
         !sl_buf_reserve(&e->table.file, count * MAX_ENTRY))
         return false;
     *out = (struct symcache_block_writing){
@@ -214,7 +214,7 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 }
 
 /* True if the operation has the same location as the one before it: then it needs no entry. */
-static inline bool goes_on(const struct short_op *before, const struct short_op *op)
+static inline bool is_same_location(const struct short_op *before, const struct short_op *op)
 {
     return ((before->context ^ op->context) | (before->file ^ op->file) |
             op_entry(before->kind_and_line ^ op->kind_and_line)) == 0;
@@ -229,7 +229,7 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
     if (!symcache_blocks_begin(e, run->count, &w))
         return false;
     for (const struct short_op *op = run->ops + 1; op < last; op++) {
-        if (goes_on(op - 1, op))
+        if (is_same_location(op - 1, op))
             continue;
         put_address(&w, base + op->offset);
         if (op_kind(op->kind_and_line) == OP_HOLE)

@@ -497,13 +497,13 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
         }
         if (line->address > at && (around || (behind_call && c->has_calls)))
             symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
-        struct symcache_location place = {id, location.file, location.line};
+        struct symcache_location here = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
         if (!behind_call) {
-            symcache_collect_put(c, (uint32_t)(line->address - base), &place, OP_SET);
+            symcache_collect_put(c, (uint32_t)(line->address - base), &here, OP_SET);
         } else {
-            struct context call = {inlinee_id(c, inlinee), id, place.file, place.line, SL_NO_FILE};
-            if (inlinee->size != size || !symcache_collect_walk(c, inlinee, base, call, NO_CONTEXT, &place))
+            struct context call = {inlinee_id(c, inlinee), id, here.file, here.line, SL_NO_FILE};
+            if (inlinee->size != size || !symcache_collect_walk(c, inlinee, base, call, NO_CONTEXT, &here))
                 return false;
             inlinee++;
         }
@@ -520,10 +520,10 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
  * function. False if the fast path does not apply. */
 static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
-    struct symcache_location place = {entry, SL_NO_FILE, 0};
+    struct symcache_location here = {entry, SL_NO_FILE, 0};
     c->has_calls = has_calls(f);
     if (!f->line_count || f->lines->address > f->address)
-        symcache_collect_put(c, 0, &place, OP_ENTRY);
+        symcache_collect_put(c, 0, &here, OP_ENTRY);
     if (f->line_count)
         *file = get_location(c, f->lines->file, f->lines->line).file;
     return symcache_collect_walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
@@ -576,7 +576,7 @@ static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena
 }
 
 /* Marks all ids as unknown, because numbers mean something else in the next batch. */
-static void unknown(struct id_list *ids)
+static void clear_ids(struct id_list *ids)
 {
     for (size_t i = 0; i < ids->capacity; i++)
         ids->ids[i] = ID_UNKNOWN;
@@ -592,8 +592,8 @@ static void start_batch(struct symcache_collector *c, const struct sl_symcache_w
     c->run_count = c->context_count = 0;
     if (!c->lasting || !batch->lasting) {
         c->function_count = c->file_count = 0;
-        unknown(&c->numbered_files);
-        unknown(&c->numbered_inlinees);
+        clear_ids(&c->numbered_files);
+        clear_ids(&c->numbered_inlinees);
         sl_id_table_clear(&c->function_table);
         sl_id_table_clear(&c->file_table);
     }

@@ -79,14 +79,14 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
-    struct sl_account *held = &w->account;
-    size_t room = w->text_count + 1;
-    uint8_t *used = sl_account_alloc(held, room, sizeof *used);
-    e->text_order = sl_account_alloc(held, room, sizeof *e->text_order);
-    e->text_rank = sl_account_alloc(held, room, sizeof *e->text_rank);
+    struct sl_account *account = &w->account;
+    size_t capacity = w->text_count + 1;
+    uint8_t *used = sl_account_alloc(account, capacity, sizeof *used);
+    e->text_order = sl_account_alloc(account, capacity, sizeof *e->text_order);
+    e->text_rank = sl_account_alloc(account, capacity, sizeof *e->text_rank);
     bool ok = used && e->text_order && e->text_rank;
     if (used)
-        memset(used, 0, room);
+        memset(used, 0, capacity);
     for (uint32_t i = 0; ok && i < e->functions.count; i++)
         used[w->functions[e->functions.order[i]].name] = 1;
     for (uint32_t i = 0; ok && i < e->files.count; i++)
@@ -98,7 +98,7 @@ static bool sort_texts(struct encoder *e)
         e->text_count = symcache_sort_texts(w, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
     }
-    sl_account_free(held, used, room, sizeof *used);
+    sl_account_free(account, used, capacity, sizeof *used);
     return ok;
 }
 

@@ -30,8 +30,8 @@ struct symcache_fold_piece { /* clusters [first, end), addresses [low, limit) */
     size_t first, end;
     uint64_t low, limit;
     struct op *out;
-    size_t room, count; /* capacity and entries of `out` */
-    struct op last;     /* last entry, if `any` */
+    size_t capacity, count; /* capacity and entries of `out` */
+    struct op last;         /* last entry, if `any` */
     bool any, failed;
 };
 
@@ -310,7 +310,7 @@ static bool cut_pieces(struct symcache_folding *f)
             ops += f->clusters[at++].op_count;
         p->end = at;
         p->limit = at < f->cluster_count ? f->clusters[at].base : UINT64_MAX;
-        p->room = ops + (size_t)(first_symbol(f, p->limit) - first_symbol(f, low));
+        p->capacity = ops + (size_t)(first_symbol(f, p->limit) - first_symbol(f, low));
     } while (at < f->cluster_count);
     return true;
 }
@@ -374,9 +374,9 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
  * there is no operation between the two in address order either. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
-    size_t room = w->op_count + 1;
+    size_t capacity = w->op_count + 1;
     struct sl_ordered *order = order_ops(&w->account, w->ops, w->op_count);
-    struct op *sorted = sl_account_alloc(&w->account, room, sizeof *sorted);
+    struct op *sorted = sl_account_alloc(&w->account, capacity, sizeof *sorted);
     size_t count = 0;
     bool nested = false;
     for (size_t i = 0; order && sorted && i < w->op_count; i++) {
@@ -392,13 +392,13 @@ static bool sort_symbols(struct sl_symcache_writer *w)
     bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));
     sl_account_free(&w->account, order, w->op_count, sizeof *order);
     if (!ok) {
-        sl_account_free(&w->account, sorted, room, sizeof *sorted);
+        sl_account_free(&w->account, sorted, capacity, sizeof *sorted);
         return false;
     }
     sl_account_free(&w->account, w->ops, w->op_capacity, sizeof *w->ops);
     w->ops = sorted;
     w->op_count = count;
-    w->op_capacity = room;
+    w->op_capacity = capacity;
     return true;
 }
 
@@ -423,16 +423,16 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
 bool symcache_fold_window(struct symcache_folding *f, const struct op **entries, size_t *count)
 {
     size_t window = sl_parallel_workers(f->parallel) > 1 ? 2 * (size_t)sl_parallel_workers(f->parallel) : 1;
-    size_t pieces = 0, room = 0;
+    size_t pieces = 0, capacity = 0;
     *count = 0;
     for (; pieces < window && f->next_piece + pieces < f->piece_count; pieces++)
-        room += f->pieces[f->next_piece + pieces].room;
-    if (!sl_account_grow(&f->account, &f->out, &f->out_capacity, room + 1, sizeof *f->out))
+        capacity += f->pieces[f->next_piece + pieces].capacity;
+    if (!sl_account_grow(&f->account, &f->out, &f->out_capacity, capacity + 1, sizeof *f->out))
         return false;
     struct op *out = f->out;
     for (size_t i = 0; i < pieces; i++) {
         f->pieces[f->next_piece + i].out = out;
-        out += f->pieces[f->next_piece + i].room;
+        out += f->pieces[f->next_piece + i].capacity;
     }
     sl_parallel_run(f->parallel, pieces, fold_piece, f);
     if (!join_pieces(f, pieces, count))
@@ -498,13 +498,13 @@ bool symcache_ordered_fold_accepts(const struct ordered_fold *f, const struct sy
 }
 
 /* Grows the array of entries for `count` operations and the symbols up to `last`. */
-static bool symcache_fold_make_room(struct ordered_fold *f, size_t count, uint64_t last)
+static bool symcache_fold_reserve(struct ordered_fold *f, size_t count, uint64_t last)
 {
     struct symcache_fold_piece *p = &f->piece;
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
-    return sl_account_grow(f->account, &p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1,
+    return sl_account_grow(f->account, &p->out, &p->capacity, count + (size_t)(symbol - f->emitter.symbol) + 1,
                            sizeof *p->out);
 }
 
@@ -541,7 +541,7 @@ bool symcache_ordered_fold_add(struct ordered_fold *f, const struct symcache_op_
     bool alone = run->count > 2 && stands_alone(&f->emitter, run);
     f->last = run->base + end->offset;
     f->last_is_hole = op_kind(end->kind_and_line) == OP_HOLE;
-    if (!symcache_fold_make_room(f, alone ? 1 : run->count, f->last))
+    if (!symcache_fold_reserve(f, alone ? 1 : run->count, f->last))
         return false;
     if (alone)
         return encode_alone(f, run, ids, e);
@@ -551,7 +551,7 @@ bool symcache_ordered_fold_add(struct ordered_fold *f, const struct symcache_op_
 
 bool symcache_ordered_fold_end(struct ordered_fold *f, struct encoder *e)
 {
-    if (!symcache_fold_make_room(f, 0, UINT64_MAX))
+    if (!symcache_fold_reserve(f, 0, UINT64_MAX))
         return false;
     while (f->emitter.symbol < f->emitter.symbols_end)
         feed_symbol(&f->emitter);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256 };
+enum { MAX_LEVEL = 200, MAX_RANGES = 256, MIN_RANGE = 256 };
 
 struct symcache_string_item {
     uint64_t word;
@@ -103,7 +103,7 @@ static void strings_split(const struct symcache_text *texts, const struct string
     parts[2] = (struct string_sort_run){items + high, s->count - high, s->depth, s->level + 1};
 }
 
-static void sort_stretch(const struct symcache_text *texts, struct string_sort_run s)
+static void sort_range(const struct symcache_text *texts, struct string_sort_run s)
 {
     while (s.count > 16) {
         struct string_sort_run parts[3];
@@ -112,8 +112,8 @@ static void sort_stretch(const struct symcache_text *texts, struct string_sort_r
             return;
         }
         strings_split(texts, &s, parts);
-        sort_stretch(texts, parts[0]);
-        sort_stretch(texts, parts[2]);
+        sort_range(texts, parts[0]);
+        sort_range(texts, parts[2]);
         s = parts[1];
     }
     insertion_sort(texts, s.items, s.count, s.depth);
@@ -121,7 +121,7 @@ static void sort_stretch(const struct symcache_text *texts, struct string_sort_r
 
 struct symcache_sorting {
     const struct symcache_text *texts;
-    struct string_sort_run stretches[STRETCHES];
+    struct string_sort_run ranges[MAX_RANGES];
     size_t count;
 };
 
@@ -129,26 +129,26 @@ static void sort_one(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
     struct symcache_sorting *s = arg;
-    sort_stretch(s->texts, s->stretches[index]);
+    sort_range(s->texts, s->ranges[index]);
 }
 
 /* Splits large ranges until there are enough for all workers, then sorts them in parallel. */
 static void sort_items(const struct sl_parallel *parallel, const struct symcache_text *texts,
                        struct symcache_string_item *items, size_t count)
 {
-    struct symcache_sorting s = {.texts = texts, .stretches = {{items, count, 0, 0}}, .count = 1};
+    struct symcache_sorting s = {.texts = texts, .ranges = {{items, count, 0, 0}}, .count = 1};
     unsigned workers = sl_parallel_workers(parallel);
-    size_t small = workers > 1 ? count / (4 * workers) + MIN_STRETCH : SIZE_MAX;
-    for (size_t i = 0; i < s.count && s.count + 2 <= STRETCHES;) {
+    size_t small = workers > 1 ? count / (4 * workers) + MIN_RANGE : SIZE_MAX;
+    for (size_t i = 0; i < s.count && s.count + 2 <= MAX_RANGES;) {
         struct string_sort_run parts[3];
-        if (s.stretches[i].count <= small || s.stretches[i].level > MAX_LEVEL) {
+        if (s.ranges[i].count <= small || s.ranges[i].level > MAX_LEVEL) {
             i++;
             continue;
         }
-        strings_split(texts, &s.stretches[i], parts);
-        s.stretches[i] = parts[1];
-        s.stretches[s.count++] = parts[0];
-        s.stretches[s.count++] = parts[2];
+        strings_split(texts, &s.ranges[i], parts);
+        s.ranges[i] = parts[1];
+        s.ranges[s.count++] = parts[0];
+        s.ranges[s.count++] = parts[2];
     }
     sl_parallel_run(parallel, s.count, sort_one, &s);
 }

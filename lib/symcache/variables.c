@@ -6,7 +6,7 @@
 /* ---- lists of batches, in file order ---- */
 
 /* Grows the list to `count` ids and marks all as not known yet (UINT32_MAX), because a new batch has other texts. */
-static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
+static bool clear_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
     if (!sl_account_grow(&w->account, &list->ids, &list->capacity, count, sizeof *list->ids))
         return false;
@@ -17,8 +17,8 @@ static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_
 bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch)
 {
     w->variable_map.budget = w->options.budget;
-    return !batch->variables_count || (forget_ids(w, &w->batch_texts, batch->variable_text_count) &&
-                                       forget_ids(w, &w->batch_variables, batch->variables_count));
+    return !batch->variables_count || (clear_ids(w, &w->batch_texts, batch->variable_text_count) &&
+                                       clear_ids(w, &w->batch_variables, batch->variables_count));
 }
 
 static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t text)
@@ -30,7 +30,7 @@ static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_func
 }
 
 /* Returns the number, from 1, of the list in w->list; adds it if it is new. 0 when out of memory. */
-static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
+static uint32_t store_list(struct sl_symcache_writer *w, size_t count)
 {
     size_t size = count * sizeof *w->list;
     uintptr_t known = (uintptr_t)sl_map_get(&w->variable_map, (struct sl_str){(const char *)w->list, size});
@@ -66,7 +66,7 @@ uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl
     for (uint32_t i = 0; i < from->count; i++)
         w->list[i] = (struct sl_variable){variable_text(w, batch, from->items[i].name),
                                           variable_text(w, batch, from->items[i].type)};
-    return *id = keep_list(w, from->count);
+    return *id = store_list(w, from->count);
 }
 
 void symcache_free_variables(struct sl_symcache_writer *w)
@@ -108,7 +108,7 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
 /* A variable and its position in the list: of several variables with one name the last is stored. */
 struct named_variable {
     struct sl_variable variable;
-    uint32_t place;
+    uint32_t position;
 };
 
 static int by_name(const void *left, const void *right)
@@ -116,12 +116,12 @@ static int by_name(const void *left, const void *right)
     const struct named_variable *a = left, *b = right;
     if (a->variable.name != b->variable.name)
         return a->variable.name < b->variable.name ? -1 : 1;
-    return (a->place < b->place) - (a->place > b->place);
+    return (a->position < b->position) - (a->position > b->position);
 }
 
 /* Writes the rows of a list, sorted by the rank of the name; of several variables with one name the last in the list is written. False when
  * out of memory, or if there are more than 2^32 - 1 rows. */
-static bool lay_list(struct encoder *e, uint32_t index)
+static bool write_list(struct encoder *e, uint32_t index)
 {
     struct sl_symcache_writer *w = e->w;
     const struct sl_variables *list = &w->variables[index];
@@ -152,7 +152,7 @@ static bool lay_list(struct encoder *e, uint32_t index)
 bool symcache_write_variables(struct encoder *e)
 {
     for (size_t i = 0; i < e->used_variables_count; i++)
-        if (!lay_list(e, e->used_variables[i]))
+        if (!write_list(e, e->used_variables[i]))
             return false;
     return true;
 }

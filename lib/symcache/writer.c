@@ -121,8 +121,8 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
 }
 
 /* Functions in any order: stores the runs with global ids; they are folded when all functions are known. */
-static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
-                              const struct run_ids *ids, struct sl_error *error)
+static enum sl_code store_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
+                               const struct run_ids *ids, struct sl_error *error)
 {
     if (!sl_account_grow(&w->account, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
         return symcache_writer_fail(w, error);
@@ -189,7 +189,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
         return symcache_writer_fail(w, error);
     add_contexts(w, p, files, functions);
     const struct run_ids ids = {base, files};
-    return w->flow ? encode_runs(w, p, &ids, error) : keep_runs(w, p, &ids, error);
+    return w->flow ? encode_runs(w, p, &ids, error) : store_runs(w, p, &ids, error);
 }
 
 /* ---- the writer ---- */
