@@ -91,8 +91,8 @@ struct symcache_block_writing {
     const struct context *contexts;
     uint32_t *lines; /* a pointer, so that the rest can live in registers */
     struct symcache_block block;
-    uint32_t old_context,
-        default_file; /* context of the last location before renumbering (NO_CONTEXT at the start of a block), and the file that it implies */
+    uint32_t old_context;  /* context of the last location, before renumbering; NO_CONTEXT at the start of a block */
+    uint32_t default_file; /* the file that this context implies */
 };
 
 /* Reserves memory for `count` entries. False when out of memory. */

@@ -57,7 +57,8 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
                                                   const struct sl_parallel *parallel);
 void sl_symcache_writer_free(struct sl_symcache_writer *writer);
 
-/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Add the functions first, in file order... */
+/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Add the functions first,
+ * in file order... */
 struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
 
 /* ...then the symbols, in the order of sl_object_symbols. Their names must live until sl_symcache_writer_finish. */
