@@ -2,7 +2,7 @@
 
 #include "base/grow.h"
 
-/* ---- lines ---- */
+/* Several frames for one line of a trace: see alternatives.h. */ /* ---- lines ---- */
 
 /* Inserts "<OR> ", R8's mark of a further alternative, before "at ", or before the first word if the line has no "at ". */
 static void mark_line(struct sl_buf *out, size_t begin)
@@ -38,7 +38,7 @@ struct jvm_alternative_chain {
     size_t count;
 };
 
-/* Splits the frames at changes of their number of the alternative. `*count` is 0 when out of memory. */
+/* Splits the frames into alternatives, whose frames have the same number and follow each other. `*count` is 0 when out of memory. */
 static struct jvm_alternative_chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
 {
     struct jvm_alternative_chain *chains = NULL;
@@ -60,7 +60,7 @@ static struct jvm_alternative_chain *find_chains(struct sl_jvm_frames *frames, s
     return chains;
 }
 
-/* True if an earlier alternative has the same frame at this depth. */
+/* True if an earlier alternative has the same frame at this depth: it was written already. */
 static bool was_before(const struct jvm_alternative_chain *chains, size_t chain, size_t depth)
 {
     for (size_t i = 0; i < chain; i++)
@@ -104,7 +104,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* ---- limits ---- */
 
 enum {
-    PER_STEP = 16,           /* bytes of output that cost as much as a step of a look-up */
+    PER_STEP = 16,           /* bytes of output that count as one step of a look-up */
     MAX_BYTES = 1024 * 1024, /* of the output for one line */
 };
 

@@ -38,8 +38,8 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* Limits the size of the output, for all lines together and for each: more than real mappings need, in proportion to the input.
  * A line above the limit is left unchanged. Initially all zeros. */
 struct sl_jvm_output_limit {
-    uint64_t read, spent;
-    uint64_t refused; /* lines that were left unchanged */
+    uint64_t read, spent; /* bytes of input so far; bytes of output, and steps as bytes, so far */
+    uint64_t refused;     /* lines that were left unchanged */
 };
 
 /* True if a line of this size may be looked up; otherwise counts it as refused. */

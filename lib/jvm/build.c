@@ -15,7 +15,7 @@ uint32_t jvm_hash(struct sl_str text)
     return (uint32_t)sl_hash(text.data, text.size);
 }
 
-/* If the exception `thrown` (id of its descriptor) was thrown, the innermost `remove` frames are not shown. */
+/* A rewriteFrame rule of R8: if the exception `thrown` (id of its descriptor) was thrown, the innermost `remove` frames are not shown. */
 struct jvm_rule {
     uint32_t thrown, remove;
 };
@@ -23,7 +23,7 @@ struct jvm_rule {
 /* The last member, not yet encoded: comments that belong to it may follow, and whether it was inlined shows in the next member. A member
  * is one method line of the mapping; a method is all members of a class that share an obfuscated name. */
 struct jvm_pending {
-    bool there; /* false: there is none */
+    bool there; /* false: no member is pending */
     struct sl_jvm_member member;
     uint32_t method, receiver, name, arguments;
     struct sl_jvm_position *positions; /* in the arena */
@@ -33,10 +33,10 @@ struct jvm_pending {
     uint32_t descriptor;
 };
 
-/* The record that a comment belongs to: the last class or method in front of the comment. */
+/* Which record a comment describes: the last class or method in front of it. */
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
-/* Per original class; stored directly before its name. */
+/* An original class (a "receiver": the class from which a member comes). Stored directly before the name of the class. */
 struct receiver {
     uint32_t file, flags; /* file: see RECEIVERS; later the offset in that section */
 };
@@ -59,7 +59,7 @@ struct member_header {
     uint32_t start, length; /* of its range */
 };
 
-/* Result of the last look-up: class and method names come in runs. */
+/* Result of the last look-up, which is used again: adjacent lines of a mapping mostly have the same class or method name. */
 struct last_lookup {
     struct sl_str text;
     uint32_t found;
@@ -87,12 +87,14 @@ struct jvm_build {
     struct sl_str original;   /* original name of the current class */
 };
 
+/* Records that memory or budget ran out. Returns false, for the caller to return. */
 static bool build_fail(struct jvm_build *b)
 {
     b->account.failed = true;
     return false;
 }
 
+/* Like build_fail, for functions that return a row. */
 static uint32_t no_row(struct jvm_build *b)
 {
     b->account.failed = true;
@@ -141,6 +143,7 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
+/* Writes a ULEB128 at `at`, which must have five bytes left; returns the position after it. */
 static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -204,8 +207,8 @@ static bool inlined_into(const struct sl_jvm_member *m, const struct sl_jvm_memb
            m->has_range == next->has_range && m->start == next->start && m->end == next->end;
 }
 
-/* True if no earlier member of the same method (those of this class with the same obfuscated name) has the same original name and
- * arguments. Only the first is found by parameters, so that a look-up does not return an overload once for each of its line ranges. */
+/* True if this is the first member of its method (those of the class with the same obfuscated name) with this original name and these
+ * arguments. Only that one is found by parameters: else an overload would be returned once for each of its line ranges. */
 static bool is_first(struct jvm_build *b)
 {
     bool made = false;
@@ -214,8 +217,8 @@ static bool is_first(struct jvm_build *b)
     return made;
 }
 
-/* Encodes the pending member, if there is one. `next` is the member after it; NULL if another kind of record follows. A member inlined into
- * the next one is not found by parameters: the method that runs has those of the outermost member. */
+/* Encodes the pending member, if there is one. `next` is the member after it; NULL if a record of another kind follows. A member that was
+ * inlined into the next one must not be found by parameters: the method that really runs has the parameters of the outermost member. */
 static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 {
     struct jvm_pending *p = &b->pending;
@@ -235,7 +238,7 @@ static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 
 /* ---- records ---- */
 
-/* Makes the method findable by its name in the current class. */
+/* Enters the method into the table of names of the current class. */
 static void name_method(struct jvm_build *b, uint32_t row)
 {
     bool made;
@@ -247,7 +250,8 @@ static void name_method(struct jvm_build *b, uint32_t row)
         build_fail(b);
 }
 
-/* The class may occur twice in the mapping: makes its earlier methods findable again. */
+/* Starts the table of names of the current class. The class may occur twice in the mapping: then its earlier methods are entered again, so
+ * that members are added to them. */
 static void list_methods(struct jvm_build *b)
 {
     jvm_keys_clear(&b->name_keys);
@@ -321,8 +325,9 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     p->there = !b->account.failed;
 }
 
-/* Sets a flag for all members with the original class, name and arguments of the pending one, before and after it in the mapping: the
- * comment describes the original method, which may have many members. marks() reads the flags. */
+/* Sets a flag for all members with the original class, name and arguments of the pending member. The comment describes the original
+ * method, which may have many members before and after this one, so flags are stored by these three and read when members are written
+ * (get_flags). */
 static void mark(struct jvm_build *b, uint16_t flag)
 {
     bool made;
@@ -366,7 +371,8 @@ static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *
     }
 }
 
-/* Returns the file as in RECEIVERS; most files are named after their class. */
+/* Returns a file as RECEIVERS of format.h encodes it: most files are named after their class, which takes one small number instead of a
+ * text. */
 static uint32_t find_file(struct jvm_build *b, struct sl_str file)
 {
     struct sl_str class = sl_jvm_outermost(b->original);
@@ -409,6 +415,7 @@ static void on_comment(struct jvm_build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
+/* Handles one record. Any record but a comment ends the pending member: only comments can still add to it. */
 static void on_record(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_record *r = &a->record;
@@ -429,7 +436,8 @@ static void on_record(struct jvm_build *b, const struct record_ahead *a)
     }
 }
 
-/* Reads a record and hashes its texts, which prefetches their slots in the tables of strings. False at the end. */
+/* Reads a record in advance and hashes its texts, which prefetches their slots in the tables of strings. False at the end of the
+ * mapping. */
 static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, struct record_ahead *a)
 {
     if (!sl_jvm_reader_next(reader, &a->record))
@@ -483,7 +491,7 @@ static void put_u32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Returns the flags set for this member's method, no matter if the comment came before or after the member. */
+/* Returns the flags that comments set for this member's method, before or after the member (set_flag). */
 static uint16_t marks(struct jvm_build *b, const struct member_header *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
@@ -496,7 +504,8 @@ static uint16_t marks(struct jvm_build *b, const struct member_header *link, con
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-/* Writes the original classes. In `receivers`, replaces the file of each by its offset in the section, which members and classes need. */
+/* Writes the original classes. The file of each in `receivers` is replaced by its offset in the section, which members and classes refer
+ * to. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);
@@ -582,7 +591,8 @@ static void put_members(struct jvm_build *b, struct sl_table_writer *t)
     sl_buf_free(&b->members);
 }
 
-/* Reserves a hash table of zeroed rows after the end of the file; returns their number. */
+/* Reserves a hash table of zeroed rows after the end of the file, which is extended only when the table is filled; returns the number of
+ * rows. */
 static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
 {
     uint64_t rows = count + count / 2 + UINT64_C(1); /* a third stays free: probing is short and always ends */
@@ -592,8 +602,8 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
     return rows;
 }
 
-/* Returns the free row for the hash, in the table after the end of the file; NULL on failure. The last number of a used row is
- * not 0. */
+/* Returns the first free row for the hash in the table behind the end of the file; NULL on failure. A free row has 0 as its last number, a
+ * used one never has. */
 static uint8_t *take_row(struct jvm_build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
 {
     uint64_t row = jvm_home_row(hash, rows);

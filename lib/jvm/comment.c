@@ -3,7 +3,7 @@
 
 #include "base/json_fields.h"
 
-/* The members of a comment, raw except for the id; they are decoded when the kind is known. */
+/* The JSON members of a comment. All but the id are kept undecoded until the id tells which of them are needed. */
 struct jvm_comment_parts {
     struct sl_str id, file_name, positions, conditions, actions, signature;
 };
@@ -117,7 +117,7 @@ static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struc
     return good && count && !j->failed;
 }
 
-/* Decodes the members that the kind needs; false if one is missing or invalid. */
+/* Decodes the JSON members that comments of this kind need; false if one is missing or invalid. `*busy` is set when out of memory. */
 static bool read_parts(const struct jvm_comment_parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment,
                        bool *busy)
 {
@@ -204,7 +204,7 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){out, size};
 }
 
-/* sl_jvm_comment_read() for strict JSON. */
+/* Like sl_jvm_comment_read(), for strict JSON only. */
 static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
     struct jvm_comment_parts parts = {.id = {NULL, 0}};

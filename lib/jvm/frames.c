@@ -49,7 +49,7 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *fra
     return !out->limited && !out->busy;
 }
 
-/* Returns the original class of a member: the one it was inlined from, else that of the frame. */
+/* Returns the original class of a member: the class from which it was inlined, else that of the frame. */
 static struct jvm_original_class find_receiver(const struct jvm_frame_search *s, const struct jvm_member *m)
 {
     return m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(s->mapper, m->receiver) : s->own;
@@ -108,8 +108,8 @@ static void add_class_only(struct jvm_frame_search *s)
 
 /* ---- by line ---- */
 
-/* Adds a member that covers the whole method, in a method without ranges. Nothing tells which of its source lines is meant, so each one
- * becomes a frame; if there are too many, only the first. */
+/* Adds a member that covers the whole method, in a method without ranges. Nothing tells which of its source lines is meant, so each line
+ * becomes a frame; if there are more than MAX_LINES, only the first. */
 static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
@@ -138,6 +138,7 @@ struct jvm_found_member {
     size_t count;
 };
 
+/* Adds a frame for each member that was found, and empties the list. */
 static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {
@@ -177,7 +178,7 @@ static void by_line(struct jvm_frame_search *s)
 
 /* ---- without a line ---- */
 
-/* Statistics of the base members (see is_base()). */
+/* Counts of the base members (see is_base()), which decide what frames without a line show. */
 struct bases {
     size_t with_range, without; /* with the range 0 to 0; without a range */
     bool spread;                /* one with a range covers several source lines */
@@ -221,8 +222,8 @@ static void sort_by_method(struct sl_jvm_frames *out, size_t first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
 
-/* Adds the base members: those with a range, then those without. Lines are shown where they are unambiguous: if no member with a range
- * covers several lines, if only one member has no range. Without signatures, members of one name are one frame. */
+/* Adds the base members: those with the range 0 to 0, then those without a range. A line is shown only if it is certain: no member with a
+ * range covers several lines, or only one member has no range. Without signatures, members of one name are one frame. */
 static void from_bases(struct jvm_frame_search *s, const struct bases *b)
 {
     struct jvm_members all = s->members;
@@ -332,7 +333,7 @@ static uint64_t count_removed(const struct jvm_frame_search *s)
 
 /* ---- outlines ---- */
 
-/* Sets the line from the outline that was the frame before: it determines the line in its caller. */
+/* If the frame before was an outline, replaces the line by the one that the outline's position determines in this method, its caller. */
 static void take_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outline)
 {
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
@@ -348,7 +349,7 @@ static void take_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outl
 
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* Whether the frame is an outline, or code inlined into one. A line that no member contains counts as in the first member. */
+/* Tells whether the frame is an outline, or code inlined into one. If no member contains its line, the first member decides. */
 static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -372,7 +373,8 @@ static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 
 /* ---- entry points ---- */
 
-/* Restricts the members to those that match the query: by parameters or, if none has these, by descriptor. False if none matches. */
+/* Restricts the members to those that match the query: by parameters or, if no member has these, by descriptor. False if none matches: only
+ * the class of the frame is known then. */
 static bool restrict_to_query(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -388,7 +390,7 @@ static bool restrict_to_query(struct jvm_frame_search *s)
     return s->members.by_descriptor && jvm_next_member(&all, &m);
 }
 
-/* Adds the frames of the members, then removes as many of the innermost as the rules say. */
+/* Adds the frames of the members, then removes as many of the innermost ones as rules say. SL_JVM_CLEARED if that removes all. */
 static enum sl_jvm_answer settle(struct jvm_frame_search *s)
 {
     struct sl_jvm_frames *out = s->out;

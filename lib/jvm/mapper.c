@@ -33,7 +33,7 @@ static inline uint32_t read_number(struct sl_reader *r)
     return value | (uint32_t)at[2] << 14;
 }
 
-/* sl_read_bytes() without its checks that cannot fail here. */
+/* Reads bytes, faster than sl_read_bytes(): without checks that cannot fail here. */
 static inline struct sl_bytes read_bytes(struct sl_reader *r, uint32_t size)
 {
     if (__builtin_expect(size > (size_t)(r->end - r->at), 0))
@@ -89,7 +89,8 @@ static struct rows method_rows(const struct sl_jvm_mapper *m, const struct jvm_n
     return find_rows(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
 }
 
-/* Returns the next row that may have the hash; NULL when there is none. */
+/* Returns the next row with the hash; NULL when there is none. Rows of different names may have the same hash, so the caller compares the
+ * names. */
 static inline const uint8_t *next_row(struct rows *rows)
 {
     while (rows->left) {
@@ -172,7 +173,8 @@ static uint32_t read_descriptor(struct sl_reader *r)
     return (uint32_t)sl_read_uleb(r);
 }
 
-/* In a damaged file the sum may wrap at 32 bits: wrong, but memory-safe. */
+/* Reads the range of a member; 0 to 0 if it has none. In a damaged file the sum may wrap at 32 bits, which gives wrong lines but is
+ * safe. */
 static inline void read_range(struct sl_reader *r, struct jvm_member *member)
 {
     member->start = member->end = 0;
@@ -196,7 +198,7 @@ static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
     member->extras = *r;
 }
 
-/* Reads the next member that may contain the line; of others only the beginning. */
+/* Reads the next member that may contain the line; of members whose range does not contain it only the range is read. False at the end. */
 static inline bool mapper_read_member(struct jvm_members *members, struct jvm_member *member)
 {
     struct sl_reader *all = &members->bytes;

@@ -15,6 +15,7 @@ static inline bool mapping_is_space(char c)
     return c == ' ' || c == '\t' || c == '\f';
 }
 
+/* Removes bytes from the front of the text. */
 static inline void drop_front(struct sl_str *line, size_t size)
 {
     line->data += size;
@@ -39,6 +40,7 @@ static struct sl_str without_spaces(struct sl_str text)
     return text;
 }
 
+/* Removes `text` from the front of the line; false if the line begins otherwise. */
 static inline bool mapping_take_text(struct sl_str *line, struct sl_str text)
 {
     if (line->size < text.size || memcmp(line->data, text.data, text.size) != 0)
@@ -145,7 +147,7 @@ static void split_receiver(struct sl_jvm_member *m)
     drop_front(&m->name, m->receiver.size + 1);
 }
 
-/* Completes the lines: if the member has only a range, its source lines are the same; no range ends before it begins. */
+/* Completes the lines of a member: one that has only a range has the same source lines; numbers in the wrong order are swapped. */
 static void settle_lines(struct sl_jvm_member *m)
 {
     if (m->has_range && !m->has_line) {
@@ -226,7 +228,8 @@ static inline bool is_plain_block(const char *block)
     return !other;
 }
 
-/* Scans far ahead in 64-byte blocks, so that few lines need checks for CR and for bytes that are not ASCII. */
+/* Searches the next 4 KiB in 64-byte blocks for CR and bytes that are not ASCII, and remembers how far there are none: most lines then need
+ * no check of their own. */
 static void look_ahead(struct sl_jvm_reader *reader, size_t at)
 {
     enum { FAR = 64 << 6 };
@@ -250,7 +253,7 @@ static void find_line_end(struct sl_jvm_reader *reader, size_t at)
     reader->line_end = cr ? (size_t)(cr - text) : reader->newline;
 }
 
-/* Returns the rest of a line after a class, or the next line that is not empty. */
+/* Returns the next line that is not empty, or the rest of a line after a class. False at the end. */
 static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
 {
     const char *text = reader->text.data;

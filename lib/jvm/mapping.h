@@ -26,7 +26,7 @@ enum sl_jvm_record_kind {
 
 struct sl_jvm_member {
     struct sl_str type, receiver, name, arguments,
-        obfuscated;                          /* receiver: the class it was inlined from; data NULL = none */
+        obfuscated; /* receiver: the class from which the member was inlined; data NULL = none */
     bool has_range, has_line, has_last_line; /* presence of `start` and `end`; of `line`; of `last_line` */
     uint32_t start, end;                     /* lines in the running program, start <= end */
     uint32_t line, last_line;                /* lines in the source, line <= last_line */

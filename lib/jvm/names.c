@@ -2,7 +2,7 @@
 
 /* ---- files ---- */
 
-/* Returns the text after the last `c`, else all of it. */
+/* Returns the text after the last character `c`, or the whole text if `c` does not occur. */
 static struct sl_str behind_last(struct sl_str text, char c)
 {
     const char *found = text.size ? memrchr(text.data, c, text.size) : NULL;
@@ -94,7 +94,7 @@ static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type,
     return false;
 }
 
-/* Appends the original name of a class, by the first mapping that has it; else the name itself with dots. */
+/* Appends the original name of a class: that of the first mapping that contains it, else the name itself with dots instead of slashes. */
 static void put_class(const struct jvm_type_names *t, struct sl_str name, struct sl_buf *out)
 {
     size_t start = out->size;

@@ -20,7 +20,7 @@
 
 enum { NO_LINE = -1, MAX_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
-/* Members selected from one part (see above): one group, or all members of it that have no range. */
+/* Members that were selected ("picked") from one part (see above): one group, or all members of the part that have no range. */
 struct picked {
     const struct jvm_member *members;
     size_t count;
@@ -65,7 +65,7 @@ static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
     return has_own_range(a) && has_own_range(b) && a->start == b->start && a->end == b->end;
 }
 
-/* True for the range 0 to 65535, which R8 gives methods all of whose lines are mapped alike. */
+/* True for the range 0 to 65535: R8 gives it to methods all of whose lines are mapped alike. */
 static bool is_catch_all(const struct jvm_member *m)
 {
     return has_own_range(m) && m->start == 0 && m->end == UINT16_MAX;
@@ -117,7 +117,7 @@ static size_t group_end(const struct retrace *r, size_t at, size_t end)
     return next;
 }
 
-/* Returns the end of the part that begins with this member. */
+/* Returns the end of the part that begins with member `at`. */
 static size_t part_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
@@ -182,6 +182,7 @@ static void pick_name(struct retrace *r, size_t first, size_t end)
     add_picked(r, first, end - first, end - first != 1 || !is_catch_all(&r->members[first]));
 }
 
+/* Calls `of_part` for each part of the method. */
 static void pick(struct retrace *r, pick_part *of_part)
 {
     r->picked_count = 0;
@@ -192,7 +193,8 @@ static void pick(struct retrace *r, pick_part *of_part)
     }
 }
 
-/* Picks by line without reading members of other lines; possible if only one group contains the line. */
+/* Picks by line without reading members of other lines. True if that was possible: exactly one group contains the line, or memory ran out
+ * (r->out->busy). */
 static bool pick_only_group(struct retrace *r)
 {
     struct jvm_members at_line = r->all;
@@ -217,7 +219,8 @@ static bool pick_only_group(struct retrace *r)
     return groups == 1;
 }
 
-/* True if the frame called an outline; then the position of the outline gives its line. */
+/* If the frame called an outline and a member has a position for the outline's line, replaces r->line by the line of that position. True if
+ * it did: the caller picks again by the new line. */
 static bool take_callsite(struct retrace *r)
 {
     uint32_t line;
@@ -239,7 +242,8 @@ static void pick_by_line(struct retrace *r)
     pick(r, pick_group);
 }
 
-/* Picks by line, again if an outline's position replaced the line, and otherwise what remains: members without a range, or only names. */
+/* Picks by line; again if the position of an outline replaced the line; if nothing was picked, members without a range (line known) or only
+ * names (line unknown). */
 static void pick_members(struct retrace *r)
 {
     pick_by_line(r);
@@ -273,7 +277,7 @@ static struct sl_str get_extension(struct sl_str file)
     return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
 }
 
-/* If the mapping has no file for the class, the file is named after the class. Its extension, Kotlin's or Java's, is that of the
+/* Sets the file of a frame: the one in the mapping, else one named after the class. The extension, Kotlin's or Java's, is then that of the
  * frame's own class, else that of the file in the obfuscated frame. */
 static void set_file(const struct retrace *r, const struct jvm_original_class *of, struct sl_jvm_frame *frame)
 {
@@ -303,7 +307,7 @@ static bool shows_lines(const struct retrace *r)
     return r->line != NO_LINE || !r->ambiguous || r->query->signatures;
 }
 
-/* Sets the line; one computed relative to a line of the mapping may be invalid. */
+/* Sets the line. A line that was computed from a range of the mapping may be invalid: it is left out. */
 static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame *frame)
 {
     frame->has_line = shows_lines(r) && line > 0 && line <= UINT32_MAX;

@@ -2,7 +2,7 @@
 
 #include "jvm/mapping.h"
 
-/* Makes the key "class name rest"; names contain no blanks. */
+/* Makes the key "class name rest" of a method or field in the maps. Blanks separate the parts, as names contain none. */
 static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str name, struct sl_str rest)
 {
     const struct sl_str parts[] = {class, name, rest};
@@ -54,7 +54,7 @@ static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, co
     return true;
 }
 
-/* Adds a field; the first one of a key counts. False when out of memory. */
+/* Adds a field; if a key occurs twice, the first field is used. False when out of memory. */
 static bool add_field(struct sl_jvm_signatures *s, const struct sl_buf *key, struct sl_str name)
 {
     void **slot = signature_slot(s, &s->fields, key);
@@ -110,7 +110,7 @@ static const void *signature_find(const struct sl_map *map, struct sl_str class,
     return found;
 }
 
-/* If there are several types, returns the one whose lines contain `line`, else the first. */
+/* Several methods may share name and parameters: returns the type of the one whose lines contain `line`, else that of the first. */
 struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str method,
                                      struct sl_str parameters, uint32_t line)
 {

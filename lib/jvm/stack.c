@@ -17,7 +17,8 @@ bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfu
     return found;
 }
 
-/* Looks up each frame from `first` on in one more mapper and replaces it by the result. False when out of memory. */
+/* Looks up each frame from `first` on in one more mapper and replaces it by the result; frames of classes that this mapper does not know
+ * stay. False when out of memory. */
 static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, struct sl_jvm_frames *frames)
 {
     struct sl_jvm_frames mapped = {.arena = frames->arena, .limit = frames->limit};

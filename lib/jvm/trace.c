@@ -35,7 +35,7 @@ static bool is_word_char(char c)
 
 /* ---- frames ---- */
 
-/* Splits FILE:LINE; there is no line unless digits follow the last colon. */
+/* Splits FILE:LINE into `file` and `line`; without digits behind the last colon all of it is the file. */
 static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
 {
     const char *end = place.data + place.size, *digits = end;
@@ -188,6 +188,7 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
         sl_buf_str(out, line->rest);
 }
 
+/* Copies a line with its line end. */
 static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
 {
     if (line->has_end) { /* text and line end are contiguous */
@@ -198,7 +199,7 @@ static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
     sl_buf_str(out, line->end);
 }
 
-/* Writes the original frames of a line. The line is written as it is if its class is in no mapping, or if the output would be too large. */
+/* Writes the original frames of a line. The line is copied unchanged if its class is in no mapping, or if the output would be too large. */
 static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_jvm_trace_frame *f,
                       struct sl_buf *out)
 {
@@ -258,8 +259,8 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
     return c == end || *c == ':' || *c == ']';
 }
 
-/* Writes the text up to a class and its original name, if a mapping has it. The first class that is mapped or has a dot in its name
- * counts as the exception. */
+/* If a mapping has the class, writes the text up to it and its original name; else nothing, as that text is written later. The first class
+ * that is mapped, or has a dot in its name, is taken for the exception. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;
@@ -322,7 +323,7 @@ static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *
     }
 }
 
-/* Copies a name. False when out of memory. */
+/* Replaces a name by a copy that lives as long as the stack of the exception. False when out of memory. */
 static bool keep_name(struct sl_jvm_trace *t, struct sl_str *text)
 {
     if (text->data)
@@ -345,7 +346,8 @@ static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_s
     return true;
 }
 
-/* Writes a line that is no frame, with original class names. If it names an exception, the stack of that begins. */
+/* Writes a line that is not a frame, with original class names. If the line names an exception, the frames after it are the exception's
+ * stack. False when out of memory. */
 static bool map_throwable(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str text = sl_str_trimmed(line->text);
