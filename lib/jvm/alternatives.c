@@ -11,16 +11,16 @@ static void mark_line(struct sl_buf *out, size_t begin)
     enum { MARK = sizeof mark - 1 };
     size_t size = out->size - begin;
     const char *line = (const char *)out->data + begin, *at = size ? memmem(line, size, "at ", 3) : NULL;
-    size_t place = 0;
+    size_t offset = 0;
     if (at)
-        place = (size_t)(at - line);
+        offset = (size_t)(at - line);
     else
-        while (place < size && sl_is_blank(line[place]))
-            place++;
+        while (offset < size && sl_is_blank(line[offset]))
+            offset++;
     if (!sl_buf_reserve(out, MARK))
         return;
-    memmove(out->data + begin + place + MARK, out->data + begin + place, size - place);
-    memcpy(out->data + begin + place, mark, MARK);
+    memmove(out->data + begin + offset + MARK, out->data + begin + offset, size - offset);
+    memcpy(out->data + begin + offset, mark, MARK);
     out->size += MARK;
 }
 

@@ -191,12 +191,12 @@ static void append_member(struct jvm_build *b, uint16_t flags)
                                        .start = m->start,
                                        .length = m->end - m->start};
     memcpy(out->data + at, &link, sizeof link);
-    const uint32_t place = (uint32_t)at;
+    const uint32_t offset = (uint32_t)at;
     if (method->last != JVM_NO_ROW)
-        memcpy(out->data + method->last + offsetof(struct member_header, next), &place, sizeof place);
+        memcpy(out->data + method->last + offsetof(struct member_header, next), &offset, sizeof offset);
     else
-        method->first = place;
-    method->last = place;
+        method->first = offset;
+    method->last = offset;
     method->traits |= (m->end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
@@ -328,7 +328,7 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
 /* Sets a flag for all members with the original class, name and arguments of the pending member. The comment describes the original
  * method, which may have many members before and after this one, so flags are stored by these three and read when members are written
  * (get_flags). */
-static void mark(struct jvm_build *b, uint16_t flag)
+static void set_flag(struct jvm_build *b, uint16_t flag)
 {
     bool made;
     struct jvm_key key = {b->pending.receiver, b->pending.name, b->pending.arguments};
@@ -357,8 +357,8 @@ static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *
 {
     struct jvm_pending *p = &b->pending;
     switch (comment->kind) {
-    case SL_JVM_COMMENT_SYNTHESIZED: mark(b, JVM_SYNTHESIZED); break;
-    case SL_JVM_COMMENT_OUTLINE: mark(b, JVM_IS_OUTLINE); break;
+    case SL_JVM_COMMENT_SYNTHESIZED: set_flag(b, JVM_SYNTHESIZED); break;
+    case SL_JVM_COMMENT_OUTLINE: set_flag(b, JVM_IS_OUTLINE); break;
     case SL_JVM_COMMENT_REWRITE: build_add_rule(b, comment); break;
     case SL_JVM_COMMENT_SIGNATURE: p->descriptor = jvm_string(&b->strings, comment->text).id; break;
     case SL_JVM_COMMENT_CALLSITE:
@@ -492,7 +492,7 @@ static void put_u32(uint8_t *at, uint32_t value)
 }
 
 /* Returns the flags that comments set for this member's method, before or after the member (set_flag). */
-static uint16_t marks(struct jvm_build *b, const struct member_header *link, const uint8_t *member)
+static uint16_t get_flags(struct jvm_build *b, const struct member_header *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
         return 0;
@@ -518,11 +518,11 @@ static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
         struct receiver receiver = get_receiver(b, id);
         sl_reader_skip(&r, sizeof receiver);
         struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
-        uint32_t place = (uint32_t)(t->file.size - start);
+        uint32_t offset = (uint32_t)(t->file.size - start);
         sl_buf_uleb(&t->file, (uint64_t)receiver.file << 1 | (receiver.flags & JVM_SYNTHESIZED ? 1 : 0));
         sl_buf_uleb(&t->file, name.size);
         sl_buf_add(&t->file, name.data, name.size);
-        receiver.file = place;
+        receiver.file = offset;
         set_receiver(b, id, receiver);
     }
 }
@@ -556,7 +556,7 @@ static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *ou
             return all;
         size_t size = encode_front(b, &link, front);
         uint8_t *end = out->data + out->size;
-        uint16_t flags = (uint16_t)(link.flags | marks(b, &link, member));
+        uint16_t flags = (uint16_t)(link.flags | get_flags(b, &link, member));
         all |= flags;
         *end++ = (uint8_t)flags;
         end = put_uleb(end, (uint32_t)size + link.size);
@@ -604,7 +604,8 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
 
 /* Returns the first free row for the hash in the table behind the end of the file; NULL on failure. A free row has 0 as its last number, a
  * used one never has. */
-static uint8_t *take_row(struct jvm_build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
+static uint8_t *find_free_row(struct jvm_build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size,
+                              uint32_t hash)
 {
     uint64_t row = jvm_home_row(hash, rows);
     if (t->file.failed)
@@ -626,7 +627,7 @@ static void put_classes(struct jvm_build *b, struct sl_table_writer *t)
     uint8_t *row;
     uint64_t rows = begin_rows(t, JVM_CLASSES, b->class_keys.count, JVM_CLASS_SIZE);
     for (uint32_t i = 0; i < b->class_keys.count; i++) {
-        if (!(row = take_row(b, t, rows, JVM_CLASS_SIZE, b->classes[i].hash)))
+        if (!(row = find_free_row(b, t, rows, JVM_CLASS_SIZE, b->classes[i].hash)))
             return;
         put_u32(row, b->classes[i].hash);
         put_u32(row + 4, b->class_keys.keys[i].a);
@@ -641,7 +642,7 @@ static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
     uint8_t *row;
     uint64_t rows = begin_rows(t, JVM_METHODS, b->method_count, JVM_METHOD_SIZE);
     for (const struct jvm_method *m = b->methods; m < b->methods + b->method_count; m++) {
-        if (!(row = take_row(b, t, rows, JVM_METHOD_SIZE, m->hash)))
+        if (!(row = find_free_row(b, t, rows, JVM_METHOD_SIZE, m->hash)))
             return;
         put_u32(row, m->hash);
         put_u32(row + 4, m->last);

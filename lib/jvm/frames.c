@@ -210,14 +210,14 @@ static int frames_by_method(const void *left, const void *right)
 {
     const struct sl_jvm_frame *a = left, *b = right;
     int order = sl_str_compare(a->method, b->method);
-    return order ? order : a->place < b->place ? -1 : a->place > b->place;
+    return order ? order : a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* Sorts the frames from `first` on by name; frames of equal names keep their order. */
 static void sort_by_method(struct sl_jvm_frames *out, size_t first)
 {
     for (size_t i = first; i < out->count; i++)
-        out->items[i].place = (uint32_t)(i - first);
+        out->items[i].order = (uint32_t)(i - first);
     if (out->count > first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
@@ -334,7 +334,7 @@ static uint64_t count_removed(const struct jvm_frame_search *s)
 /* ---- outlines ---- */
 
 /* If the frame before was an outline, replaces the line by the one that the outline's position determines in this method, its caller. */
-static void take_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outline)
+static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outline)
 {
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
     struct jvm_members all = s->members;
@@ -391,7 +391,7 @@ static bool restrict_to_query(struct jvm_frame_search *s)
 }
 
 /* Adds the frames of the members, then removes as many of the innermost ones as rules say. SL_JVM_CLEARED if that removes all. */
-static enum sl_jvm_answer settle(struct jvm_frame_search *s)
+static enum sl_jvm_answer add_frames(struct jvm_frame_search *s)
 {
     struct sl_jvm_frames *out = s->out;
     size_t first = out->count;
@@ -420,7 +420,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     bool has_members = known && jvm_find_method(mapper, &names, class, &s.members);
     bool by_members = has_members && restrict_to_query(&s);
     if (outline->is_carried_over && by_members)
-        take_outline(&s, outline);
+        apply_outline(&s, outline);
     outline->is_carried_over = false;
     if (!known)
         return SL_JVM_UNKNOWN;
@@ -433,7 +433,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     s.own = jvm_original_class(mapper, receiver);
     s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
     if (by_members)
-        return settle(&s);
+        return add_frames(&s);
     add_class_only(&s);
     return SL_JVM_FRAMES;
 }

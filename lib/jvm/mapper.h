@@ -60,7 +60,7 @@ struct sl_jvm_frame {
     bool has_line, synthesized;
     uint32_t line;
     uint32_t alternative; /* retrace: number of the call chain among its alternatives */
-    uint32_t place;       /* private */
+    uint32_t order;       /* private */
 };
 
 struct sl_jvm_frames {

@@ -148,7 +148,7 @@ static void split_receiver(struct sl_jvm_member *m)
 }
 
 /* Completes the lines of a member: one that has only a range has the same source lines; numbers in the wrong order are swapped. */
-static void settle_lines(struct sl_jvm_member *m)
+static void complete_lines(struct sl_jvm_member *m)
 {
     if (m->has_range && !m->has_line) {
         m->line = m->start;
@@ -186,7 +186,7 @@ static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl
     if (!method)
         return SL_JVM_RECORD_FIELD;
     split_receiver(m);
-    settle_lines(m);
+    complete_lines(m);
     return SL_JVM_RECORD_METHOD;
 }
 

@@ -221,7 +221,7 @@ static bool pick_only_group(struct retrace *r)
 
 /* If the frame called an outline and a member has a position for the outline's line, replaces r->line by the line of that position. True if
  * it did: the caller picks again by the new line. */
-static bool take_callsite(struct retrace *r)
+static bool apply_callsite(struct retrace *r)
 {
     uint32_t line;
     for (size_t i = 0; r->has_callsite && i < r->picked_count; i++)
@@ -247,7 +247,7 @@ static void pick_by_line(struct retrace *r)
 static void pick_members(struct retrace *r)
 {
     pick_by_line(r);
-    if (take_callsite(r))
+    if (apply_callsite(r))
         pick_by_line(r);
     if (!r->picked_count && r->line > 0)
         pick(r, pick_without_range);
@@ -281,17 +281,17 @@ static struct sl_str get_extension(struct sl_str file)
  * frame's own class, else that of the file in the obfuscated frame. */
 static void set_file(const struct retrace *r, const struct jvm_original_class *of, struct sl_jvm_frame *frame)
 {
-    struct sl_str told = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
+    struct sl_str obfuscated_file = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
     frame->file = of->file;
     frame->suffix = of->suffix;
     if (of->file.data)
         return;
-    if (sl_str_equal(told, SL_STR("Native Method"))) {
-        frame->file = told;
+    if (sl_str_equal(obfuscated_file, SL_STR("Native Method"))) {
+        frame->file = obfuscated_file;
         frame->suffix = SL_STR("");
         return;
     }
-    struct sl_str extension = get_extension(get_extension(own).size ? own : told);
+    struct sl_str extension = get_extension(get_extension(own).size ? own : obfuscated_file);
     bool kotlin = sl_str_equal(extension, SL_STR("kt"));
     frame->file = sl_jvm_outermost(of->name);
     if ((kotlin || !extension.size) && sl_str_ends(frame->file, SL_STR("Kt"))) {

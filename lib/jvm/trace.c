@@ -36,20 +36,20 @@ static bool is_word_char(char c)
 /* ---- frames ---- */
 
 /* Splits FILE:LINE into `file` and `line`; without digits behind the last colon all of it is the file. */
-static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
+static void split_location(struct sl_str location, struct sl_jvm_trace_frame *f)
 {
-    const char *end = place.data + place.size, *digits = end;
+    const char *end = location.data + location.size, *digits = end;
     uint64_t value;
-    f->file = place;
+    f->file = location;
     f->line = 0;
     f->has_line = false;
-    while (digits > place.data && sl_is_digit(digits[-1]))
+    while (digits > location.data && sl_is_digit(digits[-1]))
         digits--;
-    if (digits == end || digits == place.data || digits[-1] != ':')
+    if (digits == end || digits == location.data || digits[-1] != ':')
         return;
     if (!sl_parse_u64(between(digits, end), &value) || value > INT32_MAX)
         return;
-    f->file = between(place.data, digits - 1);
+    f->file = between(location.data, digits - 1);
     f->line = (uint32_t)value;
     f->has_line = true;
 }
@@ -149,7 +149,7 @@ static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace
     f->method = between(name.dot + 1, name_end);
     f->gap = between(name_end, open);
     f->rest = between(close, end);
-    split_place(between(open + 1, close), f);
+    split_location(between(open + 1, close), f);
     return true;
 }
 
@@ -324,7 +324,7 @@ static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *
 }
 
 /* Replaces a name by a copy that lives as long as the stack of the exception. False when out of memory. */
-static bool keep_name(struct sl_jvm_trace *t, struct sl_str *text)
+static bool copy_name(struct sl_jvm_trace *t, struct sl_str *text)
 {
     if (text->data)
         text->data = sl_arena_strndup(&t->thrown_arena, text->data, text->size);
@@ -336,9 +336,9 @@ static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_s
 {
     bool wrapped = first.data && last.data && !sl_str_equal(first, last);
     sl_arena_reset(&t->thrown_arena);
-    if (first.data && !keep_name(t, &first))
+    if (first.data && !copy_name(t, &first))
         return false;
-    if (wrapped && !keep_name(t, &last))
+    if (wrapped && !copy_name(t, &last))
         return false;
     if (!sl_jvm_stack_begin(&t->stack, &t->mappers, first, &t->thrown_arena))
         return false;
