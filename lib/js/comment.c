@@ -45,7 +45,7 @@ struct js_reader {
     bool before_regexp; /* if `last` is a word: a regular expression may follow it */
     size_t braces;      /* open braces in the expression of the innermost template */
     size_t outer[MAX_TEMPLATES], depth;
-    size_t scan_allowance; /* bytes that may still be scanned in vain for the end of a regular expression */
+    size_t scan_allowance; /* bytes that may still be scanned without finding the end of a regular expression */
 };
 
 static bool is_word_byte(char c)
@@ -60,7 +60,8 @@ static void skip_line(struct js_reader *r)
         r->at++;
 }
 
-/* Skips a word. After these keywords, as after an operator, a slash begins a regular expression; after any other word it divides. */
+/* Skips a word. A slash after one of these keywords begins a regular expression, as after an operator; after any other word it is a
+ * division. */
 static void skip_word(struct js_reader *r)
 {
     static const char *const words[] = {"return", "typeof", "case", "in",         "of",    "delete", "void",
@@ -124,8 +125,9 @@ static void skip_brace(struct js_reader *r)
     }
 }
 
-/* Skips a division operator, or a regular expression, which ends on its line. A slash without an end on its line is a division;
- * so is every slash once the lines that were scanned without finding an end add up to the script's size. */
+/* Skips a division operator, or a regular expression, which ends on its line. A slash without a second one on its line is a division. Each
+ * such attempt scans the line, so once these scans add up to the script's size every slash counts as a division: a crafted script would
+ * else take quadratic time. */
 static void skip_slash(struct js_reader *r)
 {
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
@@ -167,7 +169,7 @@ static void skip_block(struct js_reader *r)
     r->at = end ? end + 2 : r->end;
 }
 
-/* Finds the last marked comment by reading the script from its beginning. */
+/* Finds the last marked comment by reading the script from its beginning, which tells comments from strings with certainty. */
 static bool find_last_by_parsing(struct sl_str script, const struct js_comment_marker *marker, bool old,
                                  struct sl_str *value)
 {
@@ -260,6 +262,7 @@ bool sl_js_is_data_url(struct sl_str reference)
     return sl_str_starts(reference, SL_STR("data:"));
 }
 
+/* Appends the text with `%41` decoded; a percent sign without two hex digits is copied. */
 static void percent_decode(struct sl_str text, struct sl_buf *out)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -362,8 +365,8 @@ static bool path_pop(struct js_url_path *path)
     return true;
 }
 
-/* Appends the segments of a reference. `..` removes a segment; beyond the root it is dropped in URLs of the web and kept in others. `.` is
- * dropped, in others only at the beginning. */
+/* Appends the segments of a reference. `..` removes a segment; if there is none, it is dropped in URLs of the web and kept in other paths.
+ * `.` is dropped, in other paths only at the beginning. */
 static void path_push_reference(struct js_url_path *path, struct sl_str reference, bool web)
 {
     struct sl_str piece;
@@ -402,6 +405,7 @@ struct js_base_url {
     bool file;
 };
 
+/* Splits a base URL at `://`; a text without it is a path. */
 static struct js_base_url split_base(struct sl_str text)
 {
     const char *colon = memmem(text.data, text.size, "://", 3);

@@ -51,7 +51,7 @@ struct sl_str sl_js_stem(struct sl_str path)
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (sl_str_ends(name, suffixes[i])) {
             name.size -= suffixes[i].size;
-            i = (size_t)-1; /* start again with the first suffix */
+            i = (size_t)-1; /* start again with the first suffix: `app.min.js.map` has several */
         }
     return (struct sl_str){stem.data, folder + name.size};
 }
@@ -165,7 +165,7 @@ static struct sl_str without_prefix(struct sl_str text, struct sl_str prefix)
     return sl_str_starts(text, prefix) ? from(text, prefix.size) : text;
 }
 
-/* Removes `webpack://package/` if `./` follows. */
+/* Removes `webpack://package/` if `./` follows: the rest is the path in the project. Returns other sources unchanged. */
 static struct sl_str behind_package(struct sl_str source)
 {
     struct sl_str rest = without_prefix(source, SL_STR("webpack://"));
@@ -249,7 +249,8 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     sl_buf_str(out, name);
 }
 
-/* Returns the name by the scope. "$async$" names are made by Dart's compiler for parts of async functions; the token has the real one. */
+/* Returns the name that the scope gives. Dart's compiler makes names that begin with "$async$" for parts of async functions; the token then
+ * has the real name. */
 static struct sl_str scope_name(const struct sl_js_function_hints *n)
 {
     switch (n->kind) {
@@ -259,7 +260,7 @@ static struct sl_str scope_name(const struct sl_js_function_hints *n)
     }
 }
 
-/* True for names without information; the calling frame's token may have a better one. */
+/* True for names that say nothing about the function; the calling frame's token may have a better one. */
 static bool is_meaningless(struct sl_str name)
 {
     return sl_str_equal(name, SL_STR("<anonymous>")) || sl_str_equal(name, SL_STR("__webpack_require__")) ||

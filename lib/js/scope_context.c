@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Records the error if there was no room, which ends the reading. Returns `grown`. */
+/* If `grown` is false, an array could not grow: records the error, which ends the reading. Returns `grown`. */
 static bool check_room(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
@@ -71,8 +71,9 @@ static bool may_begin_pattern(const struct js_level *level)
     }
 }
 
-/* Makes the components of an assignment's target. If the assignment may turn out to be a default value in a pattern, a component on top
- * says so, with the component of the level around as the alternative. */
+/* Makes the components of an assignment's target and returns the last one. If the assignment may turn out to be a default value in a
+ * pattern, another component on top of them says so; its `outer` is the component of the level around the assignment, which names then
+ * continue from. */
 static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE;
@@ -133,7 +134,8 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
     }
 }
 
-/* Components are made only when a function needs its name, from the innermost level that has one inwards. */
+/* Returns the component of the innermost level. Most brackets contain no function, so components are made only now, for all levels inside
+ * the innermost one that has a component already. */
 uint32_t js_context(struct js_parser *p)
 {
     uint32_t known = p->depth - 1;
@@ -174,6 +176,7 @@ void js_close_scope(struct js_parser *p, uint32_t scope, const uint8_t *end)
     opened->end = (uint32_t)(end - p->begin);
 }
 
+/* Orders scopes by their start. */
 static int by_start(const void *a, const void *b)
 {
     uint32_t x = ((const struct sl_js_scope *)a)->start, y = ((const struct sl_js_scope *)b)->start;
@@ -231,8 +234,8 @@ static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
     return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
-/* Resolves components. Brackets precede the components inside them, so the first pass marks patterns before their contents need
- * it. Covers may link to later components, which the second pass resolves. */
+/* Resolves the components whose meaning was unknown while reading. Brackets precede the components inside them, so one pass can mark
+ * patterns before their contents are looked at. Placeholders may link to later components, which a second pass resolves. */
 static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {

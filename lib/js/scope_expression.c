@@ -8,7 +8,7 @@ static enum js_state other_operand(struct js_parser *p, size_t size)
     return OPERATOR;
 }
 
-/* Completes a literal, which its reader has passed; `read` false: it has no end, `what` is the error. */
+/* Completes a literal, which js_string or js_number has read. If `read` is false the literal has no end: fails with the error `what`. */
 static enum js_state literal_operand(struct js_parser *p, bool read, const char *what)
 {
     if (!read)
@@ -123,7 +123,8 @@ static enum js_state word_operand(struct js_parser *p, enum js_word word, const 
     }
 }
 
-/* Reads a bracket that ends where an operand could stand: empty brackets, a comma before the end, holes, empty parts of a `for`. */
+/* Called where an operand should begin but none does. Valid only for empty brackets, a comma before the end, holes of arrays, and empty
+ * parts of a `for`; else an error. */
 static enum js_state no_operand(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0), before = p->token_end > p->begin ? p->token_end[-1] : 0;
@@ -163,6 +164,7 @@ static enum js_state spread(struct js_parser *p)
     return OPERAND;
 }
 
+/* Reads the beginning of an expression, by its first byte. */
 enum js_state js_operand(struct js_parser *p)
 {
     const uint8_t *end;
@@ -248,7 +250,7 @@ static enum js_state question(struct js_parser *p)
     return OPERAND;
 }
 
-/* Begins a subscript. The steps of the chain in front of it are kept below `base` until it ends. */
+/* Begins a subscript. The steps of the chain in front of it stay on the stack below `base` until the subscript ends. */
 static enum js_state subscript(struct js_parser *p)
 {
     bool chained = p->operand == O_CHAIN;
@@ -299,7 +301,8 @@ static enum js_state call(struct js_parser *p)
     return OPERAND;
 }
 
-/* Puts the subscripts of the assigned chain into the assignment: their covers continue from its name. */
+/* Names of functions inside the subscripts of an assigned chain continue from the assignment's name: links the placeholders of these
+ * subscripts to it. */
 static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
 {
     uint32_t name = UNKNOWN;
@@ -313,7 +316,8 @@ static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
     }
 }
 
-/* Pushes the level of an assignment. Chained assignments end together, so they share one level. */
+/* Pushes the level of an assignment. Chained assignments (a = b = c) end together, so they share one level, whose name is that of the last
+ * target. */
 static enum js_state assign_chain(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
@@ -401,6 +405,7 @@ static enum js_state word_operator(struct js_parser *p)
     }
 }
 
+/* Reads the token after an operand: an operator, or the end of the expression. */
 enum js_state js_operator(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -597,6 +602,7 @@ static enum js_state word_ends(struct js_parser *p)
     return (word == W_OF || word == W_IN) && js_top(p)->flags & NO_IN ? for_in_or_of(p) : insert_semicolon(p);
 }
 
+/* Reads the token at which an assignment expression ends, and continues with the construct around it. */
 enum js_state js_ended(struct js_parser *p)
 {
     js_end_soft(p);

@@ -77,7 +77,8 @@ enum js_state js_function_ended(struct js_parser *p)
     }
 }
 
-/* Reads `=>`: what precedes it were parameters, so its scope begins there, and names inside do not continue from the brackets. */
+/* Reads `=>`. What precedes it are parameters, as is only known now: the scope of the function begins there, and names inside the brackets
+ * no longer continue from the code around them. */
 enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
@@ -144,7 +145,8 @@ static enum js_state object_ended(struct js_parser *p)
 
 /* ---- members ---- */
 
-/* True for `constructor`, also as a string, without modifiers: it gets no scope of its own, that of the class is around it. */
+/* True for a member `constructor`, also written as a string, without modifiers. It gets no scope of its own: the scope of the class stands
+ * for it. */
 static bool is_constructor(const struct js_parser *p, const struct js_class_member *member)
 {
     const char *text = (const char *)p->begin + member->at;
@@ -231,7 +233,7 @@ enum js_state js_key_ended(struct js_parser *p)
     return behind_key(p, &member);
 }
 
-/* Begins a computed key. Its level keeps the start and the modifiers of the member. */
+/* Begins a computed key. Its level stores the start and the modifiers of the member for js_key_ended. */
 static enum js_state computed_key(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_KEY, 0))
@@ -261,7 +263,7 @@ static uint8_t get_modifier(const struct js_parser *p, struct sl_str name)
     return 0;
 }
 
-/* True if the word before is a modifier: a key follows. */
+/* True if the word just read is a modifier: a key follows. Otherwise the word is itself a key, such as `get` in `{get: 1}`. */
 static bool modifies(const struct js_parser *p, uint8_t modifier)
 {
     uint8_t c = js_peek(p, 0);

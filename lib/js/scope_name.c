@@ -18,7 +18,8 @@ static bool is_compat(const struct name *name)
     return name->naming && name->naming->compat;
 }
 
-/* Collects the components of a function's name, the last one first. */
+/* Collects the components of a function's name, the last one first. If the function has a name of its own, that replaces the last component
+ * which the context gave it. */
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
@@ -132,7 +133,8 @@ static bool is_index(const struct sl_js_part *part)
     return part->kind == SL_JS_INDEX_NAME || part->kind == SL_JS_INDEX_LITERAL || part->kind == SL_JS_INDEX_COMPUTED;
 }
 
-/* True if a dot separates the two components; with `compat` there is none after an assigned chain of members. */
+/* True if a dot separates the two components. Symbolicator writes none after a chain of members that was assigned to, so there is none with
+ * `compat` either. */
 static bool separated(const struct name *name, const struct sl_js_part *before, const struct sl_js_part *part)
 {
     bool chained = before->kind == SL_JS_MEMBER || is_index(before);
@@ -141,7 +143,8 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* Adds the separator before the function's own name, which replaces the last step of an assigned chain. */
+/* Adds the separator before the function's own name, which replaced the last step of an assigned chain. Symbolicator leaves an opening
+ * bracket of that step, so `compat` names have it, too. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);

@@ -4,7 +4,7 @@
 
 enum { SPACING = 256 }; /* bytes between positions that are stored; a look-up counts from the last one on */
 
-/* Moves the position over one byte. A character of four bytes is two UTF-16 units, any other is one. */
+/* Moves the position past one byte. A character of four bytes in UTF-8 is two UTF-16 units, any other is one. */
 static inline void pass(struct sl_js_position *place, uint8_t c)
 {
     if (c == '\n')

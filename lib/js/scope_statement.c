@@ -1,6 +1,7 @@
 #include "js/scope_impl.h"
 
-/* Called after each statement: ends the constructs that end with it, as far as no `else`, `while`, `catch` or `finally` follows. */
+/* Called after each statement: ends the constructs that end with it (if, do, try), unless `else`, `while`, `catch` or `finally` continues
+ * them. Returns what is expected next. */
 enum js_state js_completed(struct js_parser *p)
 {
     for (;;) {
@@ -80,7 +81,7 @@ static enum js_state variables(struct js_parser *p)
     return js_push(p, L_VARIABLES, no_in) ? DECLARATOR : FAILED;
 }
 
-/* True if a declaration follows these words, which may also be names. */
+/* True if a declaration follows the word `let`, `using` or `await`, which may also be a name. Looks ahead in a copy of the parser. */
 static bool declares(struct js_parser *p, enum js_word word)
 {
     struct js_parser ahead = *p;

@@ -13,6 +13,7 @@ const uint8_t js_bytes[256] = {
     [0x80 ... 0xFF] = B_HIGH,
 };
 
+/* Records the first error with its line and byte. Returns FAILED, for the caller to return. */
 enum js_state js_fail(struct js_parser *p, const char *what)
 {
     size_t at = js_offset(p), line = 1, begin = 0;

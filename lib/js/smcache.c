@@ -6,7 +6,7 @@
 
 /* ---- opening ---- */
 
-/* Opens a list of texts of different sizes. `offsets` has an entry more than there are texts: the end of the last one. */
+/* Opens a list of texts of different sizes. `offsets` has one entry more than there are texts: the last one is where the last text ends. */
 static bool open_units(const struct sl_table *t, unsigned bytes, unsigned offsets, struct sl_table_units *units,
                        uint32_t *count)
 {
@@ -73,7 +73,7 @@ struct sl_str sl_smcache_text(const struct sl_smcache *c, uint32_t source)
     return text_at(c, source_word(c, source, 2), source_word(c, source, 3));
 }
 
-/* Counts the line feeds before this step of the text; false when the table has no such row. */
+/* Sets `*lines` to the number of line feeds before this step of the text; false when the table has no such row. */
 static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t step, uint32_t *lines)
 {
     struct sl_bytes rows = c->table.sections[SECTION_LINES];
@@ -175,7 +175,8 @@ static uint64_t token_key(const struct smcache_block *b, unsigned token)
     return (uint64_t)get_line(b, token) << 32 | get_column(b, token);
 }
 
-/* Returns how many blocks begin before the key. Branch-free, because the direction of a search is unpredictable. */
+/* Returns how many blocks begin before the key. The direction of a binary search is unpredictable for the processor, so there are no
+ * branches. */
 static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 {
     const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
@@ -187,8 +188,8 @@ static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
     return (uint32_t)(begin + (sl_table_u64(keys + begin * 8) < key));
 }
 
-/* Packs the key like the keys of the block, so that it compares with them in the same way. The block's first key is at most
- * `key`. */
+/* Packs the key like the keys of the block, so that packed keys can be compared without unpacking. `key` must not be below the block's
+ * first key. */
 static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
 {
     uint64_t lines = (key >> 32) - (b->first >> 32);
@@ -245,7 +246,7 @@ static bool find_before(const struct sl_smcache *c, uint64_t key, struct smcache
     return search_before(c, key, token);
 }
 
-/* search_before(), limited to the line of the key. */
+/* Like search_before(), but false if the token is on another line than the key: without ranges a token ends with its line. */
 static bool find_token(const struct sl_smcache *c, uint64_t key, struct smcache_found *token)
 {
     return search_before(c, key, token) && get_line(&token->block, token->index) == key >> 32;
@@ -301,8 +302,8 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none): from the node, else from the
- * source's scopes, else from the script. */
+/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none). Of three sources the best that knows
+ * one is used: the node, the scopes of the source, the functions of the script. */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;

@@ -17,7 +17,8 @@ struct function_mapping {
 
 /* ---- reading ---- */
 
-/* Appends the names of a function map to those of the table. An entry that is no text counts as an empty name, to keep the numbers. */
+/* Appends the names of a function map to those of the table. An entry that is no text becomes an empty name, because mappings refer to
+ * names by their position in the list. */
 static void read_function_names(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -33,7 +34,7 @@ static void read_function_names(struct smcache_writer *w, struct sl_json *j, str
     }
 }
 
-/* Reads element 0 of a source's list; the others are not used. */
+/* Reads the first element of a source's list, an object with names and mappings; the others are not used. */
 static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -104,7 +105,7 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     return true;
 }
 
-/* Sorts the starts of a source; mostly they are in order. */
+/* Sorts the starts of a source, which mostly are in order already. False when out of memory. */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
     size_t count = w->function_map.start_count - first, sorted = 1;

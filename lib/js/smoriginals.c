@@ -61,6 +61,7 @@ static bool fail_memory(struct smoriginals_reader *r)
     return false;
 }
 
+/* Appends an item to an array; false, with r->no_memory set, when out of memory. */
 #define PUSH(r, array, count, capacity, ...)                                                                           \
     (sl_account_grow(&(r)->w->account, &(array), &(capacity), (count) + 1, sizeof *(array))                            \
          ? ((array)[(count)++] = __VA_ARGS__, true)                                                                    \
@@ -111,7 +112,8 @@ static bool add_start(struct smoriginals_reader *r, uint32_t function)
                 (struct original_start){(uint64_t)r->scope.line << 32 | r->scope.column, function});
 }
 
-/* Ends the scopes of a source; those of the next one begin at line 0. Sources beyond the map's list are read, but not recorded. */
+/* Ends the scopes of a source; the positions of the next source count from line 0 again. Sources beyond the map's list are read, but not
+ * recorded. */
 static void end_source(struct smoriginals_reader *r)
 {
     if (r->source >= r->part->counts[SL_SOURCEMAP_SOURCES])
@@ -163,6 +165,7 @@ static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t
     return PUSH(r, o->boundaries, o->boundary_count, o->boundary_capacity, (struct range_boundary){key, node});
 }
 
+/* Records that the innermost open range changes at the current position of the script. */
 static bool add_boundary(struct smoriginals_reader *r)
 {
     uint32_t node = r->range_depth ? r->open_ranges[r->range_depth - 1] : 0;
@@ -221,6 +224,7 @@ static bool read_call_site(struct smoriginals_reader *r)
 
 /* ---- items ---- */
 
+/* Reads the numbers of an item with this tag; false if they are invalid. Items with other tags are ignored. */
 static bool read_tagged(struct smoriginals_reader *r, uint32_t tag)
 {
     switch (tag) {

@@ -93,7 +93,7 @@ struct js_scope_naming {
     struct sl_smcache cache; /* the part of the table that is already written */
 };
 
-/* Opens the sections written so far, at their present address. */
+/* Opens the sections that are written already, for look-ups. Must be called again after more was written, as the file may have moved. */
 static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
 {
     const struct sl_table_writer *t = &w->table;
@@ -115,7 +115,8 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
     return a->source == b->source && a->source_line == b->source_line && a->source_column == b->source_column;
 }
 
-/* Returns the map's name for the identifier. Some generators are off by one, some name the keyword before it. */
+/* Returns the map's name for the identifier at offset `at`; `text` itself if the map has none. Some generators place the token one column
+ * before the identifier, some put the name on the keyword before it, so both are tried. */
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct js_scope_naming *n = arg;
@@ -131,8 +132,8 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
     return text;
 }
 
-/* Returns the name of the token on the last byte of a scope, its bracket, if another token follows: Dart's compiler names
- * functions this way. Empty if there is none. */
+/* Returns the name of the token on the closing bracket of a scope, unless the same token also covers the next byte: Dart's compiler names
+ * functions there. Empty if there is none. */
 static struct sl_str closing_name(const struct js_scope_naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_line_index *places = &n->w->script_scopes.places;

@@ -7,7 +7,8 @@
 
 /* ---- blocks ---- */
 
-/* The values of one block. A key is the line and the column of a token; on one line its columns suffice. */
+/* The values of one block. A key is line and column of a token; if all tokens are on one line, the columns are enough and are packed as
+ * they are. */
 struct block_values {
     const uint32_t *columns[BLOCK_COLUMNS]; /* for keys on one line: their columns */
     uint64_t keys[BLOCK_TOKENS];            /* keys on several lines */
@@ -44,7 +45,8 @@ static void set_column(struct block_values *v, enum block_column column, const u
     v->columns[column] = values;
 }
 
-/* False when lines and columns are too far apart for one block. */
+/* Packs line and column of each token into a key. False when they are too far apart for the bits of one key: the caller splits the
+ * block. */
 static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
 {
     v->columns[COLUMN_KEY] = columns;
@@ -155,7 +157,7 @@ static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
 
 /* ---- ranges ---- */
 
-/* Writes the output batch if it is full. */
+/* Writes the output batch if it is full, and empties it. False when out of memory or budget. */
 static bool flush_full(struct smcache_writer *w)
 {
     struct sl_sourcemap_batch *out = &w->splitter.out;
@@ -224,7 +226,7 @@ static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch 
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
 }
 
-/* Called after the last batch. */
+/* Writes the tokens that split_ranges still holds; called after the last batch. */
 static bool put_last_range(struct smcache_writer *w)
 {
     return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
@@ -315,7 +317,8 @@ static enum sl_code sort_tokens(struct smcache_writer *w, struct js_sorting *s, 
 
 /* ---- all ---- */
 
-/* Writes the tokens in map order. If they turn out not to be sorted, `*ordered` is false and the caller starts again. */
+/* Writes the tokens in the order of the map. `*ordered` is false if they turn out not to be sorted: what was written is then useless, and
+ * the caller starts again with sorted tokens. */
 static enum sl_code put_as_they_come(struct smcache_writer *w, bool *ordered, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;

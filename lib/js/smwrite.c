@@ -18,7 +18,8 @@ static bool has_memory(const struct smcache_writer *w)
 
 /* ---- sources ---- */
 
-/* Adds the source whose name is the text from `offset` on; in an index map sources with equal names share a record. */
+/* Adds the source whose name was just appended to TEXT at `offset`. In an index map sources with equal names share a record; the second
+ * copy of the name is then removed. NULL when out of memory. */
 static struct source_record *add_source(struct smcache_writer *w, struct sl_map *numbers, size_t number,
                                         uint32_t offset)
 {
@@ -65,8 +66,8 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
     return SL_OK;
 }
 
-/* Counts line feeds in the bytes of a step. Sixteen byte counters, each summed up before it overflows at 256, compile to SIMD
- * code. */
+/* Counts line feeds in LINES_STEP bytes. Sixteen counters of one byte, which are summed up before they can overflow, let the compiler use
+ * SIMD instructions. */
 static uint32_t count_lines(const uint8_t *text)
 {
     enum { LANES = 16, ROUND = LANES * 128 };
@@ -94,7 +95,8 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     }
 }
 
-/* Records where the contents are; the texts were written first. `first`: number of the part's first source. */
+/* Records where the contents of a part's sources are: the texts themselves were written while the map was read. `first` is the number of
+ * the part's first source. */
 static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                  struct sl_error *error)
 {

@@ -44,7 +44,7 @@ static bool is_null(struct sourcemap_reading *r)
 
 /* ---- the members of a map ---- */
 
-/* Records where a string is; 0 stays for null. The same member twice is an error. */
+/* Records the offset of a string in `*offset`, which stays 0 for null. A member that occurs twice is an error. */
 static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
 {
     struct sl_str raw;
@@ -57,7 +57,7 @@ static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
     return sl_json_raw_string(&r->j, &raw, &escaped);
 }
 
-/* Records a list of strings and nulls; if `any`, of any values. */
+/* Records offset and length of a list of strings and nulls. With `any` other values are accepted, too. */
 static bool note_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
@@ -130,7 +130,7 @@ static bool note_array(struct sourcemap_reading *r, uint32_t *offset)
     return !r->j.failed;
 }
 
-/* Reads a debug id; ignores an invalid one. */
+/* Reads a debug id; an invalid one is ignored. A map may have two members for it: `debug_id` (`preferred`) replaces the other. */
 static void read_debug_id(struct sourcemap_reading *r, bool preferred)
 {
     struct sl_debug_id *id = &r->map->debug_id, read;
@@ -139,7 +139,7 @@ static void read_debug_id(struct sourcemap_reading *r, bool preferred)
         *id = read;
 }
 
-/* Records `scopes`; an error in them only discards them. */
+/* Records the offset of `scopes`. If it is no string only the scopes are discarded: the rest of the map is still useful. */
 static void note_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     enum sl_json_type type = sl_json_peek(&r->j);
@@ -239,7 +239,7 @@ static bool read_offset(struct sourcemap_reading *r, uint32_t *line, uint32_t *c
     return !r->j.failed && (seen == 3 || malformed(r, "offset without line or column"));
 }
 
-/* Moves the parts from `first` on, which belong to a section that begins at this position. */
+/* Adds a section's position in the script to its parts, those from `first` on. False if a line does not fit 32 bits. */
 static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line, uint32_t column)
 {
     for (size_t i = first; i < r->map->part_count; i++) {
@@ -294,7 +294,8 @@ static bool read_sections(struct sourcemap_reading *r)
 
 /* ---- the document ---- */
 
-/* Skips the line that some servers put in front, )]}' (anti-XSSI). False when it has no proper line end. */
+/* Skips a first line like `)]}'`, which servers put in front so that browsers cannot run the file as a script. False when it has no proper
+ * line end. */
 static bool skip_junk(struct sl_str *text)
 {
     if (!text->size || !memchr(")]}'", text->data[0], 4))

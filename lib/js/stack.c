@@ -30,7 +30,7 @@ static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* Reads ":12" in the same way. */
+/* Reads ":12" at `*at` and moves `*at` past it. */
 static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
 {
     size_t i = *at + 1;
@@ -40,7 +40,7 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end here. Inside parentheses the closing one ends it, and text after a blank belongs to the log. */
+/* True if a frame may end before `rest`. Inside parentheses the closing one ended it, so text of the log may follow after a blank. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -55,8 +55,8 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
     return memchr(ends, rest.data[0], sizeof ends - 1) != NULL;
 }
 
-/* Finds URL:LINE:COLUMN at the beginning, inside parentheses up to the closing one; sets `behind` to the rest. The URL may be
- * empty. */
+/* Finds URL:LINE:COLUMN at the beginning of the text; inside parentheses the closing one must follow. Sets `behind` to the rest. The URL
+ * may be empty. */
 static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     for (size_t i = 0; i < text.size && text.data[i] != '\t' && text.data[i] != '\n'; i++) {
@@ -101,7 +101,7 @@ static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_
     return true;
 }
 
-/* True if the line may contain a position; most log lines do not. */
+/* True if the line may contain a position. Most log lines do not, so this check saves trying to read a frame. */
 static bool has_place(struct sl_str line)
 {
     uint32_t number;
@@ -202,7 +202,8 @@ static bool may_begin(struct sl_str line, size_t at)
            is_behind_code(line, at);
 }
 
-/* Finds the "at " before the frame. Of several before a function, the last one belongs to the frame, the others to the log. */
+/* Finds the "at " before the frame. If there are several before a function, the last one belongs to the frame, the others to the log. At
+ * most MAX_TRIES are tried, so that a crafted line takes linear time. */
 static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str at = SL_STR("at ");

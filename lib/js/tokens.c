@@ -81,8 +81,8 @@ static bool is_range(struct sl_sourcemap_tokens *t)
 
 /* ---- mappings ---- */
 
-/* Reads the fields after the column. False when a field is malformed, an index is outside of its list, or there are too many
- * fields. Fields after an invalid source index still count for the segments that follow. */
+/* Reads the fields after the column. False when a field is malformed, an index is outside of its list, or there are too many fields. Fields
+ * after an invalid source index are still read, because later segments are relative to them. */
 static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
     if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
@@ -96,7 +96,8 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-/* Subtracts from the sums what the fields after a column added. */
+/* Undoes the effect of the fields after a column, which are at `at`, on the running sums: a segment with a negative column is ignored
+ * completely. */
 static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
@@ -108,7 +109,8 @@ static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *
     }
 }
 
-/* Returns the end of the segment. Does not take the tokens' state, so that its callers can keep that in registers. */
+/* Returns the end of the segment. It gets no pointer to the tokens' state, so that the compiler can keep that state in registers in the
+ * callers. */
 static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, const uint8_t *end)
 {
     while (at < end && *at != ',' && *at != ';')
@@ -198,7 +200,7 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
     return good;
 }
 
-/* Opens the next part of the map; of the state only what concerns the whole map is kept. */
+/* Opens the next part of the map: resets the state, except for what concerns the whole map. */
 static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *error)
 {
     const struct sl_sourcemap_part *part = &t->map->parts[t->next_part++];

@@ -69,7 +69,7 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
     return true;
 }
 
-/* vlq_add() for a number without a sign, of at most 31 bits. */
+/* Like vlq_add(), for a number without a sign, of at most 31 bits. */
 static inline bool vlq_add_unsigned(const uint8_t **at, uint32_t *sum)
 {
     if (!vlq_is_digit(js_vlq_kinds[**at]))
