@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* If `grown` is false, an array could not grow: records the error, which ends the reading. Returns `grown`. */
-static bool check_room(struct js_parser *p, bool grown)
+static bool check_grown(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
         p->code = sl_budget_fail(p->account.budget, p->error);
@@ -16,7 +16,8 @@ bool js_grow_levels(struct js_parser *p)
         js_fail(p, "nested too deeply");
         return false;
     }
-    return check_room(p, sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
+    return check_grown(p,
+                       sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
 }
 
 void js_pop_soft(struct js_parser *p)
@@ -38,7 +39,7 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->operand = O_OTHER;
         return;
     }
-    if (check_room(
+    if (check_grown(
             p, sl_account_grow(&p->account, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
@@ -46,9 +47,9 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
-    if (!check_room(p, s->part_count < SL_JS_NAME_IS_COMPLETE &&
-                           sl_account_grow(&s->account, &s->parts, &s->part_capacity, (size_t)s->part_count + 1,
-                                           sizeof *s->parts)))
+    if (!check_grown(p, s->part_count < SL_JS_NAME_IS_COMPLETE &&
+                            sl_account_grow(&s->account, &s->parts, &s->part_capacity, (size_t)s->part_count + 1,
+                                            sizeof *s->parts)))
         return UNKNOWN;
     if (size > SL_MAX_NAME) /* such names are ignored */
         kind = SL_JS_COVER;
@@ -74,7 +75,7 @@ static bool may_begin_pattern(const struct js_level *level)
 /* Makes the components of an assignment's target and returns the last one. If the assignment may turn out to be a default value in a
  * pattern, another component on top of them says so; its `outer` is the component of the level around the assignment, which names then
  * continue from. */
-static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint32_t outer)
+static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE;
     for (uint32_t i = 0; i < level->size && last != UNKNOWN; i++) {
@@ -87,7 +88,8 @@ static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint
 }
 
 /* Makes the component of a bracket, and records whether it is a pattern or may be the beginning of one. */
-static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind, uint32_t outer)
+static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind,
+                                  uint32_t outer)
 {
     uint32_t part = js_part(p, kind, 0, 0, outer);
     if (part != UNKNOWN) {
@@ -103,7 +105,7 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
 {
     uint32_t part;
     switch (level->kind) {
-    case L_ASSIGN: return assigned(p, level, outer);
+    case L_ASSIGN: return make_assigned_parts(p, level, outer);
     case L_PROPERTY:
         part = js_part(p, SL_JS_PROPERTY, level->at, level->size, outer);
         if (part != UNKNOWN)
@@ -115,14 +117,14 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
             p->scopes->parts[part].field = 1;
         return part;
     case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_NAME_IS_COMPLETE);
-    case L_OBJECT: return bracket(p, level, SL_JS_OBJECT, outer);
-    case L_CALL: return level->at == UNKNOWN ? outer : bracket(p, level, SL_JS_COVER, outer);
+    case L_OBJECT: return make_bracket_part(p, level, SL_JS_OBJECT, outer);
+    case L_CALL: return level->at == UNKNOWN ? outer : make_bracket_part(p, level, SL_JS_COVER, outer);
     case L_PAREN:
     case L_ARRAY:
     case L_BINDING:
     case L_PARAMETERS:
     case L_SUBSCRIPT:
-    case L_KEY: return bracket(p, level, SL_JS_COVER, outer);
+    case L_KEY: return make_bracket_part(p, level, SL_JS_COVER, outer);
     case L_CLASS:
         if (!level->size)
             return outer;
@@ -155,14 +157,14 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
         return SL_JS_NONE;
     /* an arrow function, known only after its parameters: merge_late() moves its scope to the right place */
     if (s->count && s->items[s->count - 1].start > start) {
-        if (!check_room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
-                                           sizeof *p->late)))
+        if (!check_grown(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
+                                            sizeof *p->late)))
             return SL_JS_NONE;
         p->late[p->late_count] = scope;
         return p->late_count++ | LATE;
     }
-    if (!check_room(p, s->count < SL_JS_NAME_IS_COMPLETE && sl_account_grow(&s->account, &s->items, &s->capacity,
-                                                                            (size_t)s->count + 1, sizeof *s->items)))
+    if (!check_grown(p, s->count < SL_JS_NAME_IS_COMPLETE && sl_account_grow(&s->account, &s->items, &s->capacity,
+                                                                             (size_t)s->count + 1, sizeof *s->items)))
         return SL_JS_NONE;
     s->items[s->count] = scope;
     return s->count++;
@@ -190,7 +192,7 @@ static bool merge_late(struct js_parser *p)
     size_t left = s->count, late = p->late_count, to = left + late;
     if (!late)
         return true;
-    if (!check_room(p, sl_account_grow(&s->account, &s->items, &s->capacity, to, sizeof *s->items)))
+    if (!check_grown(p, sl_account_grow(&s->account, &s->items, &s->capacity, to, sizeof *s->items)))
         return false;
     qsort(p->late, late, sizeof *p->late, by_start);
     s->count = (uint32_t)to;

@@ -5,12 +5,12 @@
 enum { SPACING = 256 }; /* bytes between positions that are stored; a look-up counts from the last one on */
 
 /* Moves the position past one byte. A character of four bytes in UTF-8 is two UTF-16 units, any other is one. */
-static inline void pass(struct sl_js_position *place, uint8_t c)
+static inline void move_past(struct sl_js_position *position, uint8_t c)
 {
     if (c == '\n')
-        *place = (struct sl_js_position){place->line + 1, 0};
+        *position = (struct sl_js_position){position->line + 1, 0};
     else
-        place->column += (c & 0xC0) != 0x80 ? 1 + (c >= 0xF0) : 0;
+        position->column += (c & 0xC0) != 0x80 ? 1 + (c >= 0xF0) : 0;
 }
 
 bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text, struct sl_budget *budget)
@@ -19,24 +19,24 @@ bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text,
     places->marks = sl_account_alloc(&places->account, text.size / SPACING + 1, sizeof *places->marks);
     if (!places->marks)
         return false;
-    struct sl_js_position place = {0};
+    struct sl_js_position position = {0};
     for (size_t i = 0; i < text.size; i++) {
         if (i % SPACING == 0)
-            places->marks[i / SPACING] = place;
-        pass(&place, (uint8_t)text.data[i]);
+            places->marks[i / SPACING] = position;
+        move_past(&position, (uint8_t)text.data[i]);
     }
     if (text.size % SPACING == 0)
-        places->marks[text.size / SPACING] = place;
+        places->marks[text.size / SPACING] = position;
     return true;
 }
 
 struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places, uint32_t offset)
 {
     size_t end = offset < places->text.size ? offset : places->text.size;
-    struct sl_js_position place = places->marks[end / SPACING];
+    struct sl_js_position position = places->marks[end / SPACING];
     for (size_t i = end / SPACING * SPACING; i < end; i++)
-        pass(&place, (uint8_t)places->text.data[i]);
-    return place;
+        move_past(&position, (uint8_t)places->text.data[i]);
+    return position;
 }
 
 void sl_js_line_index_free(struct sl_js_line_index *places)

@@ -4,10 +4,10 @@
 /* ---- the scope around a token ---- */
 
 /* Returns the position of an offset in the script as a key: line << 32 | column. */
-static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
+static uint64_t position_key(const struct script_scopes *s, uint32_t offset)
 {
-    struct sl_js_position place = sl_js_line_index_find(&s->places, offset);
-    return (uint64_t)place.line << 32 | place.column;
+    struct sl_js_position position = sl_js_line_index_find(&s->places, offset);
+    return (uint64_t)position.line << 32 | position.column;
 }
 
 /* Sets the boundary: where the next scope begins or the current one ends, whichever is first. */
@@ -17,7 +17,7 @@ static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
     uint32_t begin = walk->next < s->scopes.count ? items[walk->next].start : UINT32_MAX;
     uint32_t end = walk->current != SL_JS_NONE ? items[walk->current].end : UINT32_MAX;
     bool last = begin == UINT32_MAX && end == UINT32_MAX;
-    walk->boundary = last ? UINT64_MAX : place_key(s, begin < end ? begin : end);
+    walk->boundary = last ? UINT64_MAX : position_key(s, begin < end ? begin : end);
 }
 
 /* Crosses the boundary. Where one scope ends and another begins, the end comes first. */
@@ -110,7 +110,7 @@ static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
     sl_table_units(c->table.sections[SECTION_NAME_OFFSETS], c->table.sections[SECTION_NAMES], w->name_count, &c->names);
 }
 
-static bool same_place(const struct smcache_token *a, const struct smcache_token *b)
+static bool same_original_position(const struct smcache_token *a, const struct smcache_token *b)
 {
     return a->source == b->source && a->source_line == b->source_line && a->source_column == b->source_column;
 }
@@ -120,13 +120,13 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct js_scope_naming *n = arg;
-    struct sl_js_position place = sl_js_line_index_find(&n->w->script_scopes.places, at);
+    struct sl_js_position position = sl_js_line_index_find(&n->w->script_scopes.places, at);
     struct smcache_token t, before;
-    if (!smcache_find(&n->cache, place.line, place.column, &t) || (uint64_t)t.column + 1 < place.column)
+    if (!smcache_find(&n->cache, position.line, position.column, &t) || (uint64_t)t.column + 1 < position.column)
         return text;
     if (t.name.size)
         return t.name;
-    if (t.column > 0 && smcache_find(&n->cache, t.line, t.column - 1, &before) && same_place(&t, &before) &&
+    if (t.column > 0 && smcache_find(&n->cache, t.line, t.column - 1, &before) && same_original_position(&t, &before) &&
         before.name.size)
         return before.name;
     return text;

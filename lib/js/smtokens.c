@@ -97,55 +97,56 @@ struct stored_values {
 
 /* Computes what blocks store: numbers of sources, names and functions plus 1, so that 0 means none. In maps with ranges the lowest bit of a
  * source says whether the token is a range. */
-static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct stored_values *sums)
+static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b,
+                               struct stored_values *stored)
 {
-    sums->has_scopes = w->function_map.firsts || w->script_scopes.there;
+    stored->has_scopes = w->function_map.firsts || w->script_scopes.there;
     if (w->function_map.firsts)
-        smcache_find_functions(w, b, sums->scope);
-    else if (sums->has_scopes)
-        smcache_walk_scopes(w, b, sums->scope);
+        smcache_find_functions(w, b, stored->scope);
+    else if (stored->has_scopes)
+        smcache_walk_scopes(w, b, stored->scope);
     for (uint32_t i = 0; i < b->count; i++) {
         uint32_t source = b->source[i];
         if (w->numbers && source != UINT32_MAX)
             source = w->numbers[source];
-        sums->source[i] = w->ranges ? (source + 1) << 1 | b->range[i] : source + 1;
-        sums->name[i] = b->name[i] + 1;
+        stored->source[i] = w->ranges ? (source + 1) << 1 | b->range[i] : source + 1;
+        stored->name[i] = b->name[i] + 1;
     }
 }
 
 /* Writes tokens as one block, or as two halves if their keys need too many bits. */
-static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *sums,
+static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *stored,
                        uint32_t from, uint32_t count)
 {
     struct block_values v;
     if (!set_keys(&v, b->line + from, b->column + from, count)) {
-        put_tokens(w, b, sums, from, count / 2);
-        put_tokens(w, b, sums, from + count / 2, count - count / 2);
+        put_tokens(w, b, stored, from, count / 2);
+        put_tokens(w, b, stored, from + count / 2, count - count / 2);
         return;
     }
-    set_column(&v, COLUMN_SOURCE, sums->source + from, count);
+    set_column(&v, COLUMN_SOURCE, stored->source + from, count);
     set_column(&v, COLUMN_LINE, b->source_line + from, count);
     set_column(&v, COLUMN_COLUMN, b->source_column + from, count);
-    set_column(&v, COLUMN_NAME, sums->name + from, count);
-    if (sums->has_scopes)
-        set_column(&v, COLUMN_SCOPE, sums->scope + from, count);
+    set_column(&v, COLUMN_NAME, stored->name + from, count);
+    if (stored->has_scopes)
+        set_column(&v, COLUMN_SCOPE, stored->scope + from, count);
     else
         v.columns[COLUMN_SCOPE] = NULL, v.least[COLUMN_SCOPE] = v.widths[COLUMN_SCOPE] = 0;
     sl_buf_u64(&w->keys, (uint64_t)b->line[from] << 32 | b->column[from]);
-    size_t place = w->table.file.size - w->table.sections[w->table.section_count - 1].offset;
-    w->table.too_large |= place / 8 > UINT32_MAX || w->block_count == UINT32_MAX;
-    sl_buf_u32(&w->places, (uint32_t)(place / 8));
+    size_t offset = w->table.file.size - w->table.sections[w->table.section_count - 1].offset;
+    w->table.too_large |= offset / 8 > UINT32_MAX || w->block_count == UINT32_MAX;
+    sl_buf_u32(&w->places, (uint32_t)(offset / 8));
     w->block_count++;
     put_block(w, &v, count);
 }
 
 static bool write_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
-    struct stored_values sums;
+    struct stored_values stored;
     if (!b->count)
         return true;
-    make_stored_values(w, b, &sums);
-    put_tokens(w, b, &sums, 0, b->count);
+    make_stored_values(w, b, &stored);
+    put_tokens(w, b, &stored, 0, b->count);
     w->token_count += b->count;
     return sl_account_spend(&w->account, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;
 }

@@ -45,7 +45,7 @@ static bool is_null(struct sourcemap_reading *r)
 /* ---- the members of a map ---- */
 
 /* Records the offset of a string in `*offset`, which stays 0 for null. A member that occurs twice is an error. */
-static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
+static bool record_text(struct sourcemap_reading *r, uint32_t *offset)
 {
     struct sl_str raw;
     bool escaped;
@@ -58,7 +58,7 @@ static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
 }
 
 /* Records offset and length of a list of strings and nulls. With `any` other values are accepted, too. */
-static bool note_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
+static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
     bool escaped;
@@ -117,7 +117,7 @@ static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_pa
 }
 
 /* Records a list whose elements are checked when they are used. */
-static bool note_array(struct sourcemap_reading *r, uint32_t *offset)
+static bool record_array(struct sourcemap_reading *r, uint32_t *offset)
 {
     if (*offset)
         return malformed(r, "duplicate member");
@@ -140,7 +140,7 @@ static void read_debug_id(struct sourcemap_reading *r, bool preferred)
 }
 
 /* Records the offset of `scopes`. If it is no string only the scopes are discarded: the rest of the map is still useful. */
-static void note_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
+static void record_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     enum sl_json_type type = sl_json_peek(&r->j);
     part->scopes = type == SL_JSON_STRING ? value_offset(&r->j) : 0;
@@ -149,7 +149,7 @@ static void note_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *p
 }
 
 /* Records where the list of ignored sources is; any other value is skipped. */
-static void note_ignored(struct sourcemap_reading *r)
+static void record_ignored(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
         r->map->ignored = value_offset(&r->j);
@@ -167,15 +167,15 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
         return collect_contents(r, p);
     for (unsigned i = 0; i < SL_SOURCEMAP_LISTS; i++)
         if (sl_str_equal(key, lists[i]))
-            return note_list(r, &p->lists[i], &p->counts[i], i == SL_SOURCEMAP_NAMES);
+            return record_list(r, &p->lists[i], &p->counts[i], i == SL_SOURCEMAP_NAMES);
     if (sl_str_equal(key, SL_STR("sourceRoot")))
-        return note_text(r, &p->root);
+        return record_text(r, &p->root);
     if (sl_str_equal(key, SL_STR("mappings")))
-        return note_text(r, &p->mappings);
+        return record_text(r, &p->mappings);
     if (sl_str_equal(key, SL_STR("rangeMappings")))
-        return note_text(r, &p->ranges);
+        return record_text(r, &p->ranges);
     if (sl_str_equal(key, SL_STR("x_facebook_sources")))
-        return note_array(r, &p->functions);
+        return record_array(r, &p->functions);
     if (sl_str_equal(key, SL_STR("sections"))) {
         if (object->has_sections)
             return malformed(r, "duplicate member");
@@ -185,9 +185,9 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
     if (sl_str_equal(key, SL_STR("debug_id")) || sl_str_equal(key, SL_STR("debugId")))
         read_debug_id(r, sl_str_equal(key, SL_STR("debug_id")));
     else if (sl_str_equal(key, SL_STR("ignoreList")) || sl_str_equal(key, SL_STR("x_google_ignoreList")))
-        note_ignored(r);
+        record_ignored(r);
     else if (sl_str_equal(key, SL_STR("scopes")))
-        note_scopes(r, p);
+        record_scopes(r, p);
     else
         sl_json_skip(&r->j);
     return !r->j.failed;
@@ -358,9 +358,9 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
     if (!read_map(&r) || !sl_json_end(&r.j)) {
         if (sl_json_code(&r.j) == SL_BUSY)
             return sl_budget_fail(arena->budget, error);
-        struct sl_json_position place = sl_json_position(text, r.j.at);
-        return sl_fail(error, SL_MALFORMED, "source map: %s at line %zu, column %zu", r.j.problem, place.line,
-                       place.column);
+        struct sl_json_position position = sl_json_position(text, r.j.at);
+        return sl_fail(error, SL_MALFORMED, "source map: %s at line %zu, column %zu", r.j.problem, position.line,
+                       position.column);
     }
     if (!sort_parts(map))
         return sl_budget_fail(arena->budget, error);

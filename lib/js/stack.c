@@ -57,7 +57,7 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
 
 /* Finds URL:LINE:COLUMN at the beginning of the text; inside parentheses the closing one must follow. Sets `behind` to the rest. The URL
  * may be empty. */
-static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
+static bool find_url_position(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     for (size_t i = 0; i < text.size && text.data[i] != '\t' && text.data[i] != '\n'; i++) {
         size_t end = i;
@@ -94,7 +94,7 @@ static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_
     bool hermes = frame->v8 && sl_str_starts(text, address);
     while (frame->v8 && skip_word(&text, address))
         ;
-    if (!find_place(text, in_parentheses, frame) || !frame->url.size ||
+    if (!find_url_position(text, in_parentheses, frame) || !frame->url.size ||
         sl_str_starts(frame->url, SL_STR("<anonymous>")))
         return false;
     frame->column += hermes; /* Hermes counts columns from 0 */
@@ -102,7 +102,7 @@ static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_
 }
 
 /* True if the line may contain a position. Most log lines do not, so this check saves trying to read a frame. */
-static bool has_place(struct sl_str line)
+static bool has_position(struct sl_str line)
 {
     uint32_t number;
     const char *colon;
@@ -331,7 +331,7 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
     }
     while (begin < end && sl_is_blank(line.data[begin]))
         begin++;
-    bool placed = has_place(from(line, begin));
+    bool placed = has_position(from(line, begin));
     const char *sign = placed || begin == end ? NULL : memchr(line.data + begin, '@', end - begin);
     bool alone = sign && sign + 1 < line.data + end && sl_is_digit(sign[1]); /* f@1:23 */
     if (!placed && !alone)

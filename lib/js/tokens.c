@@ -98,7 +98,7 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
 
 /* Undoes the effect of the fields after a column, which are at `at`, on the running sums: a segment with a negative column is ignored
  * completely. */
-static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
+static __attribute__((noinline)) void undo_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
@@ -120,7 +120,7 @@ static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, c
 
 /* Skips a malformed segment (ECMA-426, "DecodeMapping"): without a column it is ignored; with a column it becomes a token
  * without a source. */
-static inline const uint8_t *pass_segment(struct sl_sourcemap_tokens *t, const uint8_t *at)
+static inline const uint8_t *skip_bad_segment(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     if (!t->bad) {
         t->bad_line = t->line;
@@ -130,13 +130,13 @@ static inline const uint8_t *pass_segment(struct sl_sourcemap_tokens *t, const u
     return segment_end(at, t->end);
 }
 
-/* Reads a segment into a token. Its numbers are relative to the last ones; see pass_segment() for malformed ones. */
+/* Reads a segment into a token. Its numbers are relative to the last ones; see skip_bad_segment() for malformed ones. */
 static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
                                 bool has_ranges)
 {
     uint32_t n = batch->count, source = NONE, name = NONE;
     if (!vlq_add(at, &t->column)) {
-        *at = pass_segment(t, *at);
+        *at = skip_bad_segment(t, *at);
         return;
     }
     const uint8_t *fields = *at;
@@ -145,13 +145,13 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         bool good = read_fields(t, at, &source, &name);
         seen |= (uint64_t)(t->source_line | t->source_column);
         if (!good)
-            *at = pass_segment(t, *at);
+            *at = skip_bad_segment(t, *at);
     }
     if (seen >> 31) {
-        *at = pass_segment(t, *at);
+        *at = skip_bad_segment(t, *at);
         source = name = NONE;
         if (t->column < 0)
-            forget_fields(t, fields);
+            undo_fields(t, fields);
         if ((uint64_t)t->column >> 31)
             return;
     }
@@ -192,7 +192,7 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
             good = begin_line(&t, has_ranges);
             at++;
         } else { /* not a digit, or text after the fields of a segment */
-            at = pass_segment(&t, at);
+            at = skip_bad_segment(&t, at);
         }
     }
     t.at = at;
