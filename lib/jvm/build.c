@@ -10,11 +10,6 @@
 #include "jvm/numbers.h"
 #include "table/writer.h"
 
-uint32_t jvm_hash(struct sl_str text)
-{
-    return (uint32_t)sl_hash(text.data, text.size);
-}
-
 /* A rewriteFrame rule of R8: if the exception `thrown` (id of its descriptor) was thrown, the innermost `remove` frames are not shown. */
 struct jvm_rule {
     uint32_t thrown, remove;
@@ -143,15 +138,6 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
-/* Writes a ULEB128 at `at`, which must have five bytes left; returns the position after it. */
-static uint8_t *put_uleb(uint8_t *at, uint32_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        *at++ = (uint8_t)(value | 0x80);
-    *at++ = (uint8_t)value;
-    return at;
-}
-
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
@@ -159,12 +145,12 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
     if (!sl_buf_reserve(out, LONGEST))
         return;
     uint8_t *at = out->data + out->size;
-    at = put_uleb(at, p->name);
-    at = put_uleb(at, p->arguments);
+    at = jvm_put_uleb(at, p->name);
+    at = jvm_put_uleb(at, p->arguments);
     if (flags & JVM_LINE)
-        at = put_uleb(at, m->line);
+        at = jvm_put_uleb(at, m->line);
     if (flags & JVM_LAST_LINE)
-        at = put_uleb(at, m->last_line - m->line);
+        at = jvm_put_uleb(at, m->last_line - m->line);
     out->size = (size_t)(at - out->data);
     if (flags & JVM_EXTRAS)
         encode_extras(p, out);
@@ -534,11 +520,11 @@ static size_t encode_front(const struct jvm_build *b, const struct member_header
 {
     uint8_t *end = out;
     if (link->flags & JVM_RANGE) {
-        end = put_uleb(end, link->start);
-        end = put_uleb(end, link->length);
+        end = jvm_put_uleb(end, link->start);
+        end = jvm_put_uleb(end, link->length);
     }
     if (link->flags & JVM_INLINED_FROM_OTHER_CLASS)
-        end = put_uleb(end, get_receiver(b, link->receiver).file);
+        end = jvm_put_uleb(end, get_receiver(b, link->receiver).file);
     return (size_t)(end - out);
 }
 
@@ -559,7 +545,7 @@ static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *ou
         uint16_t flags = (uint16_t)(link.flags | get_flags(b, &link, member));
         all |= flags;
         *end++ = (uint8_t)flags;
-        end = put_uleb(end, (uint32_t)size + link.size);
+        end = jvm_put_uleb(end, (uint32_t)size + link.size);
         memcpy(end, front, sizeof front);
         memcpy(end + size, member, link.size);
         out->size = (size_t)(end + size + link.size - out->data);

@@ -4,6 +4,13 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
+
+uint32_t jvm_hash(struct sl_str text)
+{
+    return (uint32_t)sl_hash(text.data, text.size);
+}
+
 /* ---- strings ---- */
 
 static bool has_text(const void *strings, uint32_t id, const void *key)

@@ -55,3 +55,12 @@ uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);
 uint32_t jvm_key_find(struct jvm_keys *keys, struct jvm_key key);
 
 void jvm_keys_clear(struct jvm_keys *keys);
+
+/* Writes a ULEB128 at `at`, which must have five bytes left; returns the position after it. */
+static inline uint8_t *jvm_put_uleb(uint8_t *at, uint32_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
