@@ -117,7 +117,7 @@ static bool is_non_canonical(uint64_t address)
     return address >= non_canonical_first && address <= non_canonical_last;
 }
 
-/* A general protection fault of x86-64: for it, systems do not report the accessed address. */
+/* True for a general protection fault of x86-64. For it, systems do not report the accessed address: Windows writes -1, others write 0. */
 static bool is_general_protection_fault(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
@@ -183,7 +183,7 @@ static bool is_allowed(const struct dump_region *region, enum operation operatio
     }
 }
 
-/* A small region without access that is marked as a guard, or that adjoins an accessible region. */
+/* True if the address is in a small region without access that is marked as a guard, or that adjoins an accessible region. */
 static bool is_guard_page(const struct dump_regions *regions, uint64_t address)
 {
     const struct dump_region *region = dump_region_at(regions, address);
@@ -200,8 +200,8 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
     return (a > b ? a - b : b - a) <= distance;
 }
 
-/* The accessed address is near the stack pointer, not accessible, and the next accessible region above it can be the
- * stack. */
+/* True for an overflow of the stack: the accessed address is near the stack pointer and not accessible, and the next accessible region
+ * above it can be the stack. */
 static bool is_stack_overflow(const struct analyser *r)
 {
     const struct dump_regions *regions = &r->regions;
@@ -376,7 +376,7 @@ static bool is_not_accessed(const struct analyser *r, bool is_overflow)
     return !access_at(effects, address, r->operation == READ ? SL_DISASM_READS : SL_DISASM_WRITES);
 }
 
-/* No address that the instruction accesses is non-canonical, so none can have caused the fault. */
+/* True if no address that the instruction accesses is non-canonical: then a general protection fault has no cause in it. */
 static bool is_canonical(const struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;

@@ -80,7 +80,7 @@ static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *fact
 
 /* ---- entry points ---- */
 
-/* Keeps what the writer of the dump noted about its own errors, if it is JSON. */
+/* Reads the list of errors that the writer of the dump met itself ("soft errors"); the list is ignored unless it is JSON. */
 static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str text = dump_text(d, dump_stream(d->dump, STREAM_SOFT_ERRORS));

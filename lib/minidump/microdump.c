@@ -451,7 +451,7 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
     end_stream(w);
 }
 
-/* Without a reason, marks the thread as the one that requested the dump. */
+/* Writes the exception. A dump without a crash reason was requested: then the thread is marked as the one that requested it. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };

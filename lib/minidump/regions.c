@@ -36,7 +36,7 @@ static bool has_access(const struct sl_minidump_mapping *mapping, char c)
     return mapping->access.size && memchr(mapping->access.data, c, mapping->access.size);
 }
 
-/* Makes the regions of the mappings in /proc/<pid>/maps, whose ends are exclusive. */
+/* Adds a region for each mapping of /proc/<pid>/maps, whose ends are exclusive. */
 static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
 {
     const struct sl_minidump *dump = d->dump;

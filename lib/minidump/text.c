@@ -3,6 +3,7 @@
 
 enum { LONGEST_TEXT = SL_MAX_NAME }; /* longer strings count as absent */
 
+/* Moves a text from the buffer to the arena and frees the buffer; data NULL if memory is short. */
 static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_move_to_arena(buf, d->arena);
@@ -10,7 +11,7 @@ static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
     return text;
 }
 
-/* Charges a text to the budget; false if it is absent, too long, or the budget is used up. */
+/* Charges a text to the budget. Returns false if the text is absent, is too long, or exceeds the budget. */
 static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     return bytes.data && bytes.size <= LONGEST_TEXT && dump_charge(d, bytes.size);
