@@ -28,7 +28,7 @@ static bool split_line(struct sl_str line, char separator, struct sl_str *key, s
 }
 
 /* Copies text as valid UTF-8. */
-static struct sl_str keep_text(struct dump_reader *d, struct sl_str text)
+static struct sl_str copy_text(struct dump_reader *d, struct sl_str text)
 {
     return text.size ? dump_text(d, (struct sl_bytes){(const uint8_t *)text.data, text.size}) : SL_STR("");
 }
@@ -84,7 +84,7 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
             if (sl_str_equal(key, keys[i].key))
                 *keys[i].value = value;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i += 2)
-        *keys[i].value = keep_text(d, *keys[i].value);
+        *keys[i].value = copy_text(d, *keys[i].value);
 }
 
 /* ---- limits ---- */
@@ -108,7 +108,7 @@ static struct sl_str parse_limit(struct dump_reader *d, struct sl_str text)
 {
     uint64_t number;
     bool is_limit = sl_str_equal(text, SL_STR("unlimited")) || sl_parse_u64(text, &number);
-    return is_limit ? keep_text(d, text) : SL_STR("0");
+    return is_limit ? copy_text(d, text) : SL_STR("0");
 }
 
 /* Reads /proc/<pid>/limits: a heading, then name, soft limit, hard limit and unit in columns. */
@@ -130,8 +130,8 @@ static void read_limits(struct dump_reader *d, struct sl_minidump_facts *facts)
         if (!take_column(&line, &unit))
             unit = SL_STR("n/a");
         if ((limit = sl_arena_array_add(&array)))
-            *limit = (struct sl_minidump_limit){.name = keep_text(d, name),
-                                                .unit = keep_text(d, unit),
+            *limit = (struct sl_minidump_limit){.name = copy_text(d, name),
+                                                .unit = copy_text(d, unit),
                                                 .soft = parse_limit(d, soft),
                                                 .hard = parse_limit(d, hard)};
         d->out_of_memory |= !limit;

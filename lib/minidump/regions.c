@@ -37,7 +37,7 @@ static bool has_access(const struct sl_minidump_mapping *mapping, char c)
 }
 
 /* Adds a region for each mapping of /proc/<pid>/maps, whose ends are exclusive. */
-static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
+static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
 {
     const struct sl_minidump *dump = d->dump;
     regions->items = dump_alloc(d, dump->mapping_count, sizeof *regions->items);
@@ -54,8 +54,8 @@ static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
 }
 
 /* Reads the memory info list; free regions are left out. */
-static void take_list(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
-                      struct dump_regions *regions)
+static void add_listed(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
+                       struct dump_regions *regions)
 {
     regions->items = dump_alloc(d, count, sizeof *regions->items);
     for (size_t i = 0; regions->items && i < count; i++) {
@@ -85,9 +85,9 @@ bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, s
     size_t entry, count = dump_extended_list(dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry);
     *regions = (struct dump_regions){NULL, 0};
     if (count)
-        take_list(&d, &r, count, entry, regions);
+        add_listed(&d, &r, count, entry, regions);
     else
-        take_mappings(&d, regions);
+        add_mappings(&d, regions);
     sort_regions(regions);
     return !d.out_of_memory;
 }

@@ -4,7 +4,7 @@
 enum { LONGEST_TEXT = SL_MAX_NAME }; /* longer strings count as absent */
 
 /* Moves a text from the buffer to the arena and frees the buffer; data NULL if memory is short. */
-static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
+static struct sl_str move_to_arena(struct dump_reader *d, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_move_to_arena(buf, d->arena);
     d->out_of_memory |= !text.data;
@@ -18,7 +18,7 @@ static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
 }
 
 /* Reads a UTF-16 character; returns false for an unpaired surrogate. */
-static bool take_character(struct sl_reader *r, uint32_t *code)
+static bool read_character(struct sl_reader *r, uint32_t *code)
 {
     *code = sl_read_u16(r);
     if (*code < 0xD800 || *code > 0xDFFF)
@@ -37,7 +37,7 @@ static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bo
     uint32_t code;
     char utf8[4];
     while (sl_reader_left(&r) >= 2) {
-        if (!take_character(&r, &code)) {
+        if (!read_character(&r, &code)) {
             sl_buf_free(&buf);
             return (struct sl_str){NULL, 0};
         }
@@ -45,7 +45,7 @@ static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bo
             break;
         sl_buf_add(&buf, utf8, sl_utf8_encode(code, utf8));
     }
-    return keep_in_arena(d, &buf);
+    return move_to_arena(d, &buf);
 }
 
 struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
@@ -75,7 +75,7 @@ struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
     if (!bytes.data || !dump_charge(d, bytes.size))
         return (struct sl_str){NULL, 0};
     sl_buf_utf8(&buf, (struct sl_str){(const char *)bytes.data, bytes.size});
-    return keep_in_arena(d, &buf);
+    return move_to_arena(d, &buf);
 }
 
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
