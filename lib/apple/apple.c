@@ -7,8 +7,8 @@
 
 /* Limit of the results of a report; a real report needs less than half of it. */
 enum { BUDGET_PER_BYTE = 4, MIN_BUDGET = 512 << 10 };
-/* The limit for sampling reports, whose rows share the calls above them: a call takes 250 bytes in each path but
- * only two columns in its row. Calls of stackshots are two numbers. */
+/* The limit per byte of a sampling report is higher: its rows share the calls above them, so a call takes 250 bytes in each path of the
+ * result but only two columns of its row in the report. In stackshots a call is only two numbers. */
 enum { SAMPLES_ROOM_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost)

@@ -70,7 +70,7 @@ static struct sl_json member_reader(const struct ips_reader *r, struct sl_str te
     return sl_json(text.data ? text : SL_STR("null"), r->arena, false);
 }
 
-/* For readers of parts of the body, which is known to be well-formed: they only fail if memory is short. */
+/* Records that a reader of a part of the body failed. Only a lack of memory can be the cause: the body is known to be well-formed. */
 static void note_json_failure(struct ips_reader *r, const struct sl_json *j)
 {
     r->no_memory |= j->failed;

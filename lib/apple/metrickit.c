@@ -203,6 +203,7 @@ static bool close_bracket(struct metrickit *m, bool is_object)
 
 /* ---- values ---- */
 
+/* Stores a value of a frame, selected by the current key; values of other keys are ignored. */
 static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree_frame *frame)
 {
     if (sl_str_equal(m->key, SL_STR("address")))
@@ -215,7 +216,7 @@ static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree
         sl_json_text(j, &frame->uuid);
 }
 
-/* Reads a value outside of frames. In a payload with several diagnostics the first value of each key counts. */
+/* Reads a value outside of frames. In a payload with several diagnostics the first value of each key counts. Other keys are ignored. */
 static void take_other_value(struct metrickit *m, struct sl_json *j)
 {
     static const struct sl_str names[TEXTS] = {
@@ -278,7 +279,7 @@ static bool take_quoted(struct metrickit *m)
     return true;
 }
 
-/* Returns false if the text is not JSON. */
+/* Reads the next token: a string, bracket, comma, white space, number or literal. Returns false if the text is not JSON. */
 static bool take_token(struct metrickit *m)
 {
     char c = m->text.data[m->at];

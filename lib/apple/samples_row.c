@@ -116,7 +116,7 @@ static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
         read_position(position, row);
 }
 
-/* Parses what follows the sample count, from offset `at` on: location, address, tail. */
+/* Parses the text after the sample count, from offset `at` on: location, address, tail. False if the line is not a row. */
 static bool read_place(struct sl_str line, size_t at, struct sl_samples_row *row)
 {
     struct sl_str rest = text_from(line, at);

@@ -70,7 +70,8 @@ struct text_reader {
 
 /* ---- threads ---- */
 
-/* Ends the current thread and adds it to the list. The last exception is kept aside, to become the last thread. */
+/* Ends the current thread, if there is one, and adds it to the list. The backtrace of the last exception is stored in `exception`: it
+ * becomes the last thread when all are read. */
 static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
@@ -86,7 +87,7 @@ static void close_thread(struct text_reader *t)
     t->has_thread = t->in_exception = false;
 }
 
-/* Begins a thread; one whose number is too large is skipped. */
+/* Begins a thread. If its number is too large for 64 bits, the thread is skipped: its lines are read like lines outside of sections. */
 static void open_thread(struct text_reader *t, const struct apple_thread_line *line)
 {
     close_thread(t);
@@ -280,6 +281,7 @@ static bool read_heading(struct text_reader *t, struct sl_str line)
     return true;
 }
 
+/* Reads a line: a heading changes the state, and other lines are read in the way that the state selects. */
 static void read_line(struct text_reader *t, struct sl_str line)
 {
     while (line.size && sl_is_blank(line.data[line.size - 1]))
