@@ -9,7 +9,7 @@
 enum { BUDGET_PER_BYTE = 4, MIN_BUDGET = 512 << 10 };
 /* The limit per byte of a sampling report is higher: its rows share the calls above them, so a call takes 250 bytes in each path of the
  * result but only two columns of its row in the report. In stackshots a call is only two numbers. */
-enum { SAMPLES_ROOM_PER_BYTE = 48 };
+enum { SAMPLES_BUDGET_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost)
 {
@@ -133,7 +133,7 @@ static enum sl_code read_stackshot(struct sl_str body, const struct apple_header
                                    struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    budget->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + MIN_BUDGET;
+    budget->left = SAMPLES_BUDGET_PER_BYTE * (uint64_t)body.size + MIN_BUDGET;
     bool read = apple_read_stackshot(body, header, arena, budget, crash, &j);
     return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
@@ -144,7 +144,7 @@ static enum sl_code read_text(struct sl_str text, const struct apple_header *hea
                               struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
     if (sl_samples_is_text(text)) {
-        budget->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + MIN_BUDGET;
+        budget->left = SAMPLES_BUDGET_PER_BYTE * (uint64_t)text.size + MIN_BUDGET;
         enum sl_code code = apple_read_samples(text, header, options, arena, budget, crash, error);
         return code == SL_BUSY ? fail_for_memory(arena, budget, error) : code;
     }

@@ -71,7 +71,7 @@ static struct sl_json member_reader(const struct ips_reader *r, struct sl_str te
 }
 
 /* Records that a reader of a part of the body failed. Only a lack of memory can be the cause: the body is known to be well-formed. */
-static void note_json_failure(struct ips_reader *r, const struct sl_json *j)
+static void record_json_failure(struct ips_reader *r, const struct sl_json *j)
 {
     r->no_memory |= j->failed;
 }
@@ -82,7 +82,7 @@ static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
     struct sl_json j = member_reader(r, member);
     struct sl_str text;
     sl_json_text(&j, &text);
-    note_json_failure(r, &j);
+    record_json_failure(r, &j);
     return text;
 }
 
@@ -108,7 +108,7 @@ static void member_object(struct ips_reader *r, struct sl_str member, const stru
 {
     struct sl_json j = member_reader(r, member);
     sl_json_read_object(&j, fields, out);
-    note_json_failure(r, &j);
+    record_json_failure(r, &j);
 }
 
 /* ---- images ---- */
@@ -131,7 +131,7 @@ static void read_images(struct ips_reader *r)
             else
                 sl_json_no_memory(&j);
         }
-    note_json_failure(r, &j);
+    record_json_failure(r, &j);
     r->image_count = images.count;
     r->images = sl_arena_array_finish(&images);
     r->no_memory |= !r->images;
@@ -314,7 +314,7 @@ static void read_threads(struct ips_reader *r)
             else
                 sl_json_no_memory(&j);
         }
-    note_json_failure(r, &j);
+    record_json_failure(r, &j);
     if (r->body.exception_trace.data) {
         struct sl_crash_thread *thread = apple_add(&threads, r->budget, COST_PER_THREAD);
         j = member_reader(r, r->body.exception_trace);
@@ -325,7 +325,7 @@ static void read_threads(struct ips_reader *r)
             threads.count -= !thread->frame_count;
         } else
             sl_json_no_memory(&j);
-        note_json_failure(r, &j);
+        record_json_failure(r, &j);
     }
     r->crash->thread_count = threads.count;
     r->crash->threads = sl_arena_array_finish(&threads);
@@ -351,7 +351,7 @@ static void add_texts(struct sl_json *j, struct sl_buf *lines)
 }
 
 /* Moves the lines to the arena; data NULL if there are none. */
-static struct sl_str keep_texts(struct ips_reader *r, struct sl_buf *lines)
+static struct sl_str move_texts_to_arena(struct ips_reader *r, struct sl_buf *lines)
 {
     if (!lines->size && !lines->failed) {
         sl_buf_free(lines);
@@ -399,7 +399,7 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
         sl_buf_printf(&text, " " SL_STR_FMT, SL_STR_ARG(t->code));
     if (t->indicator.size)
         sl_buf_printf(&text, " " SL_STR_FMT, SL_STR_ARG(t->indicator));
-    return keep_texts(r, &text);
+    return move_texts_to_arena(r, &text);
 }
 
 struct ips_exception { /* an exception of the system or of a language runtime */
@@ -428,7 +428,7 @@ static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *cause
     causes->reason = thrown.composed;
     causes->termination = (struct apple_termination){termination->domain, termination->code, termination->indicator};
     apple_put_causes(causes, &text);
-    return keep_texts(r, &text);
+    return move_texts_to_arena(r, &text);
 }
 
 /* Returns `<type> (<signal>)`. */
@@ -438,7 +438,7 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
     if (!type.size || !signal.size)
         return type;
     sl_buf_printf(&text, SL_STR_FMT " (" SL_STR_FMT ")", SL_STR_ARG(type), SL_STR_ARG(signal));
-    return keep_texts(r, &text);
+    return move_texts_to_arena(r, &text);
 }
 
 /* Sets the reason (the exception, else the termination) and the details: all causes if wanted, else the first that is not empty in the
@@ -454,9 +454,9 @@ static void read_reason(struct ips_reader *r)
                                            : termination_reason(r, &termination);
     struct sl_json j = member_reader(r, r->body.information);
     add_texts(&j, &information);
-    note_json_failure(r, &j);
-    const struct sl_str details[] = {keep_texts(r, &information), exception.message, exception.subtype,
-                                     keep_texts(r, &termination.details), exception.codes};
+    record_json_failure(r, &j);
+    const struct sl_str details[] = {move_texts_to_arena(r, &information), exception.message, exception.subtype,
+                                     move_texts_to_arena(r, &termination.details), exception.codes};
     struct apple_causes causes = {.information = details[0],
                                   .message = details[1],
                                   .subtype = details[2],

@@ -69,7 +69,7 @@ bool sl_apple_is_metrickit(struct sl_str text)
 }
 
 /* True if the budget has `cost` bytes left; otherwise records that it is used up. */
-static bool has_room_for(struct metrickit *m, uint64_t cost)
+static bool fits_budget(struct metrickit *m, uint64_t cost)
 {
     m->budget->used_up |= cost > m->budget->left;
     return cost <= m->budget->left;
@@ -108,7 +108,7 @@ static void add_path(struct metrickit *m, size_t last)
     struct sl_crash_thread *thread = apple_add(&m->threads, m->budget, COST_PER_THREAD);
     uint64_t cost = count * (uint64_t)(COST_PER_FRAME + sizeof(struct sl_crash_frame));
     struct sl_crash_frame *frames =
-        thread && has_room_for(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
+        thread && fits_budget(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
     if (!frames) {
         m->no_memory = true;
         return;
@@ -151,7 +151,7 @@ static struct open_bracket *top(struct metrickit *m)
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
     size_t called = m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: the stack */
-    if (!has_room_for(m, sizeof *m->frames) ||
+    if (!fits_budget(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
         return;
@@ -178,7 +178,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
         bracket.kind = OPEN_FRAMES;
     if (bracket.kind == OPEN_FRAME)
         open_frame(m, &bracket);
-    if (!has_room_for(m, m->depth * sizeof *m->brackets) ||
+    if (!fits_budget(m, m->depth * sizeof *m->brackets) ||
         !sl_grow(&m->brackets, &m->capacity, m->depth + 1, sizeof *m->brackets)) {
         m->no_memory = true;
         return;
@@ -204,7 +204,7 @@ static bool close_bracket(struct metrickit *m, bool is_object)
 /* ---- values ---- */
 
 /* Stores a value of a frame, selected by the current key; values of other keys are ignored. */
-static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree_frame *frame)
+static void read_frame_value(struct metrickit *m, struct sl_json *j, struct tree_frame *frame)
 {
     if (sl_str_equal(m->key, SL_STR("address")))
         frame->has_address = sl_json_u64(j, &frame->address);
@@ -217,7 +217,7 @@ static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree
 }
 
 /* Reads a value outside of frames. In a payload with several diagnostics the first value of each key counts. Other keys are ignored. */
-static void take_other_value(struct metrickit *m, struct sl_json *j)
+static void read_other_value(struct metrickit *m, struct sl_json *j)
 {
     static const struct sl_str names[TEXTS] = {
         [TEXT_OS] = SL_STR("osVersion"),
@@ -241,14 +241,14 @@ static void take_other_value(struct metrickit *m, struct sl_json *j)
 }
 
 /* Reads a string, number or literal that ends at `end`. */
-static void take_value(struct metrickit *m, size_t end)
+static void read_value(struct metrickit *m, size_t end)
 {
     struct sl_json j = sl_json((struct sl_str){m->text.data + m->at, end - m->at}, m->arena, false);
     const struct open_bracket *bracket = top(m);
     if (bracket && m->key.data && bracket->kind == OPEN_FRAME)
-        take_frame_value(m, &j, &m->frames[bracket->frame - 1]);
+        read_frame_value(m, &j, &m->frames[bracket->frame - 1]);
     else if (bracket && m->key.data)
-        take_other_value(m, &j);
+        read_other_value(m, &j);
     m->no_memory |= j.busy;
     m->key = (struct sl_str){NULL, 0};
     m->at = end;
@@ -285,7 +285,7 @@ static bool take_token(struct metrickit *m)
     char c = m->text.data[m->at];
     size_t end = m->at;
     if (c == '"')
-        return take_quoted(m);
+        return read_quoted(m);
     if (c == '{' || c == '[') {
         open_bracket(m, c == '{');
         m->at++;
@@ -301,7 +301,7 @@ static bool take_token(struct metrickit *m)
     }
     while (end < m->text.size && !sl_is_blank(m->text.data[end]) && !memchr(",]}", m->text.data[end], 3))
         end++;
-    take_value(m, end);
+    read_value(m, end);
     return true;
 }
 
@@ -372,7 +372,7 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
                           .modules = {.arena = arena, .item = sizeof(struct sl_crash_module)}};
     bool good = true;
     while (good && !m.no_memory && m.at < text.size)
-        good = take_token(&m);
+        good = read_token(&m);
     *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0;
     if (!*problem_at && !m.no_memory)
         finish_metrickit(&m);

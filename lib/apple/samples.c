@@ -266,7 +266,7 @@ SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 /* For an image of unknown size: true if the row's own "+ <offset>" matches the image's begin. */
 static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
-    struct sl_str digits = apple_skip(row->place, row->image_name.size);
+    struct sl_str digits = apple_skip(row->image_and_offset, row->image_name.size);
     uint64_t offset;
     return digits.size > 3 && (digits = apple_skip(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
            offset == row->address - begin;

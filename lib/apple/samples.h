@@ -36,11 +36,11 @@ struct sl_samples_row {
     uint32_t thread, process; /* SL_SAMPLES_NONE: in no thread or process */
     uint32_t image;
     bool has_address, is_kernel, in_sample;
-    bool is_exact;                   /* not a return address */
-    uint64_t address;                /* the first one if the row has several */
-    struct sl_str function;          /* without "???" */
-    struct sl_str image_name, place; /* "app", "app + 16396": as written in the report */
-    struct sl_str offset;            /* offset in the function: "12" or "12,8,..." */
+    bool is_exact;                              /* not a return address */
+    uint64_t address;                           /* the first one if the row has several */
+    struct sl_str function;                     /* without "???" */
+    struct sl_str image_name, image_and_offset; /* "app", "app + 16396": as written in the report */
+    struct sl_str offset;                       /* offset in the function: "12" or "12,8,..." */
     struct sl_str filename;
     uint32_t source_line; /* 0: unknown */
     bool has_several;     /* the row has several addresses */

@@ -23,7 +23,7 @@ struct samples_filler {
 };
 
 /* Charges `cost` bytes to the budget; false if that is used up. */
-static bool fill_has_room(struct samples_filler *f, uint64_t cost)
+static bool charge_budget(struct samples_filler *f, uint64_t cost)
 {
     f->budget->used_up |= cost > f->budget->left;
     f->no_memory |= cost > f->budget->left;
@@ -96,7 +96,7 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
     uint64_t count = 0;
     for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
         count += samples->rows[at].has_address;
-    if (!fill_has_room(f, count * (COST_PER_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
+    if (!charge_budget(f, count * (COST_PER_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
         return;
     struct sl_crash_thread *added = apple_add(&f->threads, f->budget, COST_PER_THREAD);
     struct sl_crash_frame *frames = SL_ARENA_ARRAY(f->arena, struct sl_crash_frame, count + 1);

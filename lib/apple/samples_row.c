@@ -68,7 +68,7 @@ static struct sl_str known_function(struct sl_str function)
 }
 
 /* Parses "main  (in app) + 12", "???  (in app)  load address 0x100000000 + 0x4020" or "??? (in app)". */
-static bool read_sample_place(struct sl_str text, size_t in, struct sl_samples_row *row)
+static bool read_sample_location(struct sl_str text, size_t in, struct sl_samples_row *row)
 {
     struct sl_str inside = text_from(text, in + 6);
     size_t close = find_first(inside, SL_STR(")"));
@@ -76,7 +76,7 @@ static bool read_sample_place(struct sl_str text, size_t in, struct sl_samples_r
         return false;
     row->in_sample = true;
     row->function = known_function((struct sl_str){text.data, in});
-    row->image_name = row->place = (struct sl_str){inside.data, close};
+    row->image_name = row->image_and_offset = (struct sl_str){inside.data, close};
     struct sl_str rest = text_from(inside, close + 1);
     if (sl_str_starts(rest, SL_STR(" + "))) {
         rest = text_from(rest, 3);
@@ -86,10 +86,10 @@ static bool read_sample_place(struct sl_str text, size_t in, struct sl_samples_r
 }
 
 /* Parses "main + 12 (main.c:7,1 in app + 16396)", "??? (app + 16416)" or "main + 12 (app)". */
-static bool read_spindump_place(struct sl_str text, struct sl_samples_row *row)
+static bool read_spindump_location(struct sl_str text, struct sl_samples_row *row)
 {
     size_t open = find_last(text, SL_STR(" ("));
-    row->place = row->image_name = SL_STR("");
+    row->image_and_offset = row->image_name = SL_STR("");
     if (open == text.size || text.data[text.size - 1] != ')') { /* without an image */
         row->function = known_function(text);
         return !row->function.data;
@@ -101,7 +101,7 @@ static bool read_spindump_place(struct sl_str text, struct sl_samples_row *row)
         read_position((struct sl_str){inside.data, in}, row);
         inside = text_from(inside, in + 4);
     }
-    row->place = row->image_name = inside;
+    row->image_and_offset = row->image_name = inside;
     cut_offset(&row->image_name, &ignored);
     cut_offset(&function, &row->offset);
     row->function = known_function(function);
@@ -117,7 +117,7 @@ static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
 }
 
 /* Parses the text after the sample count, from offset `at` on: location, address, tail. False if the line is not a row. */
-static bool read_place(struct sl_str line, size_t at, struct sl_samples_row *row)
+static bool read_location(struct sl_str line, size_t at, struct sl_samples_row *row)
 {
     struct sl_str rest = text_from(line, at);
     size_t bracket = find_last(rest, SL_STR(" [0x")), end = bracket;
@@ -135,14 +135,14 @@ static bool read_place(struct sl_str line, size_t at, struct sl_samples_row *row
     row->tail = close < address.size ? line.size - address.size + close + 1 : line.size;
     while (end && sl_is_blank(rest.data[end - 1]))
         end--;
-    struct sl_str place = {rest.data, end};
+    struct sl_str location = {rest.data, end};
     row->name = at;
     row->name_end = at + end;
-    size_t in = find_first(place, SL_STR("  (in "));
-    if (in == place.size)
-        return read_spindump_place(place, row);
+    size_t in = find_first(location, SL_STR("  (in "));
+    if (in == location.size)
+        return read_spindump_location(location, row);
     read_sample_tail(text_from(line, row->tail), row);
-    return read_sample_place(place, in, row);
+    return read_sample_location(location, in, row);
 }
 
 bool samples_is_mark(char c)
@@ -167,7 +167,7 @@ bool samples_row(struct sl_str line, bool has_count, struct sl_samples_row *row)
         while (rest.size && sl_is_blank(rest.data[0]))
             rest = text_from(rest, 1);
     }
-    bool is_row = read_place(line, line.size - rest.size, row);
+    bool is_row = read_location(line, line.size - rest.size, row);
     row->is_kernel |= is_kernel;
     return is_row;
 }

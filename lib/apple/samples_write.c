@@ -48,7 +48,7 @@ static void put_spindump_row(struct sl_str line, const struct sl_samples_row *ro
         put_position(name, out);
         sl_buf_cstr(out, " in ");
     }
-    sl_buf_str(out, row->place);
+    sl_buf_str(out, row->image_and_offset);
     sl_buf_u8(out, ')');
     sl_buf_str(out, apple_skip(line, row->name_end));
 }

@@ -42,7 +42,7 @@ static const struct sl_str key_names[TEXT_KEYS] = {
 
 struct thread_label { /* a line that names a thread */
     uint64_t number;
-    size_t place; /* index among these lines: the last one for a number is used */
+    size_t line_index; /* index among these lines: the last one for a number is used */
     struct sl_str name;
 };
 
@@ -76,13 +76,13 @@ static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
         return;
-    struct sl_crash_thread *place =
+    struct sl_crash_thread *ended =
         t->in_exception ? &t->exception : apple_add(&t->threads, t->budget, COST_PER_THREAD);
     t->thread.frame_count = t->frames.count;
     t->thread.frames = sl_arena_array_finish(&t->frames);
-    if (place)
-        *place = t->thread;
-    t->no_memory |= !place || !t->thread.frames;
+    if (ended)
+        *ended = t->thread;
+    t->no_memory |= !ended || !t->thread.frames;
     t->has_exception |= t->in_exception;
     t->has_thread = t->in_exception = false;
 }
@@ -300,7 +300,7 @@ static void read_line(struct text_reader *t, struct sl_str line)
 
 /* ---- results ---- */
 
-SL_ORDER_BY(label_by_number, struct thread_label, number, place)
+SL_ORDER_BY(label_by_number, struct thread_label, number, line_index)
 
 /* Sets thread names; of several labels with one thread number the last is used. */
 static void name_threads(struct text_reader *t)
