@@ -263,7 +263,7 @@ static size_t end_of_text(struct sl_str text, size_t at)
 }
 
 /* Reads a string: a key if a colon follows, otherwise a value. False if it has no end. */
-static bool take_quoted(struct metrickit *m)
+static bool read_quoted(struct metrickit *m)
 {
     size_t end = end_of_text(m->text, m->at), next = end;
     while (next && next < m->text.size && sl_is_blank(m->text.data[next]))
@@ -274,13 +274,13 @@ static bool take_quoted(struct metrickit *m)
         m->key = (struct sl_str){m->text.data + m->at + 1, end - m->at - 2};
         m->at = next + 1;
     } else {
-        take_value(m, end);
+        read_value(m, end);
     }
     return true;
 }
 
 /* Reads the next token: a string, bracket, comma, white space, number or literal. Returns false if the text is not JSON. */
-static bool take_token(struct metrickit *m)
+static bool read_token(struct metrickit *m)
 {
     char c = m->text.data[m->at];
     size_t end = m->at;
