@@ -8,7 +8,7 @@ struct breakpad_stack_record {
     bool open;
 };
 
-/* Reads a hexadecimal field of at most so many digits. */
+/* Removes the next field and reads it as a hexadecimal number of at most `max_digits` digits. */
 static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 {
     struct sl_str field = next_field(rest);
@@ -26,12 +26,14 @@ static bool word(struct sl_str *rest, struct sl_str wanted)
     return true;
 }
 
+/* True for the name of a register in a rule list: it ends with a colon. */
 static bool is_register(struct sl_str field)
 {
     return field.size > 1 && field.data[field.size - 1] == ':';
 }
 
-/* Sets the rule of a register; registers that the architecture does not have are identified by their names. */
+/* Sets the rule of a register. Registers that the architecture does not have are identified by their names. False if there are too many
+ * rules. */
 static bool breakpad_set(struct breakpad_stack_record *s, struct sl_str name, struct sl_str expression)
 {
     unsigned reg = register_number(s->b->family, name);
@@ -64,6 +66,7 @@ static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, boo
     return true;
 }
 
+/* Ends the current range, if there is one, and passes it to the sink. */
 static void end_range(struct breakpad_stack_record *s)
 {
     if (s->open)
@@ -85,7 +88,8 @@ static bool init_record(struct breakpad_stack_record *s, struct sl_str rest)
     return true;
 }
 
-/* Reads a STACK CFI record. Records need not be in address order in the file; only those at ascending addresses are used. */
+/* Reads a STACK CFI record, which has the changes of rules from an address on. Records need not be in address order in the file; false for
+ * one at a lower address than the record before it, which is not used. */
 static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t address;

@@ -39,7 +39,7 @@ bool builder_spend(struct unwind_builder *b, uint32_t steps)
     return b->code == SL_OK;
 }
 
-/* Compares texts; equal pointers are the usual case. */
+/* True if the texts are equal. Equal pointers are tried first, because they are the usual case. */
 static bool same_text(struct sl_str a, struct sl_str b)
 {
     return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
@@ -81,7 +81,7 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
            same_text(a->program, b->program);
 }
 
-/* Makes room for one more item of an array. */
+/* Grows an array for one more item. False, with the code set, if the budget is used up or memory is short. */
 static bool room(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
     if (sl_account_grow(&b->account, array, capacity, count + 1, item))
@@ -96,7 +96,8 @@ static void add_rule(struct unwind_builder *b, const struct sl_unwind_rule *rule
         b->rules[b->rule_count++] = *rule;
 }
 
-/* Returns the meaning of a register without a rule. */
+/* Returns the rule that has the same meaning as no rule: a register keeps its value; the return address is in its own register, or unknown
+ * if the architecture has none. */
 static struct sl_unwind_rule default_rule(const struct unwind_builder *b, uint16_t reg)
 {
     if (reg != SL_UNWIND_RA)
@@ -156,7 +157,8 @@ void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
     memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
 }
 
-/* True if text cannot express the CFA, and so nothing of the range. */
+/* True if the rule of the CFA cannot be written as text. Then the range is left out of texts, because all its other rules depend on the
+ * CFA. */
 static bool cfa_beyond_text(const struct unwind_rules *rules)
 {
     return rules->cfa.kind == SL_UNWIND_EXPRESSION;

@@ -57,8 +57,8 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
 
 /* ---- rows ---- */
 
-/* Finds the last row at or before the address. All rows of its bucket may be after it; then the row is the last one of an
- * earlier bucket. */
+/* Finds the last row at or before the address. If all rows of the address's bucket are after it, that row is the last one of an earlier
+ * bucket. */
 static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row)
 {
     const struct sl_column *addresses = &cfi->rows[CFI_ROW_ADDRESS];
@@ -69,7 +69,8 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
     high = sl_column_get(&cfi->buckets, bucket + 1);
     if (low > high || high > cfi->row_count)
         return false;
-    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* first one after it */
+    low = SL_PARTITION_POINT(middle, low, high,
+                             sl_column_get(addresses, middle) <= address); /* first row after the address */
     *row = (uint32_t)low - 1;
     return low > 0;
 }
@@ -141,6 +142,7 @@ bool sl_cfi_rule(struct sl_cfi_row *row, struct sl_unwind_rule *rule)
 
 /* ---- STACK WIN ---- */
 
+/* Fills `win` from the record with this index; false if it has no valid program. */
 static bool open_window(const struct sl_cfi *cfi, uint64_t index, struct sl_unwind_win *win)
 {
     const struct sl_column *c = cfi->win;
@@ -174,7 +176,7 @@ bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, 
 
 /* ---- the whole file as a stream ---- */
 
-/* True if a reader of unwind information could have produced the rule; others are dropped. */
+/* True if a reader of unwind information could have produced the rule; a row with any other rule is damaged. */
 static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rule)
 {
     bool takes_base =
@@ -203,7 +205,7 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind
     return !row->next.failed && rules->cfa_known;
 }
 
-/* Streams the ranges; an unreadable row ends its range. */
+/* Passes all ranges to the builder. An unreadable row ends its range and sets `*bad`. Rows out of order set it too, and end the reading. */
 static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *bad)
 {
     struct unwind_rules rules;
@@ -236,6 +238,7 @@ static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *
         builder_end(b, last);
 }
 
+/* The sink of a check only: it drops everything. */
 static enum sl_code ignore_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                  struct sl_error *error)
 {

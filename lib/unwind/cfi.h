@@ -37,10 +37,10 @@ struct sl_cfi {
 /* SL_MALFORMED if it is not a CFI cache. O(1). `cfi` points into `bytes`, which must outlive it. */
 enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_error *error);
 
-/* The rules at an address. */
+/* The rules that are in effect at an address. */
 struct sl_cfi_row {
-    uint64_t address;      /* first address at which they hold */
-    bool begins;           /* it is the start of a range */
+    uint64_t address;      /* first address at which the rules are in effect */
+    bool begins;           /* the row is the first one of a range */
     bool signal_frame;     /* the caller was interrupted and did not call: its pc is not a return address */
     struct sl_reader next; /* for sl_cfi_rule() */
 };

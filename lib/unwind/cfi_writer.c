@@ -53,6 +53,7 @@ struct cfi_writer {
     struct windows windows[2]; /* of type 0; of type 4 */
 };
 
+/* Returns the error for a budget that is used up or memory that is short. */
 static enum sl_code cfi_writer_fail(struct cfi_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
@@ -143,7 +144,8 @@ static bool is_too_far(uint64_t end)
     return end >> SL_TABLE_MAX_WIDTH;
 }
 
-/* Adds a range that the reader passes. Its rows only have changes; in the cache each has all rules, so that a look-up needs one row. */
+/* Adds a range of the stream. In the stream, rows only have changes; in the cache each row has all rules, so that a look-up needs one row.
+ * A range at too high an address is skipped. */
 static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -164,8 +166,8 @@ static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwi
 
 /* ---- STACK WIN ---- */
 
-/* Repairs a record that overlaps the previous one in the file: if it starts later the previous one is truncated, else it is dropped
- * (false). */
+/* Repairs a record that overlaps the record before it in the file, like Breakpad does: if it starts later, the earlier record is truncated.
+ * False if it does not start later: it must be dropped. */
 static bool repair(struct windows *known, const struct sl_unwind_win *win)
 {
     struct sl_unwind_win *last = known->count ? &known->items[known->count - 1].win : NULL;
@@ -177,6 +179,7 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
     return true;
 }
 
+/* Adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing reads them. */
 static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -201,7 +204,7 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
 
 /* ---- order ---- */
 
-/* Ranges with equal starts stay in stream order. */
+/* Ranges with equal starts stay in the order of the stream: the first of them is the one that is used. */
 SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
 SL_ORDER_BY(by_window_start, struct cfi_window, win.start, order)
@@ -264,6 +267,8 @@ static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 
 /* ---- the file ---- */
 
+/* Callback of the table writer: fills the columns with rows `from` to `from` + `count` - 1. The functions below do the same for other
+ * columns. */
 static void fill_rows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct unwind_row *rows = (const struct unwind_row *)arg + from;
@@ -292,7 +297,7 @@ static bool add_interned(struct sl_table_writer *t, uint32_t id, const struct in
     return sl_table_add_units(t, id, id + 1, &source);
 }
 
-/* Chooses the width of buckets so that evenly spread rows give a few rows each. */
+/* Writes the buckets. Their width is chosen so that evenly spread rows give a few rows (CFI_ROWS_PER_BUCKET) in each bucket. */
 static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
 {
     uint64_t last = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
@@ -324,6 +329,7 @@ static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
     return sl_table_add_columns(t, CFI_ROWS, &source) && add_buckets(w, t);
 }
 
+/* Returns a record by its row in the cache: first all of type 0, then all of type 4. */
 static const struct cfi_window *window_at(const struct cfi_writer *w, size_t index)
 {
     size_t first = w->windows[0].count;

@@ -56,20 +56,21 @@ static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 
 /* ---- encodings ---- */
 
+/* Sets a rule. There are never more than slots, so the result of rules_set() is not checked. */
 static void compact_set(struct unwind_rules *rules, struct sl_unwind_rule rule)
 {
     rules_set(rules, &rule);
 }
 
-/* DWARF number of a register in encodings, which count from 1; -1 for an invalid number. */
+/* Returns the DWARF number of a register. Encodings count registers from 1; -1 for an invalid number. */
 static int saved_register(bool is_64bit, unsigned number)
 {
     static const int8_t x86[] = {-1, 3, 1, 2, 7, 6, 5}, x86_64[] = {-1, 3, 12, 13, 14, 15, 6};
     return number > 6 ? -1 : is_64bit ? x86_64[number] : x86[number];
 }
 
-/* Rules for a function with a frame pointer. Up to five registers are saved; bits 16 to 23 are how many words below the frame pointer the
- * first of them is. */
+/* Sets the rules of a function with a frame pointer. Up to five registers are saved; bits 16 to 23 are how many words below the frame
+ * pointer the first of them is. False if a register number is invalid. */
 static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64bit)
 {
     int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
@@ -109,7 +110,8 @@ static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6
     return true;
 }
 
-/* Rules for a function without a frame pointer whose frame has `size` bytes: the return address is on top, the saved registers below it. */
+/* Sets the rules of a function without a frame pointer whose frame has `size` bytes: the return address is on top, the saved registers
+ * below it. */
 static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
 {
     int64_t p = is_64bit ? 8 : 4;
@@ -125,8 +127,8 @@ static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is
     return true;
 }
 
-/* Rules for a large stack frame: bits 16 to 23 are the offset of the operand of `sub` in the function, bits 13 to 15 the number
- * of additional words. */
+/* Sets the rules of a function without a frame pointer whose frame is too large for the encoding: the size is the operand of its `sub`
+ * instruction. Bits 16 to 23 are the offset of that operand in the function, bits 13 to 15 the number of additional words. */
 static bool x86_indirect(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, bool is_64bit,
                          uint64_t start)
 {
@@ -154,7 +156,8 @@ static bool x86_rules(const struct compact *c, struct unwind_rules *rules, uint3
     }
 }
 
-/* Register pairs are saved downwards from `offset`: x19/x20 to x27/x28, then d8/d9 to d14/d15. */
+/* Sets the rules of the saved register pairs, one bit each: x19/x20 to x27/x28, then d8/d9 to d14/d15. They are stored downwards from
+ * `offset`, relative to the CFA. */
 static void arm64_pairs(struct unwind_rules *rules, uint32_t encoding, int64_t offset)
 {
     for (unsigned bit = 0; bit < 9; bit++) {
@@ -167,7 +170,7 @@ static void arm64_pairs(struct unwind_rules *rules, uint32_t encoding, int64_t o
     }
 }
 
-/* Rules for a function with a frame record, for one without, and for a leaf that does not change the stack. */
+/* Sets the rules of a function with a frame record, of one without, or (default) of a leaf that does not change the stack. */
 static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 {
     switch (encoding >> 24 & 15) {
@@ -190,7 +193,8 @@ static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 
 /* ---- entries ---- */
 
-/* Reads an FDE. Several entries of one function may name the same FDE; it is read once. */
+/* Reads the FDE at an offset of .eh_frame. Several entries of one function may name the same FDE, so one that was just read is not read
+ * again. */
 static void read_fde(struct compact *c, uint32_t offset)
 {
     if (offset == c->last_fde)
@@ -222,8 +226,8 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
     return start == c->sigtramp;
 }
 
-/* On x86-64 rbx points to the kernel's ucontext_t, whose machine context (pointer at 48) contains the registers of the
- * interrupted code. The system's own FDE says the same with expressions that few tools support. */
+/* Sets the rules of _sigtramp. On x86-64, rbx points to the kernel's ucontext_t there, whose machine context (pointer at 48) contains the
+ * registers of the interrupted code. The FDE of the system says the same with expressions that few tools support. */
 static void sigtramp_rules(struct unwind_rules *rules)
 {
     static const struct {
@@ -240,8 +244,8 @@ static void sigtramp_rules(struct unwind_rules *rules)
                                .reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
 }
 
-/* Adds the rules of an entry, [start, end). Entries out of order are skipped. Functions that the encoding cannot express have an FDE, which
- * is read instead; its offset is in the low 24 bits. */
+/* Adds the rules of an entry, for [start, end). Entries out of order are skipped and counted. Functions that the encoding cannot express
+ * have an FDE, which is read instead; its offset is in the low 24 bits. */
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
 {
     struct unwind_rules rules;

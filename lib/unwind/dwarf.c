@@ -50,12 +50,13 @@ static uint64_t read_value(struct sl_reader *r, unsigned format, unsigned addres
     }
 }
 
+/* Returns the lowest `size` bytes of the value. */
 static uint64_t truncate_to(uint64_t value, unsigned size)
 {
     return size < 8 ? value & ((UINT64_C(1) << (8 * size)) - 1) : value;
 }
 
-/* The reader must be one of the whole section: pointers may be relative to their own position. */
+/* A pointer may be relative to its own position, so the reader must be one of the whole section. */
 bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value)
 {
@@ -176,7 +177,8 @@ static void forget_cie(struct cie *cie)
     cie->usable = false;
 }
 
-/* Finds the CIE at an offset, usually that of the previous FDE. */
+/* Fills `cie` with the CIE at an offset, unless it is there already: most FDEs have the CIE of the previous FDE. False if the CIE cannot be
+ * used. */
 static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
@@ -191,13 +193,13 @@ static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct c
     return cie->usable;
 }
 
-/* True if the linker removed the code: the start is all ones or below the load address. */
+/* True if the linker removed the code of the function: then the start is all ones or below the load address. */
 static bool is_dropped(const struct cfi_section_data *f, const struct cie *cie, const struct fde *fde)
 {
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
-/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed. */
+/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed, which has no rules but is no error. */
 static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {

@@ -35,11 +35,13 @@ static void machine_pick(struct stack_machine *m, size_t below)
         machine_push(m, m->stack[m->depth - 1 - below]);
 }
 
+/* Returns the value as a signed number of the size of an address. */
 static int64_t as_signed(const struct stack_machine *m, uint64_t value)
 {
     return m->scope->s->cpu->word == 4 ? (int32_t)value : (int64_t)value;
 }
 
+/* Pushes the value that a register has in the callee, plus the offset. */
 static void machine_register(struct stack_machine *m, uint64_t number, int64_t offset)
 {
     uint64_t value;
@@ -49,6 +51,8 @@ static void machine_register(struct stack_machine *m, uint64_t number, int64_t o
         m->failed = true;
 }
 
+/* Replaces the address on top by the `size` bytes that the stack memory has there. Only whole words can be read, so smaller values are cut
+ * out of a word. */
 static void machine_load(struct stack_machine *m, unsigned size)
 {
     uint64_t value = 0, address = machine_pop(m);
@@ -115,6 +119,7 @@ static bool machine_binary(struct stack_machine *m, unsigned op)
     return true;
 }
 
+/* Executes the next operation; sets `failed` for one that is unknown or cannot be executed. */
 static void machine_step(struct stack_machine *m)
 {
     struct sl_reader *r = &m->r;

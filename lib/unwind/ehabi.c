@@ -93,7 +93,8 @@ static bool pop_core(struct ehabi_machine *m, unsigned mask)
     return true;
 }
 
-/* Sets the virtual stack pointer to a register's value at the call; false if the register has been popped. */
+/* Sets the virtual stack pointer to a register's value at the call. False if the register has been popped (its value there is lost), or is
+ * sp or pc, which the ABI reserves. */
 static bool set_from_register(struct ehabi_machine *m, unsigned reg)
 {
     for (size_t i = 0; i < m->rules->count; i++)
@@ -187,7 +188,8 @@ static bool execute(struct ehabi_machine *m, int op)
 
 /* ---- functions ---- */
 
-/* Rules are relative to the CFA, the final virtual stack pointer. The return address is pc, or lr if only that was saved. */
+/* Completes the rules: makes them relative to the CFA, which is the final virtual stack pointer. The return address is pc, or lr if only lr
+ * was saved. */
 static void ehabi_finish(struct ehabi_machine *m)
 {
     struct unwind_rules *rules = m->rules;
@@ -216,7 +218,7 @@ struct tables {
     bool big_endian;
 };
 
-/* Resolves the distance in `word`, which is at `place`. */
+/* Returns the address to which the distance in `word` refers; `from` is the address of the word. */
 static uint64_t target(uint64_t place, uint32_t word)
 {
     return place + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
@@ -228,7 +230,8 @@ static uint64_t function_at(uint64_t place, struct sl_reader *r)
     return target(place, sl_read_u32(r)) & ~UINT64_C(1);
 }
 
-/* Finds the instructions of a function. */
+/* Finds the instructions of a function: in the index itself, or in .ARM.extab. `from` is the address of `content`. False if they have a
+ * form that the ABI does not define. */
 static bool find_instructions(const struct tables *t, uint64_t place, uint32_t content, struct instructions *in)
 {
     bool is_inline = content >> 31;
@@ -266,7 +269,7 @@ static bool ehabi_run(struct ehabi_machine *m, struct unwind_builder *b)
     return !m->in.words.failed;
 }
 
-/* Passes the rules to the builder for the parts of [start, end) without rules from another table. */
+/* Passes the rules to the builder for those parts of [start, end) that have no rules from another table, which are more exact. */
 static void ehabi_give(struct unwind_builder *b, uint64_t start, uint64_t end, const struct unwind_rules *rules)
 {
     struct unwind_span gap;
@@ -290,7 +293,7 @@ static uint64_t section_end(struct sl_object *object, uint64_t address)
     return address;
 }
 
-/* Reads one function of the index, [start, end). `at` is the place of its entry; functions marked as not unwindable get no rules. */
+/* Reads one function of the index, [start, end). `at` is the address of its entry; functions marked as not unwindable get no rules. */
 static void read_function(const struct tables *t, uint64_t at, uint64_t start, uint64_t end, uint32_t content,
                           struct unwind_builder *b, struct unwind_rules *rules)
 {
