@@ -9,7 +9,7 @@ struct breakpad_stack_record {
 };
 
 /* Removes the next field and reads it as a hexadecimal number of at most `max_digits` digits. */
-static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
+static bool next_hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 {
     struct sl_str field = next_field(rest);
     *value = 0;
@@ -17,7 +17,7 @@ static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 }
 
 /* Removes the next field if it is the wanted one. */
-static bool word(struct sl_str *rest, struct sl_str wanted)
+static bool skip_word(struct sl_str *rest, struct sl_str wanted)
 {
     struct sl_str after = *rest;
     if (!sl_str_equal(next_field(&after), wanted))
@@ -75,13 +75,13 @@ static void end_range(struct breakpad_stack_record *s)
 }
 
 /* Reads a STACK CFI INIT record, which begins a range: address, size, all rules. */
-static bool init_record(struct breakpad_stack_record *s, struct sl_str rest)
+static bool read_init(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t start, size;
     end_range(s);
     rules_clear(&s->rules);
-    if (!hex(&rest, 16, &start) || !hex(&rest, 16, &size) || !size || __builtin_add_overflow(start, size, &s->end) ||
-        !parse_rules(s, rest, true) || !s->rules.cfa_known)
+    if (!next_hex(&rest, 16, &start) || !next_hex(&rest, 16, &size) || !size ||
+        __builtin_add_overflow(start, size, &s->end) || !parse_rules(s, rest, true) || !s->rules.cfa_known)
         return false;
     s->open = true;
     builder_row(s->b, start, &s->rules);
@@ -90,11 +90,11 @@ static bool init_record(struct breakpad_stack_record *s, struct sl_str rest)
 
 /* Reads a STACK CFI record, which has the changes of rules from an address on. Records need not be in address order in the file; false for
  * one at a lower address than the record before it, which is not used. */
-static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
+static bool read_delta(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t address;
     struct unwind_builder *b = s->b;
-    if (!s->open || !hex(&rest, 16, &address) || address < b->start || address >= s->end ||
+    if (!s->open || !next_hex(&rest, 16, &address) || address < b->start || address >= s->end ||
         (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
         return false;
     /* the syntax is checked first: a bad record must not change any rule */
@@ -105,16 +105,16 @@ static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
 }
 
 /* Reads a STACK WIN record: type, address, size, six sizes, whether a program follows, and the program or a flag. */
-static bool win_record(struct breakpad_stack_record *s, struct sl_str rest)
+static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
 {
     struct sl_unwind_win win = {0};
     uint64_t type, value[6], has_program;
-    if (!hex(&rest, 2, &type) || !hex(&rest, 16, &win.start) || !hex(&rest, 16, &win.size))
+    if (!next_hex(&rest, 2, &type) || !next_hex(&rest, 16, &win.start) || !next_hex(&rest, 16, &win.size))
         return false;
     for (size_t i = 0; i < 6; i++)
-        if (!hex(&rest, 8, &value[i]))
+        if (!next_hex(&rest, 8, &value[i]))
             return false;
-    if (!hex(&rest, 1, &has_program) || has_program > 1)
+    if (!next_hex(&rest, 1, &has_program) || has_program > 1)
         return false;
     win.type = (uint8_t)type;
     win.prolog = (uint32_t)value[0];
@@ -134,19 +134,19 @@ static bool win_record(struct breakpad_stack_record *s, struct sl_str rest)
 }
 
 /* Reads a STACK record of any kind; invalid ones are counted as skipped. */
-static void record(struct breakpad_stack_record *s, struct sl_str rest)
+static void read_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     bool ok = true;
     if (!is_text(rest))
         ok = false;
-    else if (word(&rest, SL_STR("WIN")))
-        ok = win_record(s, rest);
-    else if (!word(&rest, SL_STR("CFI")))
+    else if (skip_word(&rest, SL_STR("WIN")))
+        ok = read_win(s, rest);
+    else if (!skip_word(&rest, SL_STR("CFI")))
         ok = false;
-    else if (word(&rest, SL_STR("INIT")))
-        ok = init_record(s, rest);
+    else if (skip_word(&rest, SL_STR("INIT")))
+        ok = read_init(s, rest);
     else
-        ok = delta_record(s, rest);
+        ok = read_delta(s, rest);
     s->b->sink->skipped += !ok;
 }
 
@@ -157,9 +157,9 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_b
     struct breakpad_stack_record s = {.b = b};
     rules_clear(&s.rules);
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
-        if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && word(&line, SL_STR("STACK")) &&
+        if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && skip_word(&line, SL_STR("STACK")) &&
             builder_spend(b, count_steps(&s.rules)))
-            record(&s, line);
+            read_record(&s, line);
     end_range(&s);
     return b->code;
 }

@@ -82,7 +82,7 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
 }
 
 /* Grows an array for one more item. False, with the code set, if the budget is used up or memory is short. */
-static bool room(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
+static bool grow(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
     if (sl_account_grow(&b->account, array, capacity, count + 1, item))
         return true;
@@ -92,7 +92,7 @@ static bool room(struct unwind_builder *b, void *array, size_t count, size_t *ca
 
 static void add_rule(struct unwind_builder *b, const struct sl_unwind_rule *rule)
 {
-    if (builder_spend(b, STEPS_PER_RULE) && room(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
+    if (builder_spend(b, STEPS_PER_RULE) && grow(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
         b->rules[b->rule_count++] = *rule;
 }
 
@@ -172,7 +172,7 @@ void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind
     if (ends)
         builder_end(b, address);
     if (!rules->cfa_known || !builder_spend(b, count_steps(rules)) ||
-        !room(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
+        !grow(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
         return;
     size_t before = b->rule_count;
     if (b->open)
@@ -203,7 +203,7 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
         if (b->keeps_spans && !b->rows[0].not_in_text &&
-            room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
+            grow(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
             b->spans[b->span_count++] = (struct unwind_span){b->start, end};
     }
     b->open = false;

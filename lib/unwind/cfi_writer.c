@@ -146,7 +146,7 @@ static bool is_too_far(uint64_t end)
 
 /* Adds a range of the stream. In the stream, rows only have changes; in the cache each row has all rules, so that a look-up needs one row.
  * A range at too high an address is skipped. */
-static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
+static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
     if (is_too_far(range->start + range->size)) {
@@ -180,7 +180,7 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
 }
 
 /* Adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing reads them. */
-static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
+static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
     struct windows *known = &w->windows[win->type == 4];
@@ -363,7 +363,7 @@ static void fill_programs(const void *arg, uint32_t from, uint32_t count, uint64
 static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     size_t count = w->windows[0].count + w->windows[1].count;
-    struct sl_table_column_source places = {fill_windows, w, (uint32_t)count, CFI_WIN_COLUMNS, {0}};
+    struct sl_table_column_source windows = {fill_windows, w, (uint32_t)count, CFI_WIN_COLUMNS, {0}};
     struct sl_table_column_source programs = {fill_programs, w, (uint32_t)count, 1, {w->programs.count}};
     if (count > UINT32_MAX)
         return false;
@@ -371,9 +371,9 @@ static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
         uint64_t row[CFI_WIN_COLUMNS];
         window_values(window_at(w, i), row);
         for (size_t c = 0; c < CFI_WIN_COLUMNS; c++)
-            places.max[c] = row[c] > places.max[c] ? row[c] : places.max[c];
+            windows.max[c] = row[c] > windows.max[c] ? row[c] : windows.max[c];
     }
-    return sl_table_add_columns(t, CFI_WINDOWS, &places) && sl_table_add_columns(t, CFI_PROGRAM_IDS, &programs) &&
+    return sl_table_add_columns(t, CFI_WINDOWS, &windows) && sl_table_add_columns(t, CFI_PROGRAM_IDS, &programs) &&
            add_interned(t, CFI_PROGRAMS, &w->programs);
 }
 
@@ -436,7 +436,7 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
     struct cfi_writer *w = calloc(1, sizeof *w);
     if (!w)
         return sl_fail(error, SL_BUSY, "out of memory");
-    w->sink = (struct sl_unwind_sink){.range = take_range, .win = take_win};
+    w->sink = (struct sl_unwind_sink){.range = add_range, .win = add_win};
     w->object = object;
     w->account.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;

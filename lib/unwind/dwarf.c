@@ -60,16 +60,16 @@ static uint64_t truncate_to(uint64_t value, unsigned size)
 bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value)
 {
-    uint64_t place = frames->address + (uint64_t)(r->at - frames->bytes.data);
+    uint64_t position = frames->address + (uint64_t)(r->at - frames->bytes.data);
     unsigned base = encoding & 0x70;
     if (base == DW_EH_PE_aligned) {
-        sl_reader_skip(r, -place & (address_size - 1));
+        sl_reader_skip(r, -position & (address_size - 1));
         encoding = DW_EH_PE_absptr;
         base = 0;
     }
     *value = read_value(r, encoding & 0x0F, address_size);
     if (base == DW_EH_PE_pcrel)
-        *value += place;
+        *value += position;
     *value = truncate_to(*value, address_size);
     return !r->failed && !(encoding & 0x80) && (base == 0 || base == DW_EH_PE_pcrel);
 }

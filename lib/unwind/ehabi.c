@@ -219,26 +219,26 @@ struct tables {
 };
 
 /* Returns the address to which the distance in `word` refers; `from` is the address of the word. */
-static uint64_t target(uint64_t place, uint32_t word)
+static uint64_t target(uint64_t from, uint32_t word)
 {
-    return place + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
+    return from + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
 }
 
 /* Reads the address of a function; the lowest bit, which marks Thumb code, is cleared. */
-static uint64_t function_at(uint64_t place, struct sl_reader *r)
+static uint64_t function_at(uint64_t from, struct sl_reader *r)
 {
-    return target(place, sl_read_u32(r)) & ~UINT64_C(1);
+    return target(from, sl_read_u32(r)) & ~UINT64_C(1);
 }
 
 /* Finds the instructions of a function: in the index itself, or in .ARM.extab. `from` is the address of `content`. False if they have a
  * form that the ABI does not define. */
-static bool find_instructions(const struct tables *t, uint64_t place, uint32_t content, struct instructions *in)
+static bool find_instructions(const struct tables *t, uint64_t from, uint32_t content, struct instructions *in)
 {
     bool is_inline = content >> 31;
     uint32_t word = content;
     *in = (struct instructions){.words = sl_reader(t->table, t->big_endian)};
     if (!is_inline) {
-        uint64_t at = target(place, content);
+        uint64_t at = target(from, content);
         if (at < t->table_at)
             return false;
         sl_reader_seek(&in->words, at - t->table_at);
@@ -270,7 +270,7 @@ static bool ehabi_run(struct ehabi_machine *m, struct unwind_builder *b)
 }
 
 /* Passes the rules to the builder for those parts of [start, end) that have no rules from another table, which are more exact. */
-static void ehabi_give(struct unwind_builder *b, uint64_t start, uint64_t end, const struct unwind_rules *rules)
+static void add_uncovered(struct unwind_builder *b, uint64_t start, uint64_t end, const struct unwind_rules *rules)
 {
     struct unwind_span gap;
     while (b->code == SL_OK && builder_gap(b, start, end, &gap)) {
@@ -302,7 +302,7 @@ static void read_function(const struct tables *t, uint64_t at, uint64_t start, u
         return;
     rules_clear(rules);
     if (start < end && find_instructions(t, at + 4, content, &m.in) && ehabi_run(&m, b))
-        ehabi_give(b, start, end, rules);
+        add_uncovered(b, start, end, rules);
     else
         b->sink->skipped++;
 }
