@@ -25,9 +25,9 @@ static void expect_row(const char *line, const char *wanted)
     assert_int_equal(samples.row_count, 1);
     const struct sl_samples_row *row = &samples.rows[0];
     snprintf(got, sizeof got, SL_STR_FMT "|" SL_STR_FMT "|" SL_STR_FMT "|" SL_STR_FMT "|" SL_STR_FMT ":%u|%llx%s%s",
-             SL_STR_ARG(row->function), SL_STR_ARG(row->offset), SL_STR_ARG(row->image_name), SL_STR_ARG(row->place),
-             SL_STR_ARG(row->filename), row->source_line, (unsigned long long)row->address,
-             row->has_several ? " several" : "", row->is_kernel ? " kernel" : "");
+             SL_STR_ARG(row->function), SL_STR_ARG(row->offset), SL_STR_ARG(row->image_name),
+             SL_STR_ARG(row->image_and_offset), SL_STR_ARG(row->filename), row->source_line,
+             (unsigned long long)row->address, row->has_several ? " several" : "", row->is_kernel ? " kernel" : "");
     assert_string_equal(got, wanted);
 }
 
