@@ -34,7 +34,7 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name)
 
 /* ---- rules ---- */
 
-/* True for a register whose value walks do not keep. */
+/* True for a register whose value walks do not record: its rules are ignored. */
 static bool is_untracked(const struct walk_cpu *cpu, uint64_t number)
 {
     return number >= SL_WALK_REGISTERS || (cpu->untracked >> number & 1);
@@ -96,7 +96,8 @@ static void drop_register(struct sl_registers *registers, unsigned number)
     registers->valid &= ~(UINT64_C(1) << number);
 }
 
-/* Applies the rule of a register other than the CFA and the return address. */
+/* Applies the rule of a register other than the CFA and the return address. If its value cannot be computed, the register counts as
+ * unknown. */
 static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        struct sl_registers *caller)
 {
@@ -186,7 +187,8 @@ static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi
     return result;
 }
 
-/* On 64-bit Windows, functions that are in no table are leaves that do not change the stack. */
+/* Finds the caller of a leaf. On 64-bit Windows, a function that is in no table does not change the stack, so the return address is the
+ * word at the stack pointer. */
 static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;

@@ -48,6 +48,7 @@ static void put_token(struct translation *t, const char *token)
     expression_put(t, token, strlen(token));
 }
 
+/* Pushes an item with a text of one token; `max` is an upper bound of its value. */
 static void push(struct translation *t, const char *token, uint64_t max, bool is_constant)
 {
     if (t->count == MAX_ITEMS) {
@@ -81,7 +82,7 @@ static void push_register(struct translation *t, uint64_t reg, int64_t offset)
     }
 }
 
-/* Fails unless so many items are on the stack. */
+/* True if at least `count` items are on the stack; else the translation fails. */
 static bool need(struct translation *t, size_t count)
 {
     if (t->count < count)
@@ -110,6 +111,7 @@ static void expression_drop(struct translation *t)
         t->size = t->items[--t->count].begin;
 }
 
+/* Exchanges the two topmost items, with their texts. */
 static void swap(struct translation *t)
 {
     if (!need(t, 2))
@@ -192,8 +194,8 @@ static void shift(struct translation *t, bool left)
         with_number(t, UINT64_C(1) << bits, "/", max >> bits);
 }
 
-/* Compares the item below the constant on top: 1 if it is at least the constant, else 0. With a power of two above the item's
- * maximum, adding (power - constant) carries into the power exactly then. */
+/* Compares the item below the constant on top: 1 if the item is at least the constant plus `more`, else 0. With a power of two above the
+ * maximum of the item, adding (power - constant) carries into the power exactly then. */
 static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;
@@ -247,6 +249,7 @@ bool dwarf_constant(struct sl_reader *r, unsigned op, uint64_t *value)
     return true;
 }
 
+/* Translates the next operation; the translation fails if postfix text cannot express it. */
 static void expression_step(struct translation *t)
 {
     struct sl_reader *r = &t->r;

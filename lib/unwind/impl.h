@@ -7,7 +7,7 @@
 #include "unwind/unwind.h"
 
 enum {
-    MAX_SLOTS = 192,         /* registers with rules in a range: the largest architecture's and a few more */
+    MAX_SLOTS = 192, /* registers with rules in a range: as many as the largest architecture has, and a few more */
     MAX_ROW_RULES = 1 << 17, /* maximum of rules of a range in memory; a longer range is split */
 };
 
@@ -65,8 +65,8 @@ static inline uint32_t count_steps(const struct unwind_rules *rules)
     return 1 + (uint32_t)rules->count / 4;
 }
 
-/* Sets the rules from `address` on (ascending within a range); only changes are recorded. Rules without a known CFA end the
- * range, and the next ones with a CFA begin another. */
+/* Sets the rules from `address` on (addresses ascend within a range); only changes are recorded. Rules without a known CFA end the range,
+ * and the next rules with a CFA begin another. */
 void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules);
 
 /* Ends the range at `end` and passes it to the sink. Returns the builder's code. */
@@ -148,7 +148,7 @@ enum sl_code frames_read_at(const struct cfi_section_data *frames, uint64_t offs
 
 /* ---- the other formats ---- */
 
-/* `frames` has no bytes if there is no __eh_frame. */
+/* Reads `__unwind_info`. `frames` is __eh_frame, to which entries may refer; it has no bytes if the file has no such section. */
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct cfi_section_data *frames,
                           struct unwind_builder *b);
 enum sl_code ehabi_read(struct sl_object *object,

@@ -4,6 +4,7 @@
 #include "object/embedded.h"
 #include "pdb/pdb.h"
 
+/* Passes a record to the sink as a STACK WIN record. False stops the reader. */
 static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
 {
     struct unwind_builder *b = arg;

@@ -177,7 +177,7 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
-/* Adds the part of the prologue that makes room for local variables and, with a frame chain, saves x29 and lr there. The limits are those
+/* Adds the part of the prologue that allocates the local variables and, with a frame chain, saves x29 and lr there. The limits are those
  * of the instructions: a store of a pair allocates at most 512 bytes, the first `sub` 4080. */
 static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
 {
@@ -254,7 +254,8 @@ static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int
     s->last.offset = (uint32_t)offset;
 }
 
-/* Changes the state as the instruction does. Once x29 is the frame pointer the CFA depends on it, and later allocations do not matter. */
+/* Applies the effect of the instruction to the state. Once x29 is the frame pointer the CFA depends on it, and later allocations do not
+ * matter. */
 static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step *step)
 {
     struct pe_arm64_step next;

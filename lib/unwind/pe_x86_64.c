@@ -42,7 +42,7 @@ struct part_reader {
     size_t capacity;
 };
 
-/* Effect of the prologue so far. */
+/* The effect of the instructions of the prologue that have been applied. */
 struct pe_x86_64_state {
     struct unwind_rules rules;
     int64_t stack;  /* distance from rsp to the CFA in bytes, before a frame register was set */
@@ -53,7 +53,8 @@ struct pe_x86_64_state {
 
 /* ---- UNWIND_INFO ---- */
 
-/* Reads the UNWIND_INFO at `address`. `*chained` is that of the earlier part, 0 if there is none. */
+/* Reads the UNWIND_INFO at `address`; false if it is damaged or of an unknown version. `*chained` is the address of the UNWIND_INFO of the
+ * earlier part of the function, 0 if there is none. */
 static bool read_info(const struct part_reader *pe, uint32_t address, struct info *info, uint32_t *chained)
 {
     struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address), false);
@@ -75,7 +76,8 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
     return !r.failed && (info->version == 1 || info->version == 2);
 }
 
-/* Decodes the code in slot `*at` and moves `*at` past it. */
+/* Decodes the code in slot `*at` and moves `*at` past it. Codes have one to three slots of two bytes, depending on the operation and the
+ * version. False for an unknown operation. */
 static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_64_code *code)
 {
     static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
@@ -112,7 +114,7 @@ static void pe_x86_64_set(struct pe_x86_64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
-/* Changes the state as the prologue's instruction does. With a frame register the CFA no longer depends on rsp. */
+/* Applies the effect of an instruction of the prologue to the state. With a frame register the CFA no longer depends on rsp. */
 static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, const struct unwind_x86_64_code *code)
 {
     switch (code->op) {
@@ -193,6 +195,7 @@ static void run_part(const struct x86_64_unwind_part *part, const struct info *i
 
 /* ---- RUNTIME_FUNCTION ---- */
 
+/* Sets the state at the entry of a function: only the return address is on the stack. */
 static void begin_state(struct pe_x86_64_state *s)
 {
     s->stack = 8;

@@ -45,7 +45,7 @@ static bool register_value(const struct walk_scope *scope, struct sl_str token, 
     return walk_callee_register(scope, walk_register(scope->s->cpu->family, token), value);
 }
 
-/* Returns the value of `.cfa`, a number or a register. */
+/* Fills `value` from `.cfa`, a number or the name of a register; false if the value is unknown. */
 static bool operand_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)
 {
     if (sl_str_equal(token, SL_STR(".cfa"))) {

@@ -111,7 +111,7 @@ static void set_register(struct unwind_program_run *run, uint64_t number, uint64
     unwind_program_set(run, &rule);
 }
 
-/* Charges an expression: nearly every byte causes a number to be printed and text to be moved. */
+/* Charges an expression to the budget: nearly every byte of it causes a number to be printed and text to be moved. */
 static void spend_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     enum { STEPS_PER_BYTE = 8 };
@@ -173,6 +173,7 @@ static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t off
     run->has_cfa = true;
 }
 
+/* Sets the CFA to the value of an expression. The CFA is unknown, which ends the range, if the expression is empty or too long. */
 static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     struct sl_str text;
@@ -201,7 +202,7 @@ static void change_cfa(struct unwind_program_run *run, bool change_register, uin
         run->now.cfa.offset = offset;
 }
 
-/* Gives a register the rule that it has after the CIE's instructions; none if they do not mention it. */
+/* Sets the rule of a register to the one after the instructions of the CIE, or removes it if they do not mention the register. */
 static void restore(struct unwind_program_run *run, uint64_t number)
 {
     unsigned reg = translate_register(run, number);
@@ -218,6 +219,7 @@ static void restore(struct unwind_program_run *run, uint64_t number)
 
 /* ---- remembered rules ---- */
 
+/* Remembers the current rules, for DW_CFA_restore_state. */
 static void save_rules(struct unwind_program_run *run)
 {
     if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
@@ -248,7 +250,7 @@ static void recall(struct unwind_program_run *run)
 
 /* ---- locations ---- */
 
-/* Moves the location, and gives the builder the rules that hold up to it. Locations may not descend. */
+/* Moves the location. The rules that were in effect up to the new location are passed to the builder first. Locations may not descend. */
 static void move(struct unwind_program_run *run, uint64_t to)
 {
     if (to < run->at) {
@@ -285,6 +287,7 @@ static struct sl_bytes read_block(struct unwind_program_run *run)
     return sl_read_bytes(&run->r, sl_read_uleb(&run->r));
 }
 
+/* Executes an instruction that changes the rule of the CFA. */
 static void step_cfa(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
@@ -306,6 +309,7 @@ static void step_cfa(struct unwind_program_run *run, unsigned op)
     }
 }
 
+/* Executes an instruction whose first operand is a register number in full; any other instruction is an error. */
 static void step_register(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
@@ -374,7 +378,7 @@ static bool execute(struct unwind_program_run *run, struct sl_bytes instructions
     return !run->bad;
 }
 
-/* Initialises everything except the rules, a large array of which little is used. */
+/* Initialises everything except the rules (`now`): they are a large array of which little is used. */
 static void unwind_program_begin(struct unwind_program_run *run, const struct cfi_section_data *frames,
                                  const struct cie *cie, struct unwind_builder *b)
 {

@@ -21,7 +21,8 @@ static struct cfi_section_data open_frames(struct sl_object *object, bool is_eh)
     return frames;
 }
 
-/* True if reading continues with the next table; a malformed table is reported after the others were read. */
+/* True if reading continues with the next table. `*first` keeps the code of a malformed table, which is reported after the other tables
+ * were read. Other failures stop the reading. */
 static bool goes_on(struct unwind_builder *b, enum sl_code *first)
 {
     if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_exhausted(b->account.budget))
@@ -56,6 +57,7 @@ static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *
     return b->code;
 }
 
+/* Reads the tables that the format has. A PE file without an exception directory may have been made by GCC, with DWARF sections. */
 static enum sl_code read_tables(struct sl_object *object, struct unwind_builder *b)
 {
     switch (sl_format_traits(sl_object_info(object)->format)->unwind) {

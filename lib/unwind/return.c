@@ -43,8 +43,8 @@ static bool return_address(const struct sl_walk_state *s, const struct walk_fram
     return walk_known(from, cpu->link);
 }
 
-/* Whether the link register may still have its value from the function's entry. Not if the innermost frame record contains the
- * same address (after a prologue), or if it points into the function itself (which has called others). */
+/* Returns WALK_CALLER if the link register may still have its value from the entry of the function. It has not if the innermost frame
+ * record contains the same address (after a prologue), or if it points into the function itself (which has called others). */
 static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_frame *callee, uint64_t address)
 {
     const struct sl_walk_symbols *symbols = NULL;

@@ -72,6 +72,7 @@ struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct
     return count == 3 ? rule_offset(reg, base, offset) : rule_memory(reg, base, offset);
 }
 
+/* Writes `base N +`, or `base -N -` with `subtract`. */
 static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool subtract)
 {
     uint64_t value = subtract ? 0 - (uint64_t)offset : (uint64_t)offset;

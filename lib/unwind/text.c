@@ -31,6 +31,7 @@ static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *ro
     return true;
 }
 
+/* Writes a range as a STACK CFI INIT record and a STACK CFI record for each later row. */
 static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                 struct sl_error *error)
 {

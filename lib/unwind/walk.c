@@ -8,10 +8,11 @@ enum { FIRST_CODE = 4096 }; /* addresses in the first page are no code */
 static const struct walk_cpu *const cpus[] = {&walk_x86,  &walk_amd64,  &walk_arm,   &walk_arm64,
                                               &walk_mips, &walk_mips64, &walk_riscv, &walk_riscv64};
 
-/* Mark a module whose CFI or symbols were looked for and not found. NULL means: not looked for yet. */
+/* Values of `cfi` and `symbols` of a module for which these were looked for and not found. NULL means that they were not looked for yet. */
 static const struct sl_cfi no_cfi;
 static const struct sl_walk_symbols no_symbols;
 
+/* Returns the description of the processor; NULL if there is no walker for it. */
 static const struct walk_cpu *find_cpu(enum sl_cpu_family family)
 {
     family = family == SL_CPU_ARM64_32 ? SL_CPU_ARM64 : family;
@@ -190,7 +191,7 @@ static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method
     return cpu->by_scan(s, &s->frame, caller);
 }
 
-/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not go on. */
+/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not move on to an outer frame. */
 static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -230,7 +231,7 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     return WALK_NOTHING;
 }
 
-/* False when out of memory. */
+/* Appends a frame to the result and makes it the current one. False when out of memory, which ends the walk. */
 static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame)
 {
     struct sl_walk *w = &s->walk;

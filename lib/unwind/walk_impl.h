@@ -139,7 +139,7 @@ void walk_keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *
 /* Returns the size of the frame's parameters in bytes if a STACK WIN record has it; else 0. */
 uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *frame);
 
-/* Environment of an expression. */
+/* What an expression can read: memory, the registers of the callee, and the CFA if it is known. */
 struct walk_scope {
     const struct sl_walk_state *s;
     const struct sl_registers *registers; /* the callee's registers */

@@ -7,7 +7,8 @@ enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS
     ((UINT64_C(2) << MIPS_S7) - (UINT64_C(1) << MIPS_S0) + (UINT64_C(1) << MIPS_GP) + (UINT64_C(1) << MIPS_SP) +       \
      (UINT64_C(1) << MIPS_FP))
 
-/* Scans 1024 bytes; after a call the first four words are reserved for register arguments. */
+/* Finds the caller by scanning 1024 bytes of the stack for a return address. In 32-bit code the first four words are skipped, except for
+ * the innermost frame: after a call they are reserved for register arguments. */
 static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
                                      struct walk_frame *caller)
 {

@@ -83,6 +83,7 @@ static bool assign(struct win_program *p)
     return true;
 }
 
+/* Executes `^`: replaces the address on top by the word that is stored there. */
 static bool win_load(struct win_program *p)
 {
     uint64_t address, value;
@@ -90,6 +91,7 @@ static bool win_load(struct win_program *p)
            push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
+/* Executes an arithmetic operator on the two topmost values. */
 static bool win_operate(struct win_program *p, struct sl_str token)
 {
     uint64_t a, b, value;
@@ -172,7 +174,7 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* Finds the caller from only the size of the frame. The text "1" in place of a program says that the function pushes ebp, which is then
+/* Finds the caller from only the size of the frame. Instead of a program the record has the text "1" or "0": "1" says that the function pushes ebp, which is then
  * 8 bytes below the end of the saved registers. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
