@@ -164,9 +164,9 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
         unsigned number = win_registers[i].number;
         size_t at = find_variable(&p, win_registers[i].name);
-        bool is_told = at < MAX_VARIABLES && p.variables[at].set;
+        bool is_set = at < MAX_VARIABLES && p.variables[at].set;
         /* ebx was given to the program as a start value: unless it was assigned, the callee's value remains */
-        if (is_told && (number != EBX || p.variables[at].assigned))
+        if (is_set && (number != EBX || p.variables[at].assigned))
             sl_registers_set(caller, number, p.variables[at].value);
         if (number == EIP || number == ESP)
             says_both &= at < MAX_VARIABLES && p.variables[at].assigned;
