@@ -57,7 +57,8 @@ static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *
     return b->code;
 }
 
-/* Reads the tables that the format has. A PE file without an exception directory may have been made by GCC, with DWARF sections. */
+/* Reads the tables that the format has. A PE file of which the exception directory yields nothing may have DWARF sections, as GCC writes
+ * them. */
 static enum sl_code read_tables(struct sl_object *object, struct unwind_builder *b)
 {
     switch (sl_format_traits(sl_object_info(object)->format)->unwind) {

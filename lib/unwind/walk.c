@@ -191,7 +191,8 @@ static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method
     return cpu->by_scan(s, &s->frame, caller);
 }
 
-/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not move on to an outer frame. */
+/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not move on to an outer
+ * frame. */
 static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;

@@ -15,7 +15,8 @@ static bool riscv_record(const struct sl_walk_state *s, uint64_t fp, uint64_t *p
     return fp >= 2 * word && fp % word == 0 && walk_read(s, fp - word, pc) && walk_read(s, fp - 2 * word, saved);
 }
 
-/* True for the record of a leaf: it does not store the return address, and the caller's frame pointer is stored where the return address would be. */
+/* True for the record of a leaf: it does not store the return address, and the caller's frame pointer is stored where the return address
+ * would be. */
 static bool is_record_of_leaf(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t fp, uint64_t pc)
 {
     uint64_t value;

@@ -51,8 +51,9 @@ static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-/* Sets ebp of a caller found by scanning; `at` is the address of its return address on the stack. The word below that address is often the caller's ebp: then it points
- * upwards, not too far. Otherwise the function may have left ebp alone: the callee's is kept if it points above the return address. */
+/* Sets ebp of a caller found by scanning; `at` is the address of its return address on the stack. The word below that address is often the
+ * caller's ebp: then it points upwards, not too far. Otherwise the function may have left ebp alone: the callee's is kept if it points
+ * above the return address. */
 static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                               struct walk_frame *caller)
 {

@@ -174,8 +174,8 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* Finds the caller from only the size of the frame. Instead of a program the record has the text "1" or "0": "1" says that the function pushes ebp, which is then
- * 8 bytes below the end of the saved registers. */
+/* Finds the caller from only the size of the frame. Instead of a program the record has the text "1" or "0": "1" says that the function
+ * pushes ebp, which is then 8 bytes below the end of the saved registers. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
