@@ -6,6 +6,7 @@
 
 enum { STEPS_AT_ONCE = 4096 };
 
+/* Buys steps for many calls at once, because the counter of the budget is shared by all threads of a conversion. */
 bool sl_account_refill(struct sl_account *account)
 {
     if (!account->budget) {

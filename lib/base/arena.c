@@ -13,6 +13,7 @@ enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
 
 static _Atomic size_t all_bytes; /* size of all chunks in the process */
 
+/* Counts a change of the size of a chunk for sl_arena_all_bytes(). */
 static void note_bytes(size_t before, size_t now)
 {
     atomic_fetch_add_explicit(&all_bytes, now - before, memory_order_relaxed);
@@ -129,10 +130,11 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 
 /* ---- arrays ---- */
 
-/* OWN_CHUNK: arrays from this size on keep the chunk in which they grew; smaller ones are copied into the arena's current chunk. */
+/* OWN_CHUNK: a finished array of at least this many bytes keeps the chunk in which it grew; a smaller one is copied into the arena's
+ * current chunk. */
 enum { OWN_CHUNK = 64 * 1024 };
 
-/* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit. */
+/* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit of the arena. */
 static bool resize_chunk(struct sl_arena_array *array, size_t size)
 {
     struct sl_arena *arena = array->arena;
@@ -164,6 +166,7 @@ static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t 
            !__builtin_add_overflow(*size, sizeof(struct sl_arena_chunk), size);
 }
 
+/* Returns the first item of the array: in its chunk, or in `first` while it has no chunk. */
 static uint8_t *get_items(struct sl_arena_array *array)
 {
     return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;

@@ -42,7 +42,7 @@ void sl_arena_reset(struct sl_arena *arena);
  * it for resources that objects in the arena refer to. False when out of memory. */
 bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
-/* Calls tell(chunk, size) for every chunk. */
+/* Calls visit(chunk, size) for every chunk. */
 void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
 
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);

@@ -44,7 +44,7 @@ void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(
     budget->arg = arg;
 }
 
-/* Records why the budget ended; only the first reason counts. Returns false, for the callers. */
+/* Records why the budget ended; only the first reason counts. Returns false, for the caller to return. */
 static bool budget_end(struct sl_budget *budget, enum sl_budget_end what)
 {
     int left = SL_BUDGET_LEFT;
@@ -73,7 +73,8 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
     return true;
 }
 
-/* Keeps the least memory that was ever left, for sl_budget_peak(). */
+/* Records the least memory that was ever left, for sl_budget_peak(). Other threads may change it at the same time, so the change is tried
+ * again until it succeeds or is not needed. */
 static void note_lowest(struct sl_budget *budget, int64_t left)
 {
     int64_t lowest = atomic_load_explicit(&budget->lowest, memory_order_relaxed);

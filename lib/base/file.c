@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Fails with the code for errno. Lack of descriptors or memory is SL_BUSY: the same request may succeed later. */
+/* Returns the error for errno. Lack of descriptors or memory is SL_BUSY: the same request may succeed later. */
 static enum sl_code fail_errno(struct sl_error *error, const char *what, const char *path)
 {
     int number = errno;
@@ -62,7 +62,8 @@ void sl_unmap(struct sl_mapping *mapping)
     *mapping = (struct sl_mapping){{NULL, 0}, 0};
 }
 
-/* Touching a page makes Linux map the pages around it, too ("fault-around"): 64 KiB, or since 6.18 the whole cached folio. */
+/* Touching a page makes Linux map the pages around it, too ("fault-around"): 64 KiB, or since 6.18 the whole cached folio. Dropped ranges
+ * are rounded outwards to this size, so that these pages are dropped as well. */
 enum { FAULT_AROUND = 2 << 20 };
 
 void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size)
@@ -78,7 +79,7 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
 }
 
 /* A kernel without preemption in system calls, as on servers, lets nothing else run on the processor for the length of one call.
- * So large writes are split. */
+ * So large writes are split into pieces of this size. */
 enum { MAX_WRITE = 64 * 1024 };
 
 static size_t write_piece(size_t size)

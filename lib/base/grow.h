@@ -13,7 +13,7 @@ bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, 
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
-/* Makes room for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
+/* Enlarges the array, if needed, for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
  * capacity in items (0 at first); new items are not initialised. False when out of memory; the array is then unchanged. */
 static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t item)
 {

@@ -60,6 +60,7 @@ static inline void skip_space(struct sl_json *j)
     j->at = (size_t)(from - j->text.data);
 }
 
+/* Skips comments and the white space after them; returns the next byte, -1 at the end or after a failure. */
 static int token_behind_comments(struct sl_json *j)
 {
     while (!j->failed && at(j, 0) == '/' && (at(j, 1) == '/' || at(j, 1) == '*')) {
@@ -412,6 +413,7 @@ bool sl_json_next(struct sl_json *j, struct sl_str *key)
 
 /* ---- numbers ---- */
 
+/* Skips digits; false if there are none. */
 static bool digits(struct sl_json *j)
 {
     size_t begin = j->at;
@@ -494,6 +496,7 @@ bool sl_json_i64(struct sl_json *j, int64_t *out)
 
 /* ---- other values ---- */
 
+/* Skips `true`, `false` or `null`; fails for any other word. */
 static bool skip_word(struct sl_json *j)
 {
     static const struct sl_str words[] = {SL_STR("true"), SL_STR("false"), SL_STR("null")};
@@ -542,7 +545,7 @@ bool sl_json_array(struct sl_json *j)
     return open_or_skip(j, SL_JSON_ARRAY);
 }
 
-/* Skips a value; of an object or array only the opening bracket. */
+/* Skips one value; of an object or array only the opening bracket, so that sl_json_skip() needs no recursion. */
 static void json_step(struct sl_json *j)
 {
     struct sl_str raw;

@@ -99,7 +99,7 @@ enum sl_code sl_json_code(const struct sl_json *j);
 
 /* ---- helpers without a reader ---- */
 
-/* Writes the unescaped form of a raw string to `out`, which has room for `raw.size` bytes; returns its size. */
+/* Writes the unescaped form of a raw string to `out`, which must have space for `raw.size` bytes; returns its size. */
 size_t sl_json_unescape(struct sl_str raw, char *out);
 
 /* Splits the text of a number into sign and magnitude; false when it has a fraction or exponent or exceeds 64 bits. */

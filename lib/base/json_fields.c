@@ -17,7 +17,7 @@ bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t s
 
 /* ---- problems ---- */
 
-/* Appends the path in dotted form: "stacktraces[0].frames". */
+/* Appends the path of a value in dotted form: "stacktraces[0].frames". */
 static void add_place(struct sl_buf *out, const struct sl_json_path *at)
 {
     if (!at)
@@ -149,10 +149,8 @@ static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, ui
            sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
-/* Reads the line number of a stack frame. JVMs report -1 or -2 for native code: a negative number is skipped, and `*out` stays unset,
- * as if the member were absent. True then as well. */
-/* Reads a line number. A negative one leaves `*out` unset: JVMs report -2 as the line of a native method and -1 if it is
- * unknown. */
+/* Reads the line number of a stack frame. JVMs report -2 for a native method and -1 for an unknown line, so a negative number is skipped
+ * and `*out` stays unset, as if the member were absent; the function returns true then, too. */
 static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at, struct sl_opt_u64 *out)
 {
     struct sl_json before = *s->json;
@@ -319,7 +317,7 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
                                       SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
-/* Reads an array element by its table or by `read`. */
+/* Reads an array element by the table or, if there is no table, by the function of the list's field. */
 static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void *item)
 {
     return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);

@@ -68,6 +68,7 @@ static void escape_byte(struct sl_buf *out, uint8_t c)
     sl_buf_add(out, text, size);
 }
 
+/* Writes a text as a JSON string: copies runs of plain bytes, and escapes or repairs the bytes between them. */
 static void add_quoted(struct sl_buf *out, struct sl_str text)
 {
     if (!sl_buf_reserve(out, text.size + 2 + SL_PLAIN_SLACK))
@@ -193,7 +194,8 @@ void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json)
     sl_buf_str(w->out, json);
 }
 
-/* Recursion is bounded by the reader's SL_JSON_MAX_DEPTH. */
+/* Copies the members of the next object or array. The recursion through sl_json_put_value() is bounded by the reader's
+ * SL_JSON_MAX_DEPTH. */
 static bool copy_members(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str key;

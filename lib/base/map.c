@@ -49,6 +49,7 @@ static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key
     }
 }
 
+/* Returns the entry where a new key with this hash belongs; a removed entry is used again. */
 static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capacity, uint64_t hash)
 {
     size_t mask = capacity - 1, i = (size_t)hash & mask;
@@ -57,7 +58,8 @@ static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capa
     return &entries[i];
 }
 
-/* Keeps at least a quarter of the entries empty, so that every probe ends. */
+/* Enlarges the table if needed for one more entry: at least a quarter of the entries stays empty, so that every probe ends. Removed (dead)
+ * entries count as not empty until the table is made anew. */
 static bool map_make_room(struct sl_map *map)
 {
     if ((map->count + map->dead + 1) * 4 <= map->capacity * 3)

@@ -6,8 +6,8 @@
 /* Defines `name`, which compares two items of `type` by up to four members in ascending order: by the first, if equal by the
  * second, and so on. The members are numbers or pointers.
  *
- *     SL_ORDER_BY(line_by_place, struct line, address, order)
- *     qsort(lines, count, sizeof *lines, line_by_place); */
+ *     SL_ORDER_BY(line_by_address, struct line, address, order)
+ *     qsort(lines, count, sizeof *lines, line_by_address); */
 #define SL_ORDER_BY(name, type, ...)                                                                                   \
     static int name(const void *sl_left, const void *sl_right)                                                         \
     {                                                                                                                  \

@@ -8,7 +8,8 @@ struct range_sweep {
     struct sl_range_map *map;
 };
 
-/* True if the left range owns addresses of both: preferred ones before others, then the smaller one, then the first in the list. */
+/* True if the left range owns the addresses that are in both ranges: a preferred range comes before others, then the smaller range, then
+ * the first in the list. */
 static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t right)
 {
     const struct sl_range *a = &ranges[left], *b = &ranges[right];
@@ -18,6 +19,7 @@ static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t 
     return a_size != b_size ? a_size < b_size : left < right;
 }
 
+/* Adds a range to the heap: parents that it precedes move down. */
 static void heap_push(struct range_sweep *s, size_t range)
 {
     size_t at = s->heap_count++;
@@ -26,6 +28,7 @@ static void heap_push(struct range_sweep *s, size_t range)
     s->heap[at] = range;
 }
 
+/* Removes the top of the heap: the last range takes its position and moves down below all ranges that precede it. */
 static void heap_pop(struct range_sweep *s)
 {
     size_t moved = s->heap[--s->heap_count], at = 0;
@@ -40,6 +43,7 @@ static void heap_pop(struct range_sweep *s)
     s->heap[at] = moved;
 }
 
+/* Adds a piece, or extends the last one if it is adjacent and has the same owner. */
 static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, size_t owner)
 {
     struct sl_range_piece *before = map->count ? &map->pieces[map->count - 1] : NULL;
@@ -49,6 +53,7 @@ static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, s
         map->pieces[map->count++] = (struct sl_range_piece){first, last, owner};
 }
 
+/* Makes the pieces: from `at`, the range on top of the heap is the owner until it ends or another range begins. */
 static void sweep_ranges(struct range_sweep *s, size_t count)
 {
     const struct sl_range *ranges = s->ranges;

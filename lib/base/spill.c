@@ -14,6 +14,7 @@ void sl_spill_into(struct sl_spill *s, int fd, unsigned part)
     s->offset = part * part_size;
 }
 
+/* Allocates `size` bytes of the file, maps them and copies the array there. False if there is no space; the array is then unchanged. */
 static bool move_to_file(struct sl_spill *s, size_t size)
 {
     void *data = posix_fallocate(s->fd, (off_t)s->offset, (off_t)size) == 0

@@ -5,7 +5,8 @@ size_t sl_utf8_sequence(const char *text, size_t left, size_t *bad)
     const uint8_t *s = (const uint8_t *)text;
     size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
     size_t good = 1;
-    /* The range of the second byte excludes overlong forms, surrogates and code points above U+10FFFF. */
+    /* The range of the second byte excludes overlong forms, surrogates and code points above U+10FFFF; all later bytes have the full
+     * range. */
     uint8_t low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
     uint8_t high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
     while (good < size && good < left && s[good] >= low && s[good] <= high) {
