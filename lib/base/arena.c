@@ -40,10 +40,10 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     }
 }
 
-void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece, size_t size))
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *piece, size_t size))
 {
     for (struct sl_arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->older)
-        tell(chunk, chunk->size);
+        visit(chunk, chunk->size);
 }
 
 struct sl_arena_destructor {
@@ -201,9 +201,9 @@ void *sl_arena_array_add(struct sl_arena_array *array)
 /* Links the chunk into the arena, after the chunk that serves allocations. */
 static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
-    struct sl_arena_chunk **place = arena->chunks ? &arena->chunks->older : &arena->chunks;
-    chunk->older = *place;
-    *place = chunk;
+    struct sl_arena_chunk **link = arena->chunks ? &arena->chunks->older : &arena->chunks;
+    chunk->older = *link;
+    *link = chunk;
 }
 
 void *sl_arena_array_finish(struct sl_arena_array *array)

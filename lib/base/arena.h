@@ -43,7 +43,7 @@ void sl_arena_reset(struct sl_arena *arena);
 bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
 /* Calls visit(chunk, size) for every chunk. */
-void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *piece, size_t size));
 
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 

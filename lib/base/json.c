@@ -370,7 +370,7 @@ static bool json_leave(struct sl_json *j)
     return false;
 }
 
-static bool json_take_key(struct sl_json *j, struct sl_str *key, bool *escaped)
+static bool json_read_key(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (next_byte(j) != '"')
         return unexpected(j, "expected a key");
@@ -402,7 +402,7 @@ static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
             return json_leave(j);
     }
     j->fresh = false;
-    return !object || json_take_key(j, key, escaped);
+    return !object || json_read_key(j, key, escaped);
 }
 
 bool sl_json_next(struct sl_json *j, struct sl_str *key)
@@ -592,10 +592,10 @@ bool sl_json_end(struct sl_json *j)
 
 struct sl_json_position sl_json_position(struct sl_str text, size_t at)
 {
-    struct sl_json_position place = {1, 1};
+    struct sl_json_position position = {1, 1};
     const char *line = text.data, *end = line + (at < text.size ? at : text.size);
     for (const char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1)
-        place.line++;
-    place.column += (size_t)(end - line);
-    return place;
+        position.line++;
+    position.column += (size_t)(end - line);
+    return position;
 }

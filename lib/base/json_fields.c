@@ -18,11 +18,11 @@ bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t s
 /* ---- problems ---- */
 
 /* Appends the path of a value in dotted form: "stacktraces[0].frames". */
-static void add_place(struct sl_buf *out, const struct sl_json_path *at)
+static void add_path(struct sl_buf *out, const struct sl_json_path *at)
 {
     if (!at)
         return;
-    add_place(out, at->up);
+    add_path(out, at->up);
     if (!at->key.data)
         sl_buf_printf(out, "[%zu]", at->index);
     else
@@ -39,9 +39,9 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     struct sl_buf text = {0};
-    struct sl_json_position place = sl_json_position(s->json->text, where);
-    add_place(&text, at);
-    sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, place.line, place.column);
+    struct sl_json_position position = sl_json_position(s->json->text, where);
+    add_path(&text, at);
+    sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, position.line, position.column);
     s->problem = sl_buf_move_to_arena(&text, s->json->arena).data;
     return s->problem ? false : sl_json_no_memory(s->json);
 }
@@ -295,19 +295,19 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
         from = field->key.data ? i + 1 : from;
         void *member = (char *)out + field->offset;
         if (field->key.data && s->quiet) {
-            bool is_there = read_or_skip(s, field, member);
-            seen = is_there ? seen | (uint64_t)1 << i : seen & ~((uint64_t)1 << i);
+            bool fits = read_or_skip(s, field, member);
+            seen = fits ? seen | (uint64_t)1 << i : seen & ~((uint64_t)1 << i);
             continue;
         }
         if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
             sl_json_skip(s->json);
             continue;
         }
-        struct sl_json_path place = {at, field->key, 0};
+        struct sl_json_path path = {at, field->key, 0};
         if (seen >> i & 1)
             return sl_fields_fail(s, at, where, "duplicate field `" SL_STR_FMT "`", SL_STR_ARG(field->key));
         seen |= (uint64_t)1 << i;
-        if (!read_field(s, &place, field, member))
+        if (!read_field(s, &path, field, member))
             return false;
     }
     if (s->json->failed)
@@ -340,15 +340,15 @@ static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const
                        size_t *count)
 {
     struct sl_arena_array array = {.arena = s->json->arena, .item = of->size};
-    struct sl_json_path place = {.up = at};
+    struct sl_json_path path = {.up = at};
     struct sl_str key;
     bool good = sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence");
-    for (; good && sl_json_next(s->json, &key); place.index++) {
+    for (; good && sl_json_next(s->json, &key); path.index++) {
         void *item = sl_arena_array_add(&array);
         if (!item)
             good = sl_json_no_memory(s->json);
         else
-            good = s->quiet ? read_item_or_skip(s, of, item) : read_item(s, &place, of, item);
+            good = s->quiet ? read_item_or_skip(s, of, item) : read_item(s, &path, of, item);
     }
     if (!good || s->json->failed) {
         sl_arena_array_discard(&array);

@@ -60,7 +60,7 @@ static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capa
 
 /* Enlarges the table if needed for one more entry: at least a quarter of the entries stays empty, so that every probe ends. Removed (dead)
  * entries count as not empty until the table is made anew. */
-static bool map_make_room(struct sl_map *map)
+static bool map_grow(struct sl_map *map)
 {
     if ((map->count + map->dead + 1) * 4 <= map->capacity * 3)
         return true;
@@ -101,7 +101,7 @@ void **sl_map_find_or_add(struct sl_map *map, struct sl_str key, bool *made)
         *made = !entry;
     if (entry)
         return &entry->value;
-    if (!map_make_room(map))
+    if (!map_grow(map))
         return NULL;
     entry = free_entry(map->entries, map->capacity, hash);
     if (entry->dead)
