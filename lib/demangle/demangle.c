@@ -78,7 +78,8 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     return (struct sl_str){name.data, name.size - 33};
 }
 
-/* One underscore precedes the `Z`; three for the blocks of functions. */
+/* Demangles a C++ name of the Itanium ABI. One underscore precedes the `Z`, three for the blocks of functions; LLVM's demangler gets the
+ * name with one (`skip`), and if it refuses that, the whole name. Output of tools may be long, so for them a larger buffer is tried. */
 static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
     char usual[MAX_OUTPUT], *readable = usual;
@@ -154,6 +155,8 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
     }
 }
 
+/* Demangles a name within the limits; what was appended before a failure is removed. A name that is only an MD5 sum is returned
+ * unchanged. */
 static bool demangle_checked(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                              struct sl_buf *out)
 {

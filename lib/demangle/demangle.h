@@ -20,10 +20,10 @@ enum sl_language sl_demangle_detect(struct sl_str name);
  * given language is not checked. Names of C, D, Go and .NET count as not mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
-/* sl_demangle() in the style of a tool. C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
+/* Like sl_demangle(), in the style of a tool. C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
 bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                         struct sl_buf *out);
 
-/* sl_demangle() for profilers, which drop template arguments: in the style of the binutils, with return types if they are
- * mangled, but `f<>` for `f<int>` in Itanium's C++. */
+/* Like sl_demangle(), for profilers, which drop template arguments: in the style of the binutils, with return types if they are mangled,
+ * but `f<>` for `f<int>` in Itanium's C++. */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);

@@ -12,7 +12,7 @@ struct microsoft_printer {
 static void print_type(struct microsoft_printer *p, const struct ms_type *type);
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol);
 
-/* Counts a node; false when a limit is exceeded. */
+/* Counts a node that is printed; false, and printing fails, when a limit is exceeded. */
 static bool another(struct microsoft_printer *p)
 {
     p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
@@ -24,8 +24,8 @@ static void text(struct microsoft_printer *p, const char *s)
     sl_buf_cstr(p->out, s);
 }
 
-/* Appends a space where the reference implementation does: none after a digit (`Table4const&`). Crashes are grouped by this
- * text. */
+/* Appends a space where the reference implementation does: none after a digit (`Table4const&`). The text must be the same, because crashes
+ * are grouped by it. */
 static void space(struct microsoft_printer *p)
 {
     uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
@@ -35,6 +35,7 @@ static void space(struct microsoft_printer *p)
 
 /* ---- types ---- */
 
+/* Prints `const` and `volatile`, each after a space where one is needed. */
 static void print_quals(struct microsoft_printer *p, uint8_t quals)
 {
     static const char *const words[] = {"const", "volatile"};
@@ -135,7 +136,7 @@ static void print_behind(struct microsoft_printer *p, const struct ms_type *type
     }
 }
 
-/* A function type without a name has a space in the place of the name. */
+/* Prints a type without a declarator. A function type has a space where its name would be. */
 static void print_type(struct microsoft_printer *p, const struct ms_type *type)
 {
     print_before(p, type);

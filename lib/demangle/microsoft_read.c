@@ -10,7 +10,7 @@ enum { MAX_DEPTH = 128, MAX_MEMORY = 1 << 20, MAX_PIECE = 4096 };
 
 /* ---- lexer ---- */
 
-/* Moves to the end as well, so that every loop over the text ends. */
+/* Records a failure, and moves to the end of the text, so that every loop over the text ends. Returns NULL, for the caller to return. */
 void *ms_fail(struct ms_reader *r)
 {
     r->failed = true;
@@ -130,7 +130,7 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     return piece;
 }
 
-/* Reads a digit, which refers to a recorded name. Copies the piece, because its scopes differ. */
+/* Reads a digit, which refers to a recorded name. The piece is copied, because its scopes differ. */
 static struct ms_piece *read_reference(struct ms_reader *r)
 {
     unsigned index = (unsigned)(ms_take(r) - '0');
@@ -140,7 +140,7 @@ static struct ms_piece *read_reference(struct ms_reader *r)
     if (!piece)
         return NULL;
     *piece = *r->references.pieces[index];
-    piece->outer = NULL; /* its scopes differ here */
+    piece->outer = NULL;
     return piece;
 }
 
@@ -265,7 +265,7 @@ static struct ms_piece *read_rtti(struct ms_reader *r)
                   SL_STR_ARG(numbers[0]), SL_STR_ARG(numbers[1]), SL_STR_ARG(numbers[2]), SL_STR_ARG(numbers[3])));
 }
 
-/* Reads an operator or special name after the question mark. */
+/* Reads an operator or special name after the question mark; `__K` begins a literal operator, whose suffix follows. */
 static struct ms_piece *read_operator_piece(struct ms_reader *r)
 {
     if (ms_next(r, '0'))
@@ -329,6 +329,7 @@ static void store_template(struct ms_reader *r, const struct ms_piece *piece)
     sl_buf_free(&text);
 }
 
+/* Reads a template and records it for back references. */
 static struct ms_piece *read_remembered_template(struct ms_reader *r)
 {
     struct ms_piece *piece = read_template(r);
@@ -568,7 +569,7 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->type = ms_read_function(r, has_this);
 }
 
-/* Reads what follows the name: the kind of symbol and its type. Special names have forms of their own. */
+/* Reads the part after the name: the kind of symbol and its type. Special names, recognised by their text, have forms of their own. */
 static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 {
     struct sl_str special = symbol->name.innermost->text;
@@ -605,7 +606,8 @@ static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct 
     return ms_next_text(r, "@8") && symbol->name.innermost ? symbol : ms_fail(r);
 }
 
-/* Sets the target of a conversion operator, also of a template: it is mangled as the result type. */
+/* Moves the result type of a conversion operator (also of a template) to its name: the type to which it converts is only mangled as the
+ * result type. */
 static void give_target(struct ms_symbol *symbol)
 {
     struct ms_piece *piece = symbol->name.innermost;

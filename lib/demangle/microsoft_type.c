@@ -29,7 +29,7 @@ uint8_t ms_read_quals(struct ms_reader *r, bool *is_member)
     return (uint8_t)(c - (*is_member ? 'Q' : 'A'));
 }
 
-/* E __ptr64, F __unaligned, I __restrict: they are not printed. */
+/* Skips the qualifiers of a pointer: E __ptr64, F __unaligned, I __restrict. They are not printed. */
 void ms_skip_pointer_quals(struct ms_reader *r)
 {
     while (ms_next(r, 'E') || ms_next(r, 'F') || ms_next(r, 'I'))
@@ -206,6 +206,7 @@ static void store_type(struct ms_references *known, const struct ms_type *type, 
     known->types[known->type_count++] = type;
 }
 
+/* Reads a parameter type: a digit, which refers to a recorded type, or any type, which is recorded. */
 static const struct ms_type *read_parameter(struct ms_reader *r)
 {
     struct ms_references *known = &r->references;
@@ -220,6 +221,7 @@ static const struct ms_type *read_parameter(struct ms_reader *r)
     return type;
 }
 
+/* Reads the parameters: X for none, else types up to `@`, or up to `Z` if `...` follows them. */
 static void read_parameters(struct ms_reader *r, struct ms_type *function)
 {
     const struct ms_list **last = &function->list;

@@ -74,8 +74,8 @@ static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 
 /* ---- back references, lifetimes, lists ---- */
 
-/* Continues at the target of a back reference and returns in `back` where to resume. False when there is no output, or it does
- * not point backwards. */
+/* Continues at the target of a back reference and returns in `back` where to resume, which come_back() does. False when there is no output,
+ * so that work stays linear, or if the target does not precede the reference. */
 static bool follow(struct rust_v0_printer *v, size_t *back)
 {
     size_t here = v->at - 1; /* position of the `B` */
@@ -114,7 +114,8 @@ static void show_lifetime(struct rust_v0_printer *v, uint64_t index)
         v0_put_number(v, depth);
 }
 
-/* Reads `G`: shows `for<'a, 'b> ` and returns the number of lifetimes bound. */
+/* Reads `G` and a number of lifetimes, if they are there: shows `for<'a, 'b> ` and returns the number. The caller subtracts it from
+ * `lifetimes` where they go out of scope. */
 static uint64_t binder(struct rust_v0_printer *v)
 {
     uint64_t count = v0_optional62(v, 'G');
@@ -161,7 +162,7 @@ static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printe
 
 /* ---- paths ---- */
 
-/* Reads the path of an impl without output: an impl is shown by its type and trait. */
+/* Reads the path of an impl without output, because an impl is shown by its type and trait. */
 static void silent_impl_path(struct rust_v0_printer *v)
 {
     struct sl_buf *out = v->out;
@@ -352,8 +353,8 @@ static void reference(struct rust_v0_printer *v, bool mutable)
     type(v);
 }
 
-/* Reads a type: A array, S slice, T tuple, R and Q references (Q: mut), P and O pointers (O: mut), F function, D trait object, B back
- * reference, else a path. */
+/* Reads a type with the letter `tag`: A array, S slice, T tuple, R and Q references (Q: mut), P and O pointers (O: mut), F function, D
+ * trait object, B back reference. Any other letter begins a path. */
 static void compound_type(struct rust_v0_printer *v, char tag)
 {
     size_t back;

@@ -27,7 +27,7 @@ bool v0_eat(struct rust_v0_printer *v, char c);
 bool v0_enter(struct rust_v0_printer *v);
 void v0_leave(struct rust_v0_printer *v);
 
-/* `_` is 0, `0_` is 1 ... */
+/* Reads a number in base 62: `_` is 0, `0_` is 1, and so on. */
 uint64_t v0_base62(struct rust_v0_printer *v);
 /* Reads `tag` and a number; returns the number plus one, or 0 if the tag is absent. */
 uint64_t v0_optional62(struct rust_v0_printer *v, char tag);
