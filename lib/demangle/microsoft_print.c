@@ -13,7 +13,7 @@ static void print_type(struct microsoft_printer *p, const struct ms_type *type);
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol);
 
 /* Counts a node that is printed; false, and printing fails, when a limit is exceeded. */
-static bool another(struct microsoft_printer *p)
+static bool count_node(struct microsoft_printer *p)
 {
     p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
     return !p->failed;
@@ -81,7 +81,7 @@ static bool needs_brackets(const struct ms_type *pointer)
 /* Prints the part of a type before the declarator. */
 static void print_before(struct microsoft_printer *p, const struct ms_type *type)
 {
-    if (!another(p))
+    if (!count_node(p))
         return;
     switch (type->kind) {
     case MS_PRIMITIVE: sl_buf_str(p->out, type->text); break;
@@ -117,7 +117,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
 /* Prints the part of a type after the declarator. */
 static void print_behind(struct microsoft_printer *p, const struct ms_type *type)
 {
-    if (!another(p))
+    if (!count_node(p))
         return;
     if (type->kind == MS_POINTER) {
         text(p, needs_brackets(type) ? ")" : "");
@@ -159,7 +159,7 @@ static void print_arguments(struct microsoft_printer *p, const struct ms_piece *
 /* Prints a component of a name. Constructors and destructors are named after the scope around them. */
 static void print_piece(struct microsoft_printer *p, const struct ms_piece *piece)
 {
-    if (!another(p))
+    if (!count_node(p))
         return;
     switch (piece->kind) {
     case MS_TEXT: sl_buf_str(p->out, piece->text); break;
@@ -213,7 +213,7 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
 /* Prints a symbol; the type of a variable and the result of a function only if `full`. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
-    if (!another(p))
+    if (!count_node(p))
         return;
     const struct ms_type *type = symbol->type, *result = symbol->is_function && type ? type->inner : type;
     text(p, symbol->thunk ? "[thunk]: " : "");

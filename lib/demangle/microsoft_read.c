@@ -330,7 +330,7 @@ static void store_template(struct ms_reader *r, const struct ms_piece *piece)
 }
 
 /* Reads a template and records it for back references. */
-static struct ms_piece *read_remembered_template(struct ms_reader *r)
+static struct ms_piece *read_stored_template(struct ms_reader *r)
 {
     struct ms_piece *piece = read_template(r);
     if (piece && (piece->kind == MS_CTOR || piece->kind == MS_DTOR || piece->kind == MS_CONVERSION))
@@ -391,7 +391,7 @@ static struct ms_piece *read_scope(struct ms_reader *r)
     if (at_digit(r))
         return read_reference(r);
     if (ms_next_text(r, "?$"))
-        return read_remembered_template(r);
+        return read_stored_template(r);
     if (ms_next_text(r, "?A"))
         return read_anonymous(r);
     if (at_block(r))
@@ -420,7 +420,7 @@ struct ms_piece *ms_read_type_piece(struct ms_reader *r)
     if (at_digit(r))
         return read_reference(r);
     if (ms_next_text(r, "?$"))
-        return read_remembered_template(r);
+        return read_stored_template(r);
     return ms_starts(r, "?") ? ms_fail(r) : read_simple(r, true);
 }
 
@@ -591,7 +591,7 @@ static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 }
 
 /* Reads a string literal: its symbol contains its length, its hash and its beginning, which are not printed. */
-static const struct ms_symbol *microsoft_read_read_string(struct ms_reader *r, struct ms_symbol *symbol)
+static const struct ms_symbol *read_string_literal(struct ms_reader *r, struct ms_symbol *symbol)
 {
     symbol->name.innermost = new_piece(r, MS_TEXT, SL_STR("`string'"));
     r->at = r->end;
@@ -608,7 +608,7 @@ static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct 
 
 /* Moves the result type of a conversion operator (also of a template) to its name: the type to which it converts is only mangled as the
  * result type. */
-static void give_target(struct ms_symbol *symbol)
+static void move_target(struct ms_symbol *symbol)
 {
     struct ms_piece *piece = symbol->name.innermost;
     struct ms_type *type = (struct ms_type *)symbol->type;
@@ -624,7 +624,7 @@ const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
     if (!symbol || !ms_next(r, '?') || !ms_enter(r))
         return ms_fail(r);
     if (ms_next_text(r, "?_C@"))
-        return microsoft_read_read_string(r, symbol);
+        return read_string_literal(r, symbol);
     if (ms_next_text(r, "?_R0"))
         return read_type_descriptor(r, symbol);
     symbol->name.innermost = read_symbol_piece(r);
@@ -640,7 +640,7 @@ const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
     ms_leave(r);
     if (r->failed)
         return NULL;
-    give_target(symbol);
+    move_target(symbol);
     return symbol;
 }
 

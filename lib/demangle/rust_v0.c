@@ -78,9 +78,9 @@ static void show_identifier(struct rust_v0_printer *v, struct identifier id)
  * so that work stays linear, or if the target does not precede the reference. */
 static bool follow(struct rust_v0_printer *v, size_t *back)
 {
-    size_t here = v->at - 1; /* position of the `B` */
+    size_t begin = v->at - 1; /* position of the `B` */
     uint64_t target = v0_base62(v);
-    if (target >= here)
+    if (target >= begin)
         v0_fail(v);
     if (v->failed || !v->out || !v0_enter(v))
         return false;
