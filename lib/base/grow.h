@@ -13,8 +13,8 @@ bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, 
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
-/* Enlarges the array, if needed, for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
- * capacity in items (0 at first); new items are not initialised. False when out of memory; the array is then unchanged. */
+/* Enlarges the array, if needed, for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first),
+ * `*capacity` the capacity in items (0 at first); new items are not initialised. False when out of memory; the array is then unchanged. */
 static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t item)
 {
     return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);

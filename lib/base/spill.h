@@ -18,8 +18,8 @@ struct sl_spill { /* all zeros is valid and empty */
  * arrays may share a file; `part` distinguishes them. Without this call the array stays in memory. */
 void sl_spill_into(struct sl_spill *spill, int fd, unsigned part);
 
-/* Enlarges the array, if needed, to `size` bytes; `data` may move, new bytes are zero. Above 16 MiB the array moves into the file. Its blocks are
- * allocated at once, so a full disk is detected here. False when there is no space. */
+/* Enlarges the array, if needed, to `size` bytes; `data` may move, new bytes are zero. Above 16 MiB the array moves into the file. Its
+ * blocks are allocated at once, so a full disk is detected here. False when there is no space. */
 bool sl_spill_reserve(struct sl_spill *spill, size_t size);
 
 /* Drops the pages of an array in a file from memory, until they are accessed again. */
