@@ -6,7 +6,8 @@
 
 enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
 enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
-/* Compilers write one. Rows may share a blob, so both number and size are limited. */
+/* Limits of Source Link blobs: compilers write one, but a hostile file may have many rows that share one blob, so both number and size are
+ * limited. */
 enum { MAX_LINK_BLOBS = 8, MAX_LINK_BLOB = 16 << 20 };
 /* Limit of a source that is stored without compression. */
 static const uint64_t max_raw_source = UINT64_C(64) << 20;
@@ -38,8 +39,8 @@ bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_
 
 /* ---- embedded sources ---- */
 
-/* The blob: an i32, 0 for text that is stored as it is, else the size of the text, which is deflated; then the bytes. Only their place
- * is noted; nothing is inflated here. */
+/* Describes an embedded source by the position of its bytes; nothing is inflated here. The blob is an i32 (0: the text is stored as it is;
+ * else: the size of the text, which is deflated) and then the bytes. False if it is damaged. */
 static bool describe_source(const struct sl_ppdb *ppdb, uint64_t blob_offset, struct sl_ppdb_source *source)
 {
     struct sl_bytes blob;

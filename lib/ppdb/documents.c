@@ -36,7 +36,7 @@ static enum sl_code bad_name(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "invalid document name");
 }
 
-/* Reads the separator: one character, possibly of several bytes; NUL = no separator. */
+/* Reads the separator of the parts of a name: one character, possibly of several bytes. A NUL stands for no separator. */
 static struct sl_bytes read_separator(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);
@@ -84,7 +84,7 @@ static enum sl_language language_from_guid(const uint8_t *guid)
     return SL_LANG_UNKNOWN;
 }
 
-/* Keeps the digest only if its algorithm is known and its size fits. */
+/* Stores the digest of the source file if its algorithm is known and its size is that of the algorithm; else the document has none. */
 static void read_hash(struct sl_ppdb_document *document, const uint8_t *algorithm, struct sl_bytes digest)
 {
     for (size_t i = 0; algorithm && i < sizeof hashes / sizeof *hashes; i++)

@@ -42,7 +42,7 @@ int32_t ppdb_read_signed(struct sl_reader *r)
     return (int32_t)(value >> 1) - (value & 1 ? INT32_C(1) << (bits - 1) : 0);
 }
 
-/* Offset 0 is the empty blob. */
+/* Offset 0 is valid in any file: the empty blob. */
 enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_bytes *blob, struct sl_error *error)
 {
     *blob = (struct sl_bytes){NULL, 0};

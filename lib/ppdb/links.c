@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* RULE_SIZE: bytes of a stored rule. MAX_URL: a template may repeat the path many times. */
+/* RULE_SIZE: bytes of a stored rule. MAX_URL: limit of a result, because a template may repeat the path many times. MAX_CHAIN: see
+ * link_prefixes(). */
 enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 
 /* ---- building ---- */
@@ -17,7 +18,7 @@ struct ppdb_link_rule {
     bool prefix;
 };
 
-/* Order of the rules: exact ones first, then prefixes, each by pattern. Of rules with equal patterns the first is kept
+/* Orders the rules: exact ones first, then prefixes, each by pattern. Of rules with equal patterns the first in this order is used
  * (drop_duplicates). */
 static int in_order(const void *a, const void *b)
 {
@@ -53,6 +54,7 @@ static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb
     rule->pattern = (struct sl_str){copy, copy ? scratch->size : 0};
 }
 
+/* Removes all but the first of the rules with equal patterns; returns how many rules are left. */
 static size_t drop_duplicates(struct ppdb_link_rule *rules, size_t count)
 {
     size_t kept = 0;
@@ -153,7 +155,7 @@ struct stored {
     uint32_t shorter;
 };
 
-/* Texts of a damaged table are empty rather than out of bounds. */
+/* Returns a stored rule. Texts of a damaged table are empty rather than out of bounds. */
 static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
 {
     struct sl_reader r = sl_reader(links->rules, false);
@@ -256,7 +258,8 @@ static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *ur
     return false;
 }
 
-/* Exact rules are preferred to prefixes, longer prefixes to shorter ones. */
+/* Appends the URL of a path (`lower`: the path in lower case) to `url`, which may be NULL. Exact rules are preferred to prefixes, longer
+ * prefixes to shorter ones. False if no rule matches. */
 static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
 {
     struct stored rule;

@@ -24,7 +24,8 @@ void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl
     points->failed = points->blob.failed;
 }
 
-/* Only the first point may begin with a zero delta; a zero before a later one announces another document. */
+/* Reads the document records in front of a point. A zero announces one, because only the first point of a method may begin with a zero
+ * delta. */
 static void skip_document_records(struct sl_ppdb_points *points)
 {
     struct sl_reader *r = &points->blob;

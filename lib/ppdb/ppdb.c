@@ -8,7 +8,7 @@ struct streams {
     bool has_pdb, has_tables, has_guids, has_blobs;
 };
 
-/* Streams with other names are not needed. `#-` is the unoptimised form of `#~`. */
+/* Stores a stream by its name; streams with other names are not needed. `#-` is the unoptimised form of `#~`. */
 static void keep_stream(struct streams *streams, struct sl_str name, struct sl_bytes bytes)
 {
     const struct {
@@ -47,6 +47,7 @@ static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r
     return SL_OK;
 }
 
+/* Reads the metadata root: the signature, and the list of streams. */
 static enum sl_code read_root(struct sl_bytes file, struct streams *streams, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);
@@ -99,7 +100,8 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
     return SL_OK;
 }
 
-/* Sets has_sources: the file has an embedded source or Source Link rules. */
+/* Sets has_sources, true if the file has an embedded source or Source Link rules. Rules without documents do not count: no path could match
+ * them. */
 static enum sl_code find_sources(const struct sl_ppdb *ppdb, struct sl_ppdb_info *info)
 {
     uint32_t cursor = 0;

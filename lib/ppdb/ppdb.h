@@ -69,7 +69,7 @@ bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *po
 
 /* ---- embedded sources ---- */
 
-struct sl_ppdb_source { /* place of a document's text in the file */
+struct sl_ppdb_source { /* position of a document's text in the file */
     uint64_t offset;    /* of the content, in bytes from the start of the Portable PDB */
     uint32_t document;  /* row */
     uint32_t stored;    /* bytes */

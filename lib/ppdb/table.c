@@ -74,7 +74,7 @@ static bool next_point(struct ppdb_point_run *run)
     return !r->failed;
 }
 
-/* The points of one method: `restarts` has the first offset and the place of each run but the first. */
+/* The points of one method: `restarts` has the first IL offset and the position of each run but the first. */
 struct ppdb_table_block {
     struct sl_bytes restarts, runs;
     uint64_t point_count, run_count;
@@ -105,7 +105,8 @@ static void open_run(const struct ppdb_table_block *block, uint64_t index, struc
     sl_reader_seek(&run->r, begin);
 }
 
-/* Returns the last run that begins at or before the offset. The first run has no entry in `restarts`. */
+/* Returns the index of the last run that begins at or before the offset. The first run has no entry in `restarts`, so entry i belongs to
+ * run i + 1. */
 static uint64_t find_run(const struct ppdb_table_block *block, uint32_t il_offset)
 {
     return SL_PARTITION_POINT(middle, 0, block->run_count - 1,

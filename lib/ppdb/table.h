@@ -1,4 +1,4 @@
-/* The look-up table of a Portable PDB (`SLPP`): (method, IL offset) -> document, line; and the places of sources.
+/* The look-up table of a Portable PDB (`SLPP`): (method, IL offset) -> document, line; and the positions of sources.
  *
  * Written once from an opened Portable PDB, used in place from a mapping: opening checks a fixed header, a lookup
  * finds the block of delta-coded points by an array indexed by method. Little-endian on every host; the layout is in

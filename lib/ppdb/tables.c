@@ -1,4 +1,4 @@
-/* The tables stream: finds the tables, the widths of their columns and their places (ECMA-335, II.24.2.6 and II.22; Portable PDB Format
+/* The tables stream: finds the tables, the widths of their columns and their positions (ECMA-335, II.24.2.6 and II.22; Portable PDB Format
  * Specification v1.0, "Tables"). */
 #include "ppdb/impl.h"
 
@@ -116,7 +116,8 @@ static const uint8_t columns[TABLE_COUNT][MAX_COLUMNS] = {
 
 enum { HEAP_STRING_WIDE = 0x01, HEAP_GUID_WIDE = 0x02, HEAP_BLOB_WIDE = 0x04, HEAP_EXTRA_DATA = 0x40 };
 
-/* An index may refer to a table of this file or of the program; at most one of both has rows. */
+/* Returns the number of rows that an index into the table may refer to: the table is in this file or in the program, so at most one of both
+ * counts is not zero. */
 static uint32_t row_count(const struct sl_ppdb *ppdb, unsigned table)
 {
     uint32_t here = ppdb->tables[table].count, there = ppdb->referenced[table];
@@ -175,7 +176,7 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
     return r->failed ? sl_fail(error, SL_MALFORMED, "invalid length") : SL_OK;
 }
 
-/* Sets the place of each table: they follow each other in the order of their numbers. */
+/* Sets the position of each table: they follow each other in the order of their numbers. */
 static enum sl_code place_tables(struct sl_ppdb *ppdb, struct sl_reader *r, struct sl_error *error)
 {
     uint64_t needed = 0;

@@ -40,7 +40,7 @@ struct ppdb_table_writer {
     size_t dropped;
 };
 
-/* All failures that are not about the file's contents are failures of memory or budget. */
+/* Returns the error for a failure that is not about the contents of the file: it is one of memory or budget. */
 static enum sl_code ppdb_writer_fail(const struct ppdb_table_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->ppdb->budget, error);
@@ -120,6 +120,7 @@ static enum sl_code collect_documents(struct ppdb_table_writer *w, struct sl_err
 
 /* ---- points ---- */
 
+/* Adds a visible point. Of points at one IL offset only the last is used. False when out of memory. */
 static bool add_entry(struct ppdb_table_writer *w, struct ppdb_table_entry entry)
 {
     if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
@@ -155,8 +156,8 @@ static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method,
     return SL_OK;
 }
 
-/* The first point has full values, the others differences. A 0 in front of a line announces another document: differences of lines are
- * stored plus 1, so none is 0. */
+/* Appends a run of points. The first point has full values, the others differences. A 0 in front of a line announces another document:
+ * differences of lines are stored plus 1, so none is 0. */
 static void encode_run(const struct ppdb_table_entry *entries, size_t count, struct sl_buf *out)
 {
     sl_buf_uleb(out, entries[0].il_offset);
