@@ -9,7 +9,7 @@ struct streams {
 };
 
 /* Stores a stream by its name; streams with other names are not needed. `#-` is the unoptimised form of `#~`. */
-static void keep_stream(struct streams *streams, struct sl_str name, struct sl_bytes bytes)
+static void store_stream(struct streams *streams, struct sl_str name, struct sl_bytes bytes)
 {
     const struct {
         struct sl_str name;
@@ -43,7 +43,7 @@ static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r
     struct sl_bytes bytes = sl_bytes_slice(file, offset, size, &inside);
     if (r->failed || !inside)
         return sl_fail(error, SL_MALFORMED, "invalid stream header");
-    keep_stream(streams, name, bytes);
+    store_stream(streams, name, bytes);
     return SL_OK;
 }
 

@@ -120,8 +120,8 @@ enum { HEAP_STRING_WIDE = 0x01, HEAP_GUID_WIDE = 0x02, HEAP_BLOB_WIDE = 0x04, HE
  * counts is not zero. */
 static uint32_t row_count(const struct sl_ppdb *ppdb, unsigned table)
 {
-    uint32_t here = ppdb->tables[table].count, there = ppdb->referenced[table];
-    return here > there ? here : there;
+    uint32_t own = ppdb->tables[table].count, of_program = ppdb->referenced[table];
+    return own > of_program ? own : of_program;
 }
 
 /* A coded index has four bytes if the largest of its tables has more rows than fit beside the tag in two. */
@@ -177,7 +177,7 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
 }
 
 /* Sets the position of each table: they follow each other in the order of their numbers. */
-static enum sl_code place_tables(struct sl_ppdb *ppdb, struct sl_reader *r, struct sl_error *error)
+static enum sl_code locate_tables(struct sl_ppdb *ppdb, struct sl_reader *r, struct sl_error *error)
 {
     uint64_t needed = 0;
     for (unsigned t = 0; t < TABLE_COUNT; t++)
@@ -207,7 +207,7 @@ enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, stru
     if (heap_sizes & HEAP_EXTRA_DATA)
         sl_reader_skip(&r, 4);
     size_rows(ppdb, heap_sizes);
-    return place_tables(ppdb, &r, error);
+    return locate_tables(ppdb, &r, error);
 }
 
 bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id id, uint32_t row, uint64_t values[MAX_COLUMNS])
