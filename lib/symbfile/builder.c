@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Symcaches hold addresses of at most 56 bits; a pad occupies one byte, and its end must fit, too. */
+/* Symcaches hold addresses of at most 56 bits; a pad occupies one byte, and its end must be such an address, too. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
 /* Grows the array at `*pointer` to `count` records of `item` bytes; `*pointer` may move. The array may lie in a file of b->directory. */
@@ -73,6 +73,7 @@ static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
 }
 
+/* Callback of the reader: a new string table begins, so references have new meanings. */
 static void on_table(struct sl_symbfile_sink *sink)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -113,6 +114,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
+/* Stores a return pad with its call chain. Pads without frames or with too deep a chain are ignored. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -208,7 +210,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
  *     trailer, 40 bytes:  u64 end of the ranges | u64 start of the pads | u64 end of the pads | u64 base | u32 flags | "SLSX" */
 enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
 
-/* The symcache writer needs a budget, also if the caller has no limit. */
+/* Returns the budget of the symcache writer, which needs one even if the caller has set no limit. */
 static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
 {
     return b->limit ? b->limit : &b->own_budget;

@@ -7,7 +7,8 @@
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 
-/* Numbers for which memory is kept from message to message; a larger array is given up at the next message that needs less. */
+/* KEEP_NUMBERS: memory for this many numbers is kept from message to message; a larger array is freed at the next message that needs
+ * less. */
 enum { KEEP_NUMBERS = 64 * 1024 };
 
 struct cursor {
@@ -20,8 +21,8 @@ void columns_free(struct columns *c)
     *c = (struct columns){0};
 }
 
-/* Reserves memory for all numbers that a message of that size can hold: each has at least one byte. False when out of memory; then
- * protobuf-c tries the message. */
+/* Reserves memory for all numbers that a message of `size` bytes can have: each takes at least one byte. False when out of memory; then the
+ * caller lets protobuf-c decode the message. */
 static bool columns_reserve(struct columns *c, size_t size)
 {
     if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
@@ -108,7 +109,7 @@ static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list,
     return true;
 }
 
-/* Both lists of the table share c->numbers, one after the other. */
+/* Reads the line table, a message with two packed lists; their numbers are stored in c->numbers, one list after the other. */
 static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
 {
     struct cursor inner;

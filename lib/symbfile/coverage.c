@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Limit of all executable segments together, in bytes. Bits are allocated for whole segments, but pages of bits for code without symbols
- * are never touched. */
+/* Limit of all executable segments together, in bytes. Bits are allocated for whole segments, but the kernel provides no memory for bits
+ * that are never touched, of code without symbols. */
 static const uint64_t max_code = UINT64_C(1) << 33;
 enum { WORD_BITS = 64 };
 

@@ -71,7 +71,7 @@ static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_ran
     return code;
 }
 
-/* Runs on a worker: building the records is most of the work, and batches are independent. */
+/* Builds the records of a batch. This runs on a worker thread, because it is most of the work, and batches are independent. */
 static void extract_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                             unsigned worker)
 {
@@ -90,7 +90,7 @@ static enum sl_code extract_consume(struct sl_function_sink *sink, const struct 
     return sl_budget_fail(e->budget, error);
 }
 
-/* Adds the code of a symbol as a function of `size` bytes, if no better source covers it. Symbols at address 0, without name, or with a
+/* Adds the code of a symbol as a function of `size` bytes, unless an earlier source covers it. Symbols at address 0, without name, or with a
  * name that is not UTF-8 are ignored: the format cannot hold the latter. */
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
                                struct sl_error *error)
@@ -216,7 +216,7 @@ static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbo
     return code;
 }
 
-/* Sized symbols first: their ends are known, while those without a size only fill the rest. */
+/* Adds the symbols of the symbol tables. Those with a size come first, because their ends are known; those without only fill the rest. */
 static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  struct sl_error *error)
 {

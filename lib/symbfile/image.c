@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* MAX_SEGMENTS: far more than programs have; each lookup walks over all segments. */
+/* MAX_SEGMENTS: far more than programs have; limited because each look-up walks over all segments. */
 enum { PAGE = 4096, MAX_SEGMENTS = 1024 };
 
 SL_ORDER_BY(symbfile_image_by_address, struct image_segment, address)
@@ -75,6 +75,7 @@ bool sl_symbfile_image_base(const struct sl_symbfile_image *image, uint64_t *bas
     return true;
 }
 
+/* Returns the segment that contains the address; NULL if there is none. */
 static const struct image_segment *symbfile_image_find(const struct sl_symbfile_image *image, uint64_t address)
 {
     for (size_t i = 0; i < image->segment_count; i++)

@@ -51,7 +51,7 @@ static struct sl_str strip(struct sl_str name)
     return name;
 }
 
-/* Matches _ZN...17h<16 hex digits>E. */
+/* True for a legacy Rust name: _ZN...17h<16 hex digits>E. */
 static bool is_legacy_rust(struct sl_str name)
 {
     enum { TAIL = 20 };
@@ -173,7 +173,7 @@ static struct sl_str make_readable(struct symbfile_names *names, struct sl_str n
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
-/* Notes the failure and returns the name itself, so that callers need no check. */
+/* Records a failure of memory or budget and returns the name itself, so that callers need no check. */
 static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str name)
 {
     names->failed = true;
@@ -181,7 +181,7 @@ static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str 
 }
 
 /* ---- names in `stable_bytes` ---- */
-/* Compares addresses, not text: names in `stable_bytes` do not move. */
+/* True if the entry is the name `key`. Compares addresses, not text: names in `stable_bytes` do not move. */
 static bool same_stable_name(const void *stable_names, uint32_t i, const void *key)
 {
     const struct stable_name *stable = (const struct stable_name *)stable_names + i;

@@ -43,7 +43,8 @@ bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *p)
 }
 
 /* ---- instructions ---- */
-/* System calls and interrupts count as calls: for them, too, the CPU saves the address after the instruction as the one to return to. */
+/* Decodes an instruction of x86-64. System calls and interrupts count as calls: for them, too, the CPU saves the address after the
+ * instruction as the one to return to. */
 static enum instruction x86_instruction(struct sl_bytes code, unsigned *length)
 {
     ZydisDecoder decoder;
@@ -61,7 +62,8 @@ static enum instruction x86_instruction(struct sl_bytes code, unsigned *length)
     }
 }
 
-/* Arm Architecture Reference Manual for A-profile, C4.1: branches with link, and system calls. */
+/* Decodes an instruction of ARM64; calls are branches with link, and system calls (Arm Architecture Reference Manual for A-profile,
+ * C4.1). */
 static enum instruction arm64_instruction(struct sl_bytes code, unsigned *length)
 {
     static const struct {
@@ -108,8 +110,7 @@ static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 }
 
 /* Passes the pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the
- * call, outermost first. The innermost frame has the line of the call; every other frame has the place where the next one was inlined
- * into it. */
+ * call, outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined into it. */
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
                               struct sl_symbfile_sink *sink, struct sl_error *error)
 {

@@ -141,7 +141,7 @@ static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, 
     return SL_SYMBFILE_FINE;
 }
 
-/* Offsets are stored as differences; their sum must fit 32 bits. */
+/* Converts the line table. Offsets are stored as differences; their sum must fit into 32 bits. */
 static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
                                            struct sl_symbfile_range *range)
 {
@@ -163,7 +163,7 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
     return SL_SYMBFILE_FINE;
 }
 
-/* References are not checked: the string table was checked when it was read. */
+/* True if all inline texts are UTF-8. References need no check: the string table was checked when it was read. */
 static bool range_is_utf8(const Symbfile__RangeV1 *m)
 {
     return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(symbfile_reader_to_text(m->funcstr))) &&
@@ -201,7 +201,8 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
     return take_lines(r, m->linetable, range);
 }
 
-/* Most messages have the usual form, which columns.c decodes without allocation; the rest is left to protobuf-c. */
+/* Reads a range record. Most messages have the usual form, which columns.c decodes without allocation; the others are left to
+ * protobuf-c. */
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(&r->scratch);
@@ -257,7 +258,7 @@ static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
     return r->sink->pad(r->sink, &pad, &r->error);
 }
 
-/* A table replaces the previous one, so references of later records change their meaning. */
+/* Reads a string table. It replaces the one before it, so references of later records have new meanings. */
 static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     sl_arena_free(&r->table_memory);
@@ -387,7 +388,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
     return done;
 }
 
-/* Makes the failure permanent: later calls return it again. */
+/* Returns the failure in r->error to the caller and makes it permanent: later calls return it again. */
 static enum sl_code copy_failure(struct sl_symbfile_reader *r, struct sl_error *error)
 {
     r->code = r->error.code;

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Normally, as many ranges are open at once as the inlining is deep. A hostile file may have many overlapping ranges, whose cost is
- * quadratic, so a file that costs far more per range is rejected. */
+/* Limits of work. Normally, as many ranges are open at once as the inlining is deep. A hostile file may have many overlapping ranges, whose
+ * cost is quadratic, so a file that costs far more per range is rejected. */
 enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, MIN_LIMIT = 1 << 20 };
 
 struct symbfile_sweep {
@@ -30,7 +30,7 @@ static bool range_before(const struct sl_symbfile_builder *builder, uint32_t lef
     return a->start != b->start ? a->start < b->start : left < right;
 }
 
-/* A merge sort of indices: fast on nearly sorted input, which files are. */
+/* Sorts indices by merging: fast on nearly sorted input, which files are. */
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
@@ -161,6 +161,7 @@ static void locate_chain(const struct symbfile_sweep *s, uint64_t va, struct inl
     }
 }
 
+/* Fails if the ranges up to `at` have cost more work or made more functions than their number allows. */
 static enum sl_code check_work(const struct symbfile_sweep *s, uint64_t at, struct sl_error *error)
 {
     return s->work <= s->max_work && tree_writer_node_count(s->forest) <= s->max_nodes

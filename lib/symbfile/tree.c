@@ -18,6 +18,7 @@ void tree_maker_free(struct tree_maker *m)
     sl_account_release(&m->account);
 }
 
+/* Builds the full path of a file of the batch and stores it in m->paths. */
 static void make_path(struct tree_maker *m, uint32_t file)
 {
     const struct sl_file *f = &m->batch->files[file];
@@ -48,8 +49,8 @@ static uint64_t tree_end_address(uint64_t start, uint64_t size)
 }
 
 /* ---- rows: lines of a function outside of its inlined calls ---- */
-/* Adds a row unless it says what the last one says. Lines without a number have none. Rows from `first` on belong to the current
- * function. */
+/* Adds a row unless it has the same start or the same file and line as the last one. Lines without a number get no row. Rows from `first`
+ * on belong to the current function. */
 static inline void add_row(struct tree_maker *m, size_t first, size_t *count, uint64_t start,
                            const struct sl_line *line)
 {
@@ -75,7 +76,7 @@ static void add_gaps(struct tree_maker *m, const struct sl_function *f, const st
     }
 }
 
-/* A line without a size covers one byte. */
+/* Returns the end of a line's range; a line without a size covers one byte. */
 static inline uint64_t line_end(const struct sl_line *line)
 {
     return tree_end_address(line->address, line->size ? line->size : 1);

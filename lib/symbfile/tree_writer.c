@@ -10,8 +10,8 @@ enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 /* Size of the nameless root: larger than any address of a symcache, so that it contains all functions. */
 static const uint64_t root_size = UINT64_MAX / 2;
 
-/* A function to which the last segment belongs: it grows while segments continue it. */
-struct level { /* an open function */
+/* A function to which the last segment belongs. It is extended while segments continue it, and is closed when one does not. */
+struct level {
     uint64_t start;
     struct inline_chain_link link; /* of the last segment */
     uint32_t call_file, call_line;

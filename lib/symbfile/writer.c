@@ -28,7 +28,7 @@ struct symbfile_text {
 
 /* The fields that do not depend on the string table are encoded at once, one record after the other:
  *
- *     range:  head | function | file | middle | call file | tail        pad:  head | columns of `count` places */
+ *     range:  head | function | file | middle | call file | tail        pad:  head | three columns of `count` numbers */
 struct symbfile_record {
     uint32_t function, file, call_file; /* text ids of a range */
     union {
@@ -84,7 +84,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
-/* All failures of the writer are failures of memory or budget. */
+/* Returns the error of a failed writer: all its failures are of memory or budget. */
 static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
@@ -187,7 +187,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
     return index;
 }
 
-/* NO_TEXT for an absent text. */
+/* Like intern(); NO_TEXT for an absent text. */
 static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
 {
     return text.str.data ? intern(w, text.str, false) : NO_TEXT;
@@ -231,8 +231,8 @@ static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
     return put_size(table, (size_t)(end - table - 1), end);
 }
 
-/* Encodes all but the texts, whose encoding is known when the batch is written: then it is decided which of them are in the string
- * table. */
+/* Collects a range. All but its texts is encoded now; the texts are encoded when the batch is written, because only then it is decided
+ * which of them are in the string table. */
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct sl_symbfile_range *range,
                                      struct sl_error *error)
 {
@@ -372,7 +372,8 @@ static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, cons
     return at;
 }
 
-/* A text that is used once is written inline, which is shorter than an entry and a reference. Return pads can only refer to the table. */
+/* Writes the string table and decides which texts are in it. A text that is used once is written inline, which is shorter than an entry and
+ * a reference. Return pads can only refer to the table, so their texts are always in it. */
 static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 {
     uint32_t next = 0;
@@ -390,6 +391,7 @@ static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
     return at;
 }
 
+/* Returns an upper bound of the size of a text in a message. */
 static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
 {
     return id == NO_TEXT ? 0 : 1 + MAX_ULEB64 + w->texts[id].str.size;
