@@ -35,7 +35,7 @@ static bool columns_reserve(struct columns *c, size_t size)
 }
 
 /* Reads a number of at most nine bytes, in its shortest encoding. False for other encodings, which are left to protobuf-c. */
-static inline bool take_u64(struct cursor *c, uint64_t *value)
+static inline bool read_u64(struct cursor *c, uint64_t *value)
 {
     uint64_t sum = 0;
     for (unsigned shift = 0; shift < 63 && c->at < c->end; shift += 7) {
@@ -51,57 +51,57 @@ static inline bool take_u64(struct cursor *c, uint64_t *value)
 }
 
 /* Reads a number that fits into 32 bits. */
-static inline bool take_u32(struct cursor *c, uint32_t *value)
+static inline bool read_u32(struct cursor *c, uint32_t *value)
 {
     if (c->at < c->end && *c->at < 0x80) {
         *value = *c->at++;
         return true;
     }
     uint64_t wide;
-    if (!take_u64(c, &wide) || wide > UINT32_MAX)
+    if (!read_u64(c, &wide) || wide > UINT32_MAX)
         return false;
     *value = (uint32_t)wide;
     return true;
 }
 
 /* Reads a size and sets `*inner` to the bytes that follow; `*c` moves past them. */
-static inline bool take_bytes(struct cursor *c, struct cursor *inner)
+static inline bool read_bytes(struct cursor *c, struct cursor *inner)
 {
     uint32_t size;
-    if (!take_u32(c, &size) || size > (size_t)(c->end - c->at))
+    if (!read_u32(c, &size) || size > (size_t)(c->end - c->at))
         return false;
     *inner = (struct cursor){c->at, c->at + size};
     c->at += size;
     return true;
 }
 
-static inline bool take_text(struct cursor *c, ProtobufCBinaryData *text)
+static inline bool read_text(struct cursor *c, ProtobufCBinaryData *text)
 {
     struct cursor inner;
-    if (!take_bytes(c, &inner))
+    if (!read_bytes(c, &inner))
         return false;
     *text = (ProtobufCBinaryData){(size_t)(inner.end - inner.at), (uint8_t *)(uintptr_t)inner.at};
     return true;
 }
 
-static inline bool take_delta(struct cursor *c, int64_t *delta)
+static inline bool read_delta(struct cursor *c, int64_t *delta)
 {
     uint64_t value;
-    if (!take_u64(c, &value))
+    if (!read_u64(c, &value))
         return false;
     *delta = (int64_t)(value >> 1 ^ -(value & 1)); /* zigzag */
     return true;
 }
 
 /* Reads a packed list, which may occur only once in a message. Appends its numbers at `*next` and stores their begin in `*list`. */
-static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
+static inline bool read_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
 {
     struct cursor inner;
     uint32_t *at = *next;
-    if (*count || !take_bytes(c, &inner))
+    if (*count || !read_bytes(c, &inner))
         return false;
     while (inner.at < inner.end)
-        if (!take_u32(&inner, at++))
+        if (!read_u32(&inner, at++))
             return false;
     *list = *next;
     *count = (size_t)(at - *next);
@@ -110,19 +110,19 @@ static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list,
 }
 
 /* Reads the line table, a message with two packed lists; their numbers are stored in c->numbers, one list after the other. */
-static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
+static bool read_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
 {
     struct cursor inner;
     uint32_t *next = c->numbers;
-    if (m->linetable || !take_bytes(outer, &inner))
+    if (m->linetable || !read_bytes(outer, &inner))
         return false;
     Symbfile__LineTable *table = m->linetable = &c->line_table;
     *table = (Symbfile__LineTable)SYMBFILE__LINE_TABLE__INIT;
     while (inner.at < inner.end) {
         bool good = false;
         switch (*inner.at++) {
-        case TAG(1, BYTES): good = take_list(&inner, &next, &table->offset, &table->n_offset); break;
-        case TAG(2, BYTES): good = take_list(&inner, &next, &table->linenumber, &table->n_linenumber); break;
+        case TAG(1, BYTES): good = read_list(&inner, &next, &table->offset, &table->n_offset); break;
+        case TAG(2, BYTES): good = read_list(&inner, &next, &table->linenumber, &table->n_linenumber); break;
         }
         if (!good)
             return false;
@@ -131,25 +131,25 @@ static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__R
 }
 
 /* Reads the next field; field numbers as in proto/symbfile.proto. False if the field is not known or not in its usual form. */
-static inline bool take_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
+static inline bool read_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
 {
     switch (*c->at++) {
-    case TAG(1, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA; return take_delta(c, &m->deltaelfva);
-    case TAG(12, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA; return take_u64(c, &m->setelfva);
-    case TAG(2, VARINT): return take_u64(c, &m->length);
-    case TAG(3, BYTES): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_STR; return take_text(c, &m->funcstr);
-    case TAG(9, VARINT): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_REF; return take_u32(c, &m->funcref);
-    case TAG(4, BYTES): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_STR; return take_text(c, &m->filestr);
-    case TAG(10, VARINT): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_REF; return take_u32(c, &m->fileref);
-    case TAG(5, VARINT): return take_u32(c, &m->callline);
+    case TAG(1, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA; return read_delta(c, &m->deltaelfva);
+    case TAG(12, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA; return read_u64(c, &m->setelfva);
+    case TAG(2, VARINT): return read_u64(c, &m->length);
+    case TAG(3, BYTES): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_STR; return read_text(c, &m->funcstr);
+    case TAG(9, VARINT): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_REF; return read_u32(c, &m->funcref);
+    case TAG(4, BYTES): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_STR; return read_text(c, &m->filestr);
+    case TAG(10, VARINT): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_REF; return read_u32(c, &m->fileref);
+    case TAG(5, VARINT): return read_u32(c, &m->callline);
     case TAG(6, BYTES):
         m->call_file_case = SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR;
-        return take_text(c, &m->callfilestr);
+        return read_text(c, &m->callfilestr);
     case TAG(11, VARINT):
         m->call_file_case = SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF;
-        return take_u32(c, &m->callfileref);
-    case TAG(7, VARINT): return take_u32(c, &m->depth);
-    case TAG(8, BYTES): return take_line_table(columns, c, m);
+        return read_u32(c, &m->callfileref);
+    case TAG(7, VARINT): return read_u32(c, &m->depth);
+    case TAG(8, BYTES): return read_line_table(columns, c, m);
     default: return false;
     }
 }
@@ -161,7 +161,7 @@ bool columns_read_range(struct columns *columns, struct sl_bytes body, Symbfile_
     if (!columns_reserve(columns, body.size))
         return false;
     while (c.at < c.end)
-        if (!take_range_field(columns, &c, m))
+        if (!read_range_field(columns, &c, m))
             return false;
     return true;
 }
@@ -178,15 +178,15 @@ bool columns_read_pad(struct columns *columns, struct sl_bytes body, Symbfile__R
         switch (*c.at++) {
         case TAG(1, VARINT):
             m->elf_va_case = SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA;
-            good = take_delta(&c, &m->deltaelfva);
+            good = read_delta(&c, &m->deltaelfva);
             break;
         case TAG(5, VARINT):
             m->elf_va_case = SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA;
-            good = take_u64(&c, &m->setelfva);
+            good = read_u64(&c, &m->setelfva);
             break;
-        case TAG(2, BYTES): good = take_list(&c, &next, &m->func, &m->n_func); break;
-        case TAG(3, BYTES): good = take_list(&c, &next, &m->file, &m->n_file); break;
-        case TAG(4, BYTES): good = take_list(&c, &next, &m->line, &m->n_line); break;
+        case TAG(2, BYTES): good = read_list(&c, &next, &m->func, &m->n_func); break;
+        case TAG(3, BYTES): good = read_list(&c, &next, &m->file, &m->n_file); break;
+        case TAG(4, BYTES): good = read_list(&c, &next, &m->line, &m->n_line); break;
         }
         if (!good)
             return false;

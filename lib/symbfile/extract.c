@@ -235,8 +235,8 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
 }
 
 /* Stores the counts of a source in the result and starts new ones. SL_NOT_FOUND means that the file has no such source. */
-static void note_source(struct extractor *e, enum sl_symbfile_source source, enum sl_code code,
-                        struct sl_symbfile_extraction *out)
+static void record_source(struct extractor *e, enum sl_symbfile_source source, enum sl_code code,
+                          struct sl_symbfile_extraction *out)
 {
     out->sources[source].produced = e->counts.produced;
     out->sources[source].accepted = e->counts.accepted;
@@ -255,14 +255,14 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
 {
     enum sl_code code = sl_dwarf_read(object, companions, parallel, &e->functions, error);
     out->skipped_units = e->functions.skipped_units;
-    note_source(e, SL_SOURCE_DWARF, code, out);
+    record_source(e, SL_SOURCE_DWARF, code, out);
     if (!e->sink_failed) {
         code = sl_go_read(object, &e->functions, error);
-        note_source(e, SL_SOURCE_GO, code, out);
+        record_source(e, SL_SOURCE_GO, code, out);
     }
     if (!e->sink_failed) {
         code = read_symbols(e, object, image, error);
-        note_source(e, SL_SOURCE_SYMBOLS, code, out);
+        record_source(e, SL_SOURCE_SYMBOLS, code, out);
     }
     if (e->sink_failed)
         return code;

@@ -92,19 +92,19 @@ static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_s
 }
 
 /* ---- decoding: protobuf-c decodes what columns.c does not, into an arena that is freed as a whole ---- */
-static void *symbfile_reader_take(void *arena, size_t size)
+static void *allocate(void *arena, size_t size)
 {
     return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
 }
 
-static void give_back(void *arena, void *memory)
+static void free_nothing(void *arena, void *memory)
 {
     (void)arena, (void)memory;
 }
 
 static ProtobufCAllocator allocator(struct sl_arena *arena)
 {
-    return (ProtobufCAllocator){.alloc = symbfile_reader_take, .free = give_back, .allocator_data = arena};
+    return (ProtobufCAllocator){.alloc = allocate, .free = free_nothing, .allocator_data = arena};
 }
 
 static struct sl_str symbfile_reader_to_text(ProtobufCBinaryData data)
@@ -113,8 +113,8 @@ static struct sl_str symbfile_reader_to_text(ProtobufCBinaryData data)
 }
 
 /* Reads a text of a oneof: inline if `inlined`, a reference if `referred`, else absent. */
-static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bool inlined, ProtobufCBinaryData data,
-                                          bool referred, uint32_t ref, struct sl_symbfile_text *out)
+static enum sl_symbfile_problem get_text(const struct sl_symbfile_reader *r, bool inlined, ProtobufCBinaryData data,
+                                         bool referred, uint32_t ref, struct sl_symbfile_text *out)
 {
     *out = (struct sl_symbfile_text){{NULL, 0}, SL_SYMBFILE_INLINE};
     if (inlined)
@@ -128,8 +128,8 @@ static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bo
 }
 
 /* Reads an address: absolute, or the difference to that of the previous record. A message has exactly one of both. */
-static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, uint64_t absolute, bool delta,
-                                        int64_t difference, uint64_t *va)
+static enum sl_symbfile_problem get_va(struct sl_symbfile_reader *r, bool set, uint64_t absolute, bool delta,
+                                       int64_t difference, uint64_t *va)
 {
     if (!set && !delta)
         return SL_SYMBFILE_BAD_FIELD;
@@ -142,8 +142,8 @@ static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, 
 }
 
 /* Converts the line table. Offsets are stored as differences; their sum must fit into 32 bits. */
-static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
-                                           struct sl_symbfile_range *range)
+static enum sl_symbfile_problem get_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
+                                          struct sl_symbfile_range *range)
 {
     if (!table)
         return SL_SYMBFILE_FINE;
@@ -181,24 +181,24 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
         return SL_SYMBFILE_BAD_MESSAGE;
     if (m->linetable && m->linetable->n_offset != m->linetable->n_linenumber)
         return SL_SYMBFILE_BAD_COLUMNS;
-    if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA, m->setelfva,
-                           m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &range->va)))
+    if ((problem = get_va(r, m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA, m->setelfva,
+                          m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &range->va)))
         return problem;
     if (m->func_case == SYMBFILE__RANGE_V1__FUNC__NOT_SET)
         return SL_SYMBFILE_BAD_FIELD;
-    if ((problem = take_text(r, m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_STR, m->funcstr,
-                             m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_REF, m->funcref, &range->function)) ||
-        (problem = take_text(r, m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_STR, m->filestr,
-                             m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_REF, m->fileref, &range->file)) ||
-        (problem = take_text(r, m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR, m->callfilestr,
-                             m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF, m->callfileref,
-                             &range->call_file)))
+    if ((problem = get_text(r, m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_STR, m->funcstr,
+                            m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_REF, m->funcref, &range->function)) ||
+        (problem = get_text(r, m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_STR, m->filestr,
+                            m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_REF, m->fileref, &range->file)) ||
+        (problem = get_text(r, m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR, m->callfilestr,
+                            m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF, m->callfileref,
+                            &range->call_file)))
         return problem;
     r->cut |= m->length > UINT32_MAX;
     range->length = m->length > UINT32_MAX ? UINT32_MAX : (uint32_t)m->length;
     range->call_line = m->callline;
     range->depth = m->depth;
-    return take_lines(r, m->linetable, range);
+    return get_lines(r, m->linetable, range);
 }
 
 /* Reads a range record. Most messages have the usual form, which columns.c decodes without allocation; the others are left to
@@ -225,8 +225,8 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     enum sl_symbfile_problem problem;
     if (m->n_func != m->n_file || m->n_func != m->n_line)
         return SL_SYMBFILE_BAD_COLUMNS;
-    if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
-                           m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
+    if ((problem = get_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
+                          m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
         return problem;
     struct sl_symbfile_frame *frames =
         sl_arena_alloc(&r->scratch, m->n_func * sizeof *frames, _Alignof(struct sl_symbfile_frame));

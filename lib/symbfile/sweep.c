@@ -34,8 +34,9 @@ static bool range_before(const struct sl_symbfile_builder *builder, uint32_t lef
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
-    struct sl_account *held = &b->account;
-    uint32_t *a = sl_account_alloc(held, count, sizeof *a), *scratch = sl_account_alloc(held, count, sizeof *scratch);
+    struct sl_account *account = &b->account;
+    uint32_t *a = sl_account_alloc(account, count, sizeof *a),
+             *scratch = sl_account_alloc(account, count, sizeof *scratch);
     for (size_t i = 0; a && i < count; i++)
         a[i] = (uint32_t)i;
     size_t looked_at = 0;
@@ -51,10 +52,10 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
         }
     }
     if (!scratch) {
-        sl_account_free(held, a, count, sizeof *a);
+        sl_account_free(account, a, count, sizeof *a);
         a = NULL;
     }
-    sl_account_free(held, scratch, count, sizeof *scratch);
+    sl_account_free(account, scratch, count, sizeof *scratch);
     return a;
 }
 
@@ -92,7 +93,7 @@ static uint64_t close_ranges(struct symbfile_sweep *s, uint64_t at)
 }
 
 /* True if `outer` contains all of `inner`. */
-static bool holds(const struct builder_range *outer, const struct builder_range *inner)
+static bool contains(const struct builder_range *outer, const struct builder_range *inner)
 {
     return outer->start <= inner->start && inner->end <= outer->end;
 }
@@ -102,9 +103,9 @@ static bool holds(const struct builder_range *outer, const struct builder_range 
 static bool is_preferred(const struct builder_range *a, const struct builder_range *b,
                          const struct builder_range *around)
 {
-    bool held_a = around && holds(around, a), held_b = around && holds(around, b);
-    if (held_a != held_b)
-        return held_b;
+    bool a_is_inside = around && contains(around, a), b_is_inside = around && contains(around, b);
+    if (a_is_inside != b_is_inside)
+        return b_is_inside;
     bool known_a = a->file != FOREST_NO_TEXT || a->line_count, known_b = b->file != FOREST_NO_TEXT || b->line_count;
     if (known_a != known_b)
         return known_b;

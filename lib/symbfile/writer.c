@@ -240,8 +240,8 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     for (size_t i = 1; i < range->line_count; i++)
         if (range->lines[i].offset < range->lines[i - 1].offset)
             return sl_fail(error, SL_MALFORMED, "the line table of a function is not sorted by offset");
-    size_t room = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
-    if (room > UINT32_MAX || !sl_buf_reserve(&w->encoded, room))
+    size_t bound = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
+    if (bound > UINT32_MAX || !sl_buf_reserve(&w->encoded, bound))
         return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size;
     uint8_t *head = put_va(w, start, range->va, 12);
@@ -392,26 +392,26 @@ static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 }
 
 /* Returns an upper bound of the size of a text in a message. */
-static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
+static size_t text_bound(const struct sl_symbfile_writer *w, uint32_t id)
 {
     return id == NO_TEXT ? 0 : 1 + MAX_ULEB64 + w->texts[id].str.size;
 }
 
 /* Returns an upper bound of the message size. */
-static size_t room_for(const struct sl_symbfile_writer *w, const struct symbfile_record *r)
+static size_t record_bound(const struct sl_symbfile_writer *w, const struct symbfile_record *r)
 {
     if (r->is_pad)
         return r->head + 3 * (1 + MAX_ULEB64 + MAX_ULEB32 * (size_t)r->count);
-    return (size_t)r->head + r->middle + r->tail + text_room(w, r->function) + text_room(w, r->file) +
-           text_room(w, r->call_file);
+    return (size_t)r->head + r->middle + r->tail + text_bound(w, r->function) + text_bound(w, r->file) +
+           text_bound(w, r->call_file);
 }
 
 /* Writes a message with its size and type; `record` NULL: the string table. */
 static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symbfile_record *record,
                                  struct symbfile_position *from, struct sl_error *error)
 {
-    size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
-    if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
+    size_t bound = record ? record_bound(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
+    if (!sl_buf_reserve(&w->out, bound + 2 * MAX_ULEB64 + BLOCK))
         return symbfile_writer_fail(w, error);
     /* one byte is reserved for the size and one for the type */
     uint8_t *start = w->out.data + w->out.size, *body = start + 2;
