@@ -10,7 +10,9 @@
 
 enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
 
-/* Besides its contents, a file has some 200 bytes in the archive and 200 to 1,000 bytes in the manifest. */
+/* Limits for a hostile manifest. A file has, besides its contents, some 200 bytes in the archive and 200 to 1,000 bytes in the manifest, so
+ * the manifest may be MANIFEST_PER_BYTE times as large as the archive, and at least MIN_MANIFEST_BUDGET. It may list files that the archive
+ * does not have: as many as it has, and MORE_FILES. */
 enum { MIN_MANIFEST_BUDGET = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
 
 struct sl_bundle {
@@ -26,6 +28,7 @@ struct sl_bundle {
     struct sl_map folded; /* Windows paths in lower case -> file; `ambiguous` if several files match */
 };
 
+/* The value of a key of `folded` to which several files would match. */
 static const struct sl_bundle_file ambiguous;
 static const char *const type_names[] = {"source", "minified_source", "source_map", "indexed_ram_bundle"};
 
@@ -36,7 +39,7 @@ const char *sl_bundle_type_name(enum sl_bundle_type type)
 
 /* ---- manifest ---- */
 
-/* Returns the path with slashes in place of backslashes; data NULL when out of memory. */
+/* Returns the path with slashes instead of backslashes; data NULL when out of memory. */
 static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
 {
     if (!path.size || !memchr(path.data, '\\', path.size))
@@ -303,7 +306,7 @@ static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)
     return index;
 }
 
-/* Matches "C:/..." and "//server/...". */
+/* True for "C:/..." and "//server/...". */
 static bool is_windows_path(struct sl_str path)
 {
     bool letter = path.size > 1 && ((path.data[0] | 32) >= 'a' && (path.data[0] | 32) <= 'z');
@@ -380,6 +383,7 @@ static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
     return SL_OK;
 }
 
+/* Opens the archive, after the header "SYSB" if there is one, reads the manifest and builds the indexes. */
 static enum sl_code bundle_open(struct sl_bundle *b, struct sl_bytes bytes, struct sl_error *error)
 {
     bool header = sl_str_starts((struct sl_str){(const char *)bytes.data, bytes.size}, SL_STR("SYSB"));

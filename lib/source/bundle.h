@@ -37,7 +37,7 @@ struct sl_bundle_file {
     struct sl_debug_id debug_id; /* from the header "debug-id"; nil if it is absent */
     const struct sl_bundle_header *headers;
     size_t header_count;
-    const struct sl_zip_entry *entry; /* NULL: the manifest lists it, but the archive lacks it */
+    const struct sl_zip_entry *entry; /* NULL: the manifest lists the file, but the archive does not contain it */
 };
 
 struct sl_bundle_attributes {

@@ -24,7 +24,7 @@ struct sl_bundle_writer {
 
 /* ---- files ---- */
 
-/* Copies the text into the arena; records a failure. */
+/* Copies the text into the arena; sets `failed` when out of memory. */
 static struct sl_str bundle_write_keep(struct sl_bundle_writer *w, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);

@@ -144,6 +144,7 @@ static int il2cpp_by_place(const void *left, const void *right, void *arg)
     return (a->csharp_line > b->csharp_line) - (a->csharp_line < b->csharp_line);
 }
 
+/* Sorts the entries and finds the range of each C++ file. False when out of memory. */
 static bool sort(struct sl_il2cpp *m)
 {
     m->ranges = SL_ARENA_ARRAY(&m->arena, struct il2cpp_range, m->name_count + 1);

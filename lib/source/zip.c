@@ -29,7 +29,7 @@ static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
 
 /* ---- the end record ---- */
 
-/* ZIP64: the locator in front of the end record has the offset of the ZIP64 end record. */
+/* Reads the ZIP64 end record, if there is one: the locator in front of the end record has its offset. */
 static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct directory *d)
 {
     if (end < LOCATOR_SIZE)
@@ -99,6 +99,7 @@ static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
     }
 }
 
+/* Reads an entry of the directory; false if it is malformed. */
 static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
 {
     if (sl_read_u32(r) != entry_magic)
@@ -167,7 +168,7 @@ static enum sl_code bad_entry(const struct sl_zip_entry *entry, const char *what
                    (unsigned long long)entry->offset, what);
 }
 
-/* Finds the compressed bytes of an entry, after its local header. Its sizes are not used: they may be 0 there. */
+/* Finds the compressed bytes of an entry, after its local header. The sizes in that header are not used: they may be 0 there. */
 static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed)
 {
     struct sl_reader r = reader_at(zip->bytes, entry->offset);
@@ -191,7 +192,7 @@ static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
     while (status == Z_OK) {
         uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
         uInt room = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
-        /* zlib needs valid pointers and room also at the end; a byte written to `spare` shows that the contents are too long */
+        /* zlib needs valid pointers and space for output also at the end; a byte written to `spare` shows that the contents are too long */
         z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
         z.avail_in = piece;
         z.next_out = room ? to + out : &spare;
@@ -215,7 +216,8 @@ static bool same_crc(const uint8_t *data, size_t size, uint32_t crc)
 enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
                          struct sl_error *error)
 {
-    /* The maximum of deflate (zlib's technical details, "Maximum Compression Factor"). */
+    /* The most that deflate can shrink data (zlib's technical details, "Maximum Compression Factor"): a larger size is a lie, so no memory
+     * is reserved for it. */
     enum { MAX_FACTOR = 1032 };
     struct sl_bytes packed;
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
@@ -263,6 +265,7 @@ static bool stream_give(struct streaming *s, struct sl_bytes piece, uint64_t use
     return s->sink->take(s->sink->arg, piece, used);
 }
 
+/* Passes stored contents to the sink in pieces. SL_CANCELLED if the sink wants no more. */
 static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
 {
     for (size_t at = 0; at < packed.size;) {
@@ -274,6 +277,7 @@ static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
     return SL_OK;
 }
 
+/* Inflates the contents piece by piece and passes them to the sink. Fails if there is more than the directory says. */
 static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_bytes packed, uint8_t *piece)
 {
     int status = Z_OK;
