@@ -143,7 +143,7 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
 }
 
 /* Stores the rules in the arena, sorted for lookups. */
-static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
+static bool store_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
 {
     struct sl_buf stored = {.budget = b->arena.budget};
     bool good = sl_ppdb_links_build(rules, count, &stored, NULL) == SL_OK;
@@ -175,7 +175,7 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
     }
     size_t count = links.count;
     const struct sl_ppdb_link *rules = sl_arena_array_finish(&links);
-    return s->json->failed || (rules && keep_links(b, rules, count)) || sl_json_fail(s->json, "invalid source links");
+    return s->json->failed || (rules && store_links(b, rules, count)) || sl_json_fail(s->json, "invalid source links");
 }
 
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)

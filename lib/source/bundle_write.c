@@ -25,7 +25,7 @@ struct sl_bundle_writer {
 /* ---- files ---- */
 
 /* Copies the text into the arena; sets `failed` when out of memory. */
-static struct sl_str bundle_write_keep(struct sl_bundle_writer *w, struct sl_str text)
+static struct sl_str copy_to_arena(struct sl_bundle_writer *w, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);
     w->failed = w->failed || !copy;
@@ -62,22 +62,22 @@ static void entry_name(struct sl_buf *out, struct sl_str path)
 /* Returns an unused entry name; appends ".1", ".2" ... if needed. */
 static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, struct sl_str url)
 {
-    struct sl_buf name = {0}, place = {0};
+    struct sl_buf name = {0}, path_or_url = {0};
     if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* any scheme and host */
-        sl_buf_cstr(&place, "_/_");
-        sl_buf_add(&place, url.data + 1, url.size - 1);
+        sl_buf_cstr(&path_or_url, "_/_");
+        sl_buf_add(&path_or_url, url.data + 1, url.size - 1);
     } else {
-        sl_buf_str(&place, path.size ? path : url);
+        sl_buf_str(&path_or_url, path.size ? path : url);
     }
-    entry_name(&name, sl_buf_view(&place));
-    w->failed = w->failed || place.failed;
-    sl_buf_free(&place);
+    entry_name(&name, sl_buf_view(&path_or_url));
+    w->failed = w->failed || path_or_url.failed;
+    sl_buf_free(&path_or_url);
     size_t size = name.size;
     for (unsigned number = 1; !name.failed && sl_map_get(&w->names, sl_buf_view(&name)); number++) {
         name.size = size;
         sl_buf_printf(&name, ".%u", number);
     }
-    struct sl_str copy = bundle_write_keep(w, sl_buf_view(&name));
+    struct sl_str copy = copy_to_arena(w, sl_buf_view(&name));
     void **slot = copy.data ? sl_map_find_or_add(&w->names, copy, NULL) : NULL;
     w->failed = w->failed || name.failed || !slot;
     if (slot)
@@ -99,7 +99,7 @@ static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type ty
     if (url.size)
         sl_json_member_str(&j, "url", url);
     sl_json_end_object(&j);
-    struct sl_str text = bundle_write_keep(w, sl_buf_view(&json));
+    struct sl_str text = copy_to_arena(w, sl_buf_view(&json));
     w->failed = w->failed || json.failed;
     sl_buf_free(&json);
     return text;

@@ -131,7 +131,7 @@ static bool rank_names(struct sl_il2cpp *m)
     return true;
 }
 
-static int il2cpp_by_place(const void *left, const void *right, void *arg)
+static int by_line(const void *left, const void *right, void *arg)
 {
     const struct il2cpp_entry *a = left, *b = right;
     const uint32_t *ranks = ((const struct sl_il2cpp *)arg)->ranks;
@@ -151,7 +151,7 @@ static bool sort(struct sl_il2cpp *m)
     if (!m->ranges || !rank_names(m))
         return false;
     if (m->entry_count)
-        qsort_r(m->entries, m->entry_count, sizeof *m->entries, il2cpp_by_place, m);
+        qsort_r(m->entries, m->entry_count, sizeof *m->entries, by_line, m);
     for (size_t i = 0; i < m->entry_count; i++) {
         struct il2cpp_range *range = &m->ranges[m->entries[i].file];
         if (!range->count++)

@@ -40,9 +40,9 @@ static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct di
     sl_read_u32(&r); /* disk */
     uint64_t at = sl_read_u64(&r);
     /* `skip` bytes precede the archive: offsets may be relative to the file or to the archive */
-    const uint64_t places[] = {at, skip <= UINT64_MAX - at ? at + skip : at};
+    const uint64_t offsets[] = {at, skip <= UINT64_MAX - at ? at + skip : at};
     for (size_t i = 0; i < 2; i++) {
-        r = reader_at(bytes, places[i]);
+        r = reader_at(bytes, offsets[i]);
         if (sl_read_u32(&r) != end64_magic)
             continue;
         sl_reader_skip(&r, 8 + 2 + 2 + 4 + 4 + 8);
@@ -191,18 +191,18 @@ static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
     size_t in = 0, out = 0;
     while (status == Z_OK) {
         uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
-        uInt room = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
+        uInt space = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
         /* zlib needs valid pointers and space for output also at the end; a byte written to `spare` shows that the contents are too long */
         z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
         z.avail_in = piece;
-        z.next_out = room ? to + out : &spare;
-        z.avail_out = room ? room : 1;
+        z.next_out = space ? to + out : &spare;
+        z.avail_out = space ? space : 1;
         uInt before = z.avail_out;
         status = inflate(&z, Z_NO_FLUSH);
         in += piece - z.avail_in;
-        if (!room && before != z.avail_out)
+        if (!space && before != z.avail_out)
             status = Z_DATA_ERROR;
-        out += room ? before - z.avail_out : 0;
+        out += space ? before - z.avail_out : 0;
     }
     inflateEnd(&z);
     return status == Z_STREAM_END && out == size;
@@ -258,7 +258,7 @@ struct streaming {
 };
 
 /* Passes a piece to the sink; `used` is how many compressed bytes have been read. False: the sink wants no more. */
-static bool stream_give(struct streaming *s, struct sl_bytes piece, uint64_t used)
+static bool pass_piece(struct streaming *s, struct sl_bytes piece, uint64_t used)
 {
     s->size += piece.size;
     s->crc = (uint32_t)crc32_z(s->crc, piece.data, piece.size);
@@ -270,7 +270,7 @@ static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
 {
     for (size_t at = 0; at < packed.size;) {
         size_t size = packed.size - at < STREAM_PIECE ? packed.size - at : STREAM_PIECE;
-        if (!stream_give(s, (struct sl_bytes){packed.data + at, size}, at + size))
+        if (!pass_piece(s, (struct sl_bytes){packed.data + at, size}, at + size))
             return SL_CANCELLED;
         at += size;
     }
@@ -292,7 +292,7 @@ static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_
         struct sl_bytes made = {piece, STREAM_PIECE - z->avail_out};
         if ((status != Z_OK && status != Z_STREAM_END) || made.size > s->limit - s->size)
             return SL_MALFORMED;
-        if (made.size && !stream_give(s, made, in))
+        if (made.size && !pass_piece(s, made, in))
             return SL_CANCELLED;
     }
     return SL_OK;
@@ -352,15 +352,15 @@ static bool deflate_bytes(struct sl_bytes contents, struct sl_buf *out)
     z_stream z = {.next_in = (Bytef *)contents.data, .avail_in = (uInt)contents.size};
     if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
-    bool room = sl_buf_reserve(out, deflateBound(&z, contents.size));
-    if (room) {
+    bool good = sl_buf_reserve(out, deflateBound(&z, contents.size));
+    if (good) {
         z.next_out = out->data + out->size;
         z.avail_out = (uInt)(out->capacity - out->size > UINT32_MAX ? UINT32_MAX : out->capacity - out->size);
-        room = deflate(&z, Z_FINISH) == Z_STREAM_END;
-        out->size += room ? z.total_out : 0;
+        good = deflate(&z, Z_FINISH) == Z_STREAM_END;
+        out->size += good ? z.total_out : 0;
     }
     deflateEnd(&z);
-    return room;
+    return good;
 }
 
 void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_bytes contents)
