@@ -90,8 +90,8 @@ static enum sl_code extract_consume(struct sl_function_sink *sink, const struct 
     return sl_budget_fail(e->budget, error);
 }
 
-/* Adds the code of a symbol as a function of `size` bytes, unless an earlier source covers it. Symbols at address 0, without name, or with a
- * name that is not UTF-8 are ignored: the format cannot hold the latter. */
+/* Adds the code of a symbol as a function of `size` bytes, unless an earlier source covers it. Symbols at address 0, without name, or with
+ * a name that is not UTF-8 are ignored: the format cannot hold the latter. */
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
                                struct sl_error *error)
 {

@@ -109,8 +109,9 @@ static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
            sl_account_grow(&p->account, &p->frames, &p->frame_capacity, count, sizeof *p->frames);
 }
 
-/* Passes the pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the
- * call, outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined into it. */
+/* Passes the pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the call,
+ * outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined into
+ * it. */
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
                               struct sl_symbfile_sink *sink, struct sl_error *error)
 {
