@@ -1,7 +1,7 @@
 /* Streams the functions of the table in batches.
  *
  * A function has lists of values by code offset: line, number of the file, index of the inlined call (pcvalue tables). The caller of an
- * inlined call, and the location of the call, are the values at another offset of the function, go_call.place. */
+ * inlined call, and the location of the call, are the values at another offset of the function, go_call.call_offset. */
 #include "go/impl.h"
 
 #include "base/grow.h"
@@ -57,8 +57,8 @@ struct go_reader {
     struct sl_function functions[BATCH_FUNCTIONS];
     size_t function_count, delivered;
     struct sl_file *list;
-    uint64_t *used;     /* places (go_file_index) of the files in `list` */
-    uint32_t *by_place; /* by place: index in `list` + 1 */
+    uint64_t *used;     /* indexes in table.cus (go_file_index) of the files in `list` */
+    uint32_t *by_place; /* by index in table.cus: index in `list` + 1 */
     size_t file_count, file_capacity, used_capacity, place_count;
 };
 
@@ -90,10 +90,10 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
     return !r.failed;
 }
 
-/* Returns the value at code offset `place`; NONE behind the end of the list. */
+/* Returns the value at a code offset; NONE behind the end of the list. */
 static int32_t value_at(const struct values *v, uint64_t place)
 {
-    /* first value that ends after `place` */
+    /* first value that ends after the offset */
     size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= place);
     return low < v->count ? v->items[low].value : NONE;
 }
@@ -120,7 +120,7 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
 
 /* ---- inlined calls ---- */
 
-/* Reads inlined call `index`. Its call site is the line, file and enclosing call at code offset call.place. A call that is its own
+/* Reads inlined call `index`. Its call site is the line, file and enclosing call at code offset call.call_offset. A call that is its own
  * caller is damage. */
 static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct go_inline_link *link)
 {
@@ -191,7 +191,8 @@ static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
     }
 }
 
-/* The calls around adjacent code mostly share their outer part: only calls that differ are closed and opened. */
+/* Adds the inlined calls of the function to g->inlinees. The calls around adjacent code mostly share their outer part, so only calls that
+ * differ are closed and opened. */
 static void read_calls(struct go_reader *g, const struct go_function *f, uint64_t entry, uint64_t end)
 {
     int32_t chain[SL_MAX_INLINE_DEPTH];

@@ -22,8 +22,7 @@ struct go_module_data {
     uint64_t words[WORDS];
 };
 
-/* Checks the words against the table; if they fit, sets `text`, and `tree_base` if it is an address in the file. False if they do not
- * fit. */
+/* Checks the words against the table; if they fit, sets `text`, and `tree_base` if the address is in the file. False if they do not fit. */
 static bool take(struct go_table *t, const struct go_module_data *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
@@ -49,7 +48,7 @@ static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
     return sl_read_uint(&r, t->pointer_size);
 }
 
-/* Searches the data segments of the file. */
+/* Searches the data segments of the file for the first words of moduledata. */
 static bool find_in_data(struct go_table *t)
 {
     struct sl_segment s;

@@ -33,7 +33,8 @@ static bool is_code(const struct go_table *t, uint64_t address)
     return false;
 }
 
-/* The absolute address of .text, for position-independent programs: the loader fills in the header's pointer. 0 if there is none. */
+/* Returns the absolute address of .text; 0 if there is none. Position-independent programs need it: the loader fills in the header's
+ * pointer, so the file does not have it. */
 static uint64_t text_section(const struct go_table *t)
 {
     struct sl_bytes text;
