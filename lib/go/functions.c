@@ -58,8 +58,8 @@ struct go_reader {
     size_t function_count, delivered;
     struct sl_file *list;
     uint64_t *used;     /* indexes in table.cus (go_file_index) of the files in `list` */
-    uint32_t *by_place; /* by index in table.cus: index in `list` + 1 */
-    size_t file_count, file_capacity, used_capacity, place_count;
+    uint32_t *by_index; /* by index in table.cus: index in `list` + 1 */
+    size_t file_count, file_capacity, used_capacity, index_count;
 };
 
 /* ---- values ---- */
@@ -91,10 +91,10 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 }
 
 /* Returns the value at a code offset; NONE behind the end of the list. */
-static int32_t value_at(const struct values *v, uint64_t place)
+static int32_t value_at(const struct values *v, uint64_t offset)
 {
     /* first value that ends after the offset */
-    size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= place);
+    size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= offset);
     return low < v->count ? v->items[low].value : NONE;
 }
 
@@ -103,19 +103,19 @@ static int32_t value_at(const struct values *v, uint64_t place)
 /* Returns the index of a file in the batch; adds it if it is new. */
 static uint32_t batch_file_index(struct go_reader *g, const struct go_function *f, int32_t number)
 {
-    uint64_t place = go_file_index(f, number);
-    if (number < 0 || place >= g->place_count)
+    uint64_t index = go_file_index(f, number);
+    if (number < 0 || index >= g->index_count)
         return SL_NO_FILE;
-    if (g->by_place[place])
-        return g->by_place[place] - 1;
-    struct sl_str name = go_file_name(&g->table, place);
+    if (g->by_index[index])
+        return g->by_index[index] - 1;
+    struct sl_str name = go_file_name(&g->table, index);
     if (!name.size || !sl_account_grow(&g->account, &g->list, &g->file_capacity, g->file_count + 1, sizeof *g->list) ||
         !sl_account_grow(&g->account, &g->used, &g->used_capacity, g->file_count + 1, sizeof *g->used))
         return SL_NO_FILE;
     g->list[g->file_count] = (struct sl_file){.name = name};
-    g->used[g->file_count] = place;
-    g->by_place[place] = (uint32_t)++g->file_count;
-    return g->by_place[place] - 1;
+    g->used[g->file_count] = index;
+    g->by_index[index] = (uint32_t)++g->file_count;
+    return g->by_index[index] - 1;
 }
 
 /* ---- inlined calls ---- */
@@ -128,11 +128,11 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
     *link = (struct go_inline_link){.version = g->version, .caller = NONE};
     if (!go_call_read(&g->table, f, (uint32_t)index, &call))
         return false;
-    int32_t line = value_at(&g->lines, call.place);
+    int32_t line = value_at(&g->lines, call.call_offset);
     link->name = call.name;
-    link->file = batch_file_index(g, f, value_at(&g->files, call.place));
+    link->file = batch_file_index(g, f, value_at(&g->files, call.call_offset));
     link->line = line > 0 ? (uint32_t)line : 0;
-    link->caller = value_at(&g->calls, call.place);
+    link->caller = value_at(&g->calls, call.call_offset);
     return link->good = link->caller != index;
 }
 
@@ -255,7 +255,7 @@ static bool read_function(struct go_reader *g, uint64_t index)
     return true;
 }
 
-/* Passes the batch to the sink and starts a new one. Only entries of by_place that were used are cleared: a program has many files. */
+/* Passes the batch to the sink and starts a new one. Only entries of by_index that were used are cleared: a program has many files. */
 static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
 {
     struct sl_function_batch batch = {
@@ -272,7 +272,7 @@ static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
     if (batch.function_count)
         code = g->sink->consume(g->sink, &batch, error);
     for (size_t i = 0; i < g->file_count; i++)
-        g->by_place[g->used[i]] = 0;
+        g->by_index[g->used[i]] = 0;
     g->delivered += g->function_count;
     g->function_count = g->file_count = 0;
     sl_arena_reset(&g->arena);
@@ -284,11 +284,11 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     size_t skipped = 0;
-    g->place_count = g->table.cus.size / 4;
-    g->by_place = sl_account_alloc(&g->account, g->place_count + 1, sizeof *g->by_place);
-    if (!g->by_place)
+    g->index_count = g->table.cus.size / 4;
+    g->by_index = sl_account_alloc(&g->account, g->index_count + 1, sizeof *g->by_index);
+    if (!g->by_index)
         return sl_budget_fail(g->account.budget, error);
-    memset(g->by_place, 0, (g->place_count + 1) * sizeof *g->by_place);
+    memset(g->by_index, 0, (g->index_count + 1) * sizeof *g->by_index);
     for (uint64_t i = 0; i < g->table.count && code == SL_OK; i++) {
         bool good = read_function(g, i);
         if (g->account.failed)
@@ -319,7 +319,7 @@ static void go_reader_free(struct go_reader *g)
     free(g->inlinees);
     free(g->list);
     free(g->used);
-    free(g->by_place);
+    free(g->by_index);
     sl_account_release(&g->account);
     free(g);
 }

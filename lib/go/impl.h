@@ -37,7 +37,7 @@ bool go_function_read(const struct go_table *table, uint64_t index, struct go_fu
 
 struct go_call { /* an inlined call */
     struct sl_str name;
-    uint32_t place; /* code offset in the function whose location is that of the call (parentPc) */
+    uint32_t call_offset; /* code offset in the function whose location is that of the call (parentPc) */
 };
 bool go_call_read(const struct go_table *table, const struct go_function *function, uint32_t index,
                   struct go_call *call);
@@ -46,7 +46,7 @@ bool go_call_read(const struct go_table *table, const struct go_function *functi
 uint64_t go_file_index(const struct go_function *function, int32_t number);
 
 /* Returns the name of a file; may be empty. */
-struct sl_str go_file_name(const struct go_table *table, uint64_t place);
+struct sl_str go_file_name(const struct go_table *table, uint64_t index);
 
 /* ---- module.c ---- */
 

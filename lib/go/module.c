@@ -23,7 +23,7 @@ struct go_module_data {
 };
 
 /* Checks the words against the table; if they fit, sets `text`, and `tree_base` if the address is in the file. False if they do not fit. */
-static bool take(struct go_table *t, const struct go_module_data *m)
+static bool accept_words(struct go_table *t, const struct go_module_data *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
     if (m->words[WORD_HEADER] != t->address || m->words[WORD_NAMES] != t->address + t->names_at ||
@@ -61,7 +61,7 @@ static bool find_in_data(struct go_table *t)
             if (pointer_at(t, s.bytes.data + at) != t->address)
                 continue;
             read_words(t, sl_bytes_from(s.bytes, at), &m);
-            if (take(t, &m))
+            if (accept_words(t, &m))
                 return true;
         }
     }
@@ -81,7 +81,7 @@ static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint
         if (at < sizeof m.words && at % 8 == 0)
             m.words[at / 8] = value;
     }
-    return take(t, &m);
+    return accept_words(t, &m);
 }
 
 /* Finds the first word of moduledata by the relocation that sets it to the table's address. Only a few are tried: each attempt reads all

@@ -132,7 +132,7 @@ bool go_call_read(const struct go_table *t, const struct go_function *f, uint32_
     struct sl_reader r = sl_reader(f->tree, t->big_endian);
     sl_reader_seek(&r, (uint64_t)index * size + name);
     call->name = sl_account_read_name(t->account, t->names, sl_read_u32(&r));
-    call->place = sl_read_u32(&r);
+    call->call_offset = sl_read_u32(&r);
     return !r.failed && call->name.size;
 }
 
@@ -141,10 +141,10 @@ uint64_t go_file_index(const struct go_function *f, int32_t number)
     return (uint64_t)f->cu + (uint32_t)number;
 }
 
-struct sl_str go_file_name(const struct go_table *t, uint64_t place)
+struct sl_str go_file_name(const struct go_table *t, uint64_t index)
 {
     struct sl_reader r = sl_reader(t->cus, t->big_endian);
-    sl_reader_seek(&r, place * 4);
+    sl_reader_seek(&r, index * 4);
     uint32_t offset = sl_read_u32(&r);
     return r.failed || offset == no_data ? (struct sl_str){NULL, 0}
                                          : sl_account_read_name(t->account, t->files, offset);
