@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Cost of a part: it is checked, becomes a node, and cuts a line in two. */
+/* Cost of a part in steps of the budget: it is checked, becomes a node, and cuts a line in two. */
 enum { STEPS_PER_PART = 24 };
 
 /* A part is one inlinee, or what is left of it after cutting at its siblings and its parent. */
@@ -45,7 +45,7 @@ static uint64_t end_address(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-/* Orders by start, then callers before the calls in them. */
+/* True if `a` comes before `b`: parts are ordered by start, then callers before the calls in them. */
 static bool before(const struct assemble_part *a, const struct assemble_part *b)
 {
     return a->address != b->address ? a->address < b->address : a->depth < b->depth;
@@ -178,7 +178,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     return true;
 }
 
-/* Fast path: gives `owner` the lines that end at or before `limit` as they are, while there is room in the array. Returns the index of
+/* Fast path: gives `owner` the lines that end at or before `limit` as they are, while the array has free elements. Returns the index of
  * the first other line. */
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)

@@ -7,7 +7,7 @@ struct sorted_run {
     size_t start, count;
 };
 
-/* Equal items are not before each other: that keeps the sort stable. */
+/* True if `a` comes before `b`. Equal items do not come before each other: that keeps the sort stable. */
 static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b)
 {
     return a->key != b->key ? a->key < b->key : a->minor < b->minor;

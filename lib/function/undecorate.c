@@ -1,6 +1,6 @@
 #include "function/undecorate.h"
 
-/* False, and 0, if the text is no number of at most 32 bits. */
+/* Parses a decimal number of at most 32 bits; for any other text false, and `*value` is 0. */
 static bool decimal(struct sl_str text, uint32_t *value)
 {
     uint64_t number;
@@ -51,7 +51,7 @@ struct sl_str sl_undecorate_linkage(struct sl_str name)
     return end > skip ? (struct sl_str){name.data + skip, end - skip} : name;
 }
 
-/* Calling conventions of 32-bit Windows: `_f` cdecl, `_f@4` stdcall, `@f@4` fastcall, `f@@4` vectorcall. */
+/* Removes the decoration of the calling conventions of 32-bit Windows: `_f` cdecl, `_f@4` stdcall, `@f@4` fastcall, `f@@4` vectorcall. */
 struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters)
 {
     uint32_t size = 0;
