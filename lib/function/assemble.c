@@ -109,7 +109,7 @@ static bool put_back(struct sl_assembler *a, struct assemble_part part)
 }
 
 /* Pops the first part from the heap. */
-static struct assemble_part take_returned(struct sl_assembler *a)
+static struct assemble_part pop_returned(struct sl_assembler *a)
 {
     struct assemble_part first = a->returned[0].part;
     size_t count = --a->returned_count, at = 0;
@@ -129,7 +129,7 @@ static struct assemble_part take_returned(struct sl_assembler *a)
 static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size_t queued)
 {
     if (a->returned_count && (*next == queued || !before(&a->queue[*next], &a->returned[0].part)))
-        return take_returned(a);
+        return pop_returned(a);
     return a->queue[(*next)++];
 }
 
@@ -185,8 +185,8 @@ static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, c
 {
     if (!a->owned)
         return next;
-    struct owned_line *out = a->owned + *count, *room = a->owned + a->owned_capacity;
-    for (; next < line_count && out < room; next++) {
+    struct owned_line *out = a->owned + *count, *out_end = a->owned + a->owned_capacity;
+    for (; next < line_count && out < out_end; next++) {
         struct sl_line line = lines[next];
         line.size += line.size == 0;
         if (line.address >= limit || line.size > limit - line.address)
