@@ -54,8 +54,8 @@ static uint32_t render(struct breakpad_prepared *p, const struct sl_function *fu
     return number;
 }
 
-/* A function is often inlined many times. Its name is demangled once, except in the rare case that it occurs in several
- * languages. */
+/* Returns the number of the name of an inlined function. A function is often inlined many times, so its name is demangled once, except in
+ * the rare case that it occurs in several languages. */
 static uint32_t inlinee_name(void *arg, const struct sl_function *function)
 {
     struct breakpad_prepared *p = arg;
@@ -100,7 +100,7 @@ static void *copy_to_arena(struct breakpad_prepared *p, void *array, size_t size
     return copy;
 }
 
-/* Copies the result into the batch's arena, so that a batch that is never consumed does not leak. */
+/* Copies the result into the batch's arena and frees the rest, so that a batch that is never consumed does not leak. */
 static void move_results(struct breakpad_prepared *p)
 {
     p->flat.lines = copy_to_arena(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
@@ -156,6 +156,7 @@ struct numbers {
     size_t file_count;
 };
 
+/* Returns the writer's number of a file of the batch; SL_NO_FILE if it has none. */
 static uint32_t file_number(const struct numbers *n, uint32_t file)
 {
     return file < n->file_count ? n->files[file] : SL_NO_FILE;
@@ -207,6 +208,7 @@ static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat
     }
 }
 
+/* Encodes the lines and inlined calls of a function and adds it to the records of the writer. */
 static void add_record(struct sl_breakpad_writer *w, const struct breakpad_prepared *p, size_t index,
                        const struct numbers *n)
 {

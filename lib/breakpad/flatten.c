@@ -36,6 +36,8 @@ static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 
 SL_ORDER_BY(flatten_by_start, struct breakpad_span, start, inlinee)
 
+/* Returns the lines of all direct inlinees, sorted by start: they are the code that the inlined calls cover. NULL if there are none, or
+ * when out of memory. */
 static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;

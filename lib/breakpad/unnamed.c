@@ -23,6 +23,7 @@ struct breakpad_coverage {
     uint64_t end; /* end of all functions that begin before the range */
 };
 
+/* True if a function or symbol has code in the range. Call with ascending ranges: `c` only moves on. */
 static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct breakpad_coverage *c,
                        struct code_range range)
 {

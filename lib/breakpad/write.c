@@ -44,7 +44,7 @@ static int by_range(const void *left, const void *right)
     return breakpad_write_by_place(left, right);
 }
 
-/* Keeps the last of several functions with equal ranges. */
+/* Removes all but the last of several functions with equal ranges, and sorts the records by address. */
 static void fold_records(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
@@ -225,6 +225,7 @@ static void use_record(struct text_writer *t, const struct breakpad_record *reco
     }
 }
 
+/* Allocates numbers that are all `unnumbered`. */
 static uint32_t *numbers_new(struct text_writer *t, size_t count)
 {
     uint32_t *numbers = sl_arena_alloc(&t->w->arena, (count + 1) * sizeof *numbers, _Alignof(uint32_t));
@@ -247,7 +248,7 @@ static void breakpad_write_number(struct text_writer *t)
 
 /* ---- text ---- */
 
-/* Passes the text to the output if there are at least `least` bytes. */
+/* Passes the collected text to the output if it has at least `least` bytes. */
 static void breakpad_write_flush(struct text_writer *t, size_t least)
 {
     if (t->out.size < least)
