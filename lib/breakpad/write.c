@@ -32,7 +32,7 @@ struct text_writer {
 
 /* ---- order ---- */
 
-SL_ORDER_BY(breakpad_write_by_place, struct breakpad_record, address, order)
+SL_ORDER_BY(breakpad_write_by_start, struct breakpad_record, address, order)
 
 SL_ORDER_BY(breakpad_write_by_address, struct breakpad_symbol, address, order)
 
@@ -41,7 +41,7 @@ static int by_range(const void *left, const void *right)
     const struct breakpad_record *a = left, *b = right;
     if (a->address == b->address && a->size != b->size)
         return a->size < b->size ? -1 : 1;
-    return breakpad_write_by_place(left, right);
+    return breakpad_write_by_start(left, right);
 }
 
 /* Removes all but the last of several functions with equal ranges, and sorts the records by address. */
@@ -61,7 +61,7 @@ static void fold_records(struct sl_breakpad_writer *w)
         }
     }
     w->record_count = kept;
-    qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
+    qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
 /* Sorts functions and symbols, and adds functions for code that has neither. */
@@ -74,7 +74,7 @@ static void order_records(struct sl_breakpad_writer *w)
     named = w->record_count;
     breakpad_add_unnamed(w);
     if (w->record_count > named)
-        qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
+        qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
 /* True if two names are equal when demangled. Mangled names may differ where demangled ones do not, e.g. those of one
@@ -103,8 +103,8 @@ static struct public merge_symbols(struct text_writer *t, const struct breakpad_
 }
 
 /* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
-static void take_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count,
-                         struct breakpad_record *functions, size_t function_count)
+static void use_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count,
+                        struct breakpad_record *functions, size_t function_count)
 {
     struct sl_breakpad_writer *w = t->w;
     struct public public = merge_symbols(t, symbols, count);
@@ -126,7 +126,7 @@ static void take_symbols(struct text_writer *t, const struct breakpad_symbol *sy
     t->publics[t->public_count++] = public;
 }
 
-struct breakpad_placement {
+struct symbol_merge {
     struct text_writer *text;
     struct sl_nesting nesting;
     size_t next;      /* the first record at or after the address */
@@ -134,20 +134,20 @@ struct breakpad_placement {
 };
 
 /* Returns the number of records that begin at the address; they start at `p->next`. */
-static size_t records_at(struct breakpad_placement *p, uint64_t address)
+static size_t records_at(struct symbol_merge *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;
     for (; p->next < w->record_count && w->records[p->next].address < address; p->next++)
         if (w->records[p->next].address + w->records[p->next].size > p->covered)
             p->covered = w->records[p->next].address + w->records[p->next].size;
-    size_t here = p->next;
-    while (here < w->record_count && w->records[here].address == address)
-        here++;
-    return here - p->next;
+    size_t found = p->next;
+    while (found < w->record_count && w->records[found].address == address)
+        found++;
+    return found - p->next;
 }
 
 /* Where a nested symbol ends before `limit`, adds a record that resumes the symbol around it. */
-static void resume_symbols(struct breakpad_placement *p, uint64_t limit)
+static void resume_symbols(struct symbol_merge *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
     for (const struct sl_nested *inner = sl_nesting_at(&p->nesting, 0);
@@ -159,23 +159,23 @@ static void resume_symbols(struct breakpad_placement *p, uint64_t limit)
         struct breakpad_symbol rest = w->symbols[inner->tag];
         rest.address = end;
         rest.parameters = 0;
-        take_symbols(p->text, &rest, 1, NULL, 0);
+        use_symbols(p->text, &rest, 1, NULL, 0);
     }
 }
 
 /* Turns symbols into names of functions or PUBLIC records. Symbols within a function are dropped. */
-static void place_symbols(struct text_writer *t)
+static void merge_into_records(struct text_writer *t)
 {
     struct sl_breakpad_writer *w = t->w;
-    struct breakpad_placement p = {.text = t, .nesting.account.budget = w->account.budget};
+    struct symbol_merge p = {.text = t, .nesting.account.budget = w->account.budget};
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
             end++;
         resume_symbols(&p, address);
-        size_t here = records_at(&p, address);
-        if (here || address >= p.covered)
-            take_symbols(t, &w->symbols[i], end - i, w->records + p.next, here);
+        size_t found = records_at(&p, address);
+        if (found || address >= p.covered)
+            use_symbols(t, &w->symbols[i], end - i, w->records + p.next, found);
         sl_nesting_at(&p.nesting, address);
         for (size_t j = end; j-- > i && !t->failed;)
             if (w->symbols[j].size && w->symbols[j].size < UINT64_MAX - address)
@@ -392,7 +392,7 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
         order_records(w);
         t.failed = !t.publics || w->failed;
         if (!t.failed)
-            place_symbols(&t);
+            merge_into_records(&t);
         breakpad_write_number(&t);
     }
     if (!t.failed) {
