@@ -152,7 +152,7 @@ static bool has_frames(const struct profile_scope *scope)
            scope->stacks.data;
 }
 
-/* Finds the sets of tables. A thread without tables of its own uses the shared ones. */
+/* Finds the sets of tables. A thread without tables of its own uses the shared ones (the first scope). */
 static bool read_sets(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->sets};

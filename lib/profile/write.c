@@ -26,7 +26,7 @@ struct profile_writer {
 
 /* ---- edits ---- */
 
-/* Begins to replace `size` bytes at `at`: what is appended to `new_text` up to edit_end() takes their place. */
+/* Begins to replace `size` bytes at `at`: what is appended to `new_text` up to edit_end() replaces them. */
 static void edit_begin(struct profile_writer *w, const char *at, size_t size)
 {
     if (!sl_grow(&w->edits, &w->edit_capacity, w->edit_count + 1, sizeof *w->edits)) {
@@ -195,6 +195,7 @@ static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json
     }
 }
 
+/* Writes the old cells of a column unchanged. */
 static void put_old(struct table_writer *t, struct sl_json *old)
 {
     struct sl_str key, cell;
@@ -203,6 +204,7 @@ static void put_old(struct table_writer *t, struct sl_json *old)
         put_cell(t->w, cell);
 }
 
+/* Writes a column of the table of native symbols: the old rows, then new symbols. */
 static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -221,7 +223,7 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
     }
 }
 
-/* Source files of native programs have no id, and begin at line 1. */
+/* Writes a column of the table of sources. Source files of native programs have no id, and begin at line 1. */
 static void put_sources(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_pool *pool = t->n->pool;
@@ -232,7 +234,7 @@ static void put_sources(struct table_writer *t, struct sl_str name, struct sl_js
         put_cell_number(t->w, is_name ? pool->sources[i] : is_start ? 1 : PROFILE_NONE);
 }
 
-/* Appends the new strings to the list of strings. Into an empty list without the comma in front. */
+/* Appends the new strings to the list of strings. Each has a comma in front of it, which the first one of an empty list must not have. */
 static void edit_strings(struct profile_writer *w, const struct profile_pool *pool)
 {
     struct sl_str strings = pool->scope->strings, added = sl_buf_view(&pool->added);
@@ -299,7 +301,7 @@ static enum sl_code place_stacks(struct table_writer *t)
 
 /* ---- tables that refer to stacks ---- */
 
-/* Replaces the row of a stack in a marker. */
+/* Replaces the row of a stack in a marker by the row of the innermost call. Returns false to have any other value skipped. */
 static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct table_writer *t = s->context;
@@ -449,7 +451,7 @@ static void edit_meta(struct profile_writer *w)
     edit_end(w);
 }
 
-/* Copies the text with its edits. Tables that overlap occur only in malformed profiles. */
+/* Copies the text with its edits. Edits that overlap are an error: they occur only in malformed profiles. */
 static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
