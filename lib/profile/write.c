@@ -275,7 +275,7 @@ static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_jso
 }
 
 /* Assigns new rows to stacks: each is followed by one row for each inlined call in its frame. */
-static enum sl_code place_stacks(struct table_writer *t)
+static enum sl_code number_stacks(struct table_writer *t)
 {
     struct profile_writer *w = t->w;
     const struct profile_naming *n = t->n;
@@ -379,7 +379,7 @@ static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
     const struct profile_scope *scope = n->set->scope;
     enum sl_code code = profile_name_frames(n, &w->arena, w->error);
     if (code == SL_OK && n->frame_count)
-        code = place_stacks(&t);
+        code = number_stacks(&t);
     if (code != SL_OK || !n->new_symbol_count)
         return code;
     edit_table(&t, scope->frames, n->set->frame_count, n->set->frame_count + n->frame_count, put_frames);
