@@ -110,7 +110,7 @@ static bool write_out(void *arg, struct sl_str text)
     return !((struct sl_buf *)arg)->failed;
 }
 
-/* Functions that begin in the range but end beyond it are cut at its end. */
+/* Writes the functions that begin in the range; one that ends beyond the range is cut at its end. */
 enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64_t end,
                           const struct sl_breakpad_options *options, struct sl_buf *out, size_t *count,
                           struct sl_error *error)

@@ -16,8 +16,8 @@ struct jitdump_reader {
     struct sl_map last; /* number, from 1, of the last function at an address, by the bytes of the address */
 };
 
-/* Adds a function and notes it as the last one at its address, so that a later move finds it. `place` is the address as stored. A
- * function that jit_add() ignores is not noted. */
+/* Adds a function and records it as the last one at its address, so that a later move finds it. `stored` is the address as stored in the
+ * file. A function that jit_add() ignores is not recorded. */
 static bool add_function(struct jitdump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
                          struct sl_str name)
 {
@@ -38,7 +38,7 @@ static uint64_t read_value(struct sl_bytes place, bool big_endian)
     return sl_read_u64(&r);
 }
 
-/* JIT_CODE_LOAD: pid, tid, vma, address, size, number, name. */
+/* Reads a JIT_CODE_LOAD record: pid, tid, vma, address, size, number, name. False when out of memory. */
 static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
@@ -49,8 +49,8 @@ static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
     return r->failed || add_function(d, place, read_value(place, r->big_endian), size, sl_cstr_at(rest, 0));
 }
 
-/* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. Adds the last function at the old address again at the new one;
- * the old one stays until other code overwrites it. Ignored if no function is known there. */
+/* Reads a JIT_CODE_MOVE record: pid, tid, vma, old address, new address, size, number. Adds the last function at the old address again at
+ * the new one; the old one stays until other code overwrites it. The record is ignored if no function is known at the old address. */
 static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);

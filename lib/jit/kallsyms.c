@@ -11,7 +11,7 @@ static bool is_function_type(char type)
     return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-/* Several names at one address stay in file order. */
+/* Orders functions by address; several names at one address stay in the order of the file. */
 SL_ORDER_BY(kallsyms_by_address, struct sl_jit_function, address, name.data)
 
 /* Sets the sizes: each function ends at the next one, the last at the end of its page or of the address space. Of several at one
