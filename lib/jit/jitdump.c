@@ -18,23 +18,23 @@ struct jitdump_reader {
 
 /* Adds a function and records it as the last one at its address, so that a later move finds it. `stored` is the address as stored in the
  * file. A function that jit_add() ignores is not recorded. */
-static bool add_function(struct jitdump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
+static bool add_function(struct jitdump_reader *d, struct sl_bytes stored, uint64_t address, uint64_t size,
                          struct sl_str name)
 {
     size_t before = d->code->count;
     if (!jit_add(d->code, address, size, name))
         return false;
     void **slot = d->code->count > before
-                      ? sl_map_find_or_add(&d->last, (struct sl_str){(const char *)place.data, place.size}, NULL)
+                      ? sl_map_find_or_add(&d->last, (struct sl_str){(const char *)stored.data, stored.size}, NULL)
                       : NULL;
     if (slot)
         *slot = (void *)(uintptr_t)d->code->count;
     return slot || d->code->count == before;
 }
 
-static uint64_t read_value(struct sl_bytes place, bool big_endian)
+static uint64_t read_value(struct sl_bytes stored, bool big_endian)
 {
-    struct sl_reader r = sl_reader(place, big_endian);
+    struct sl_reader r = sl_reader(stored, big_endian);
     return sl_read_u64(&r);
 }
 
@@ -42,11 +42,11 @@ static uint64_t read_value(struct sl_bytes place, bool big_endian)
 static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
-    struct sl_bytes place = sl_read_bytes(r, 8);
+    struct sl_bytes stored = sl_read_bytes(r, 8);
     uint64_t size = sl_read_u64(r);
     sl_reader_skip(r, 8);
     struct sl_bytes rest = sl_read_bytes(r, sl_reader_left(r));
-    return r->failed || add_function(d, place, read_value(place, r->big_endian), size, sl_cstr_at(rest, 0));
+    return r->failed || add_function(d, stored, read_value(stored, r->big_endian), size, sl_cstr_at(rest, 0));
 }
 
 /* Reads a JIT_CODE_MOVE record: pid, tid, vma, old address, new address, size, number. Adds the last function at the old address again at
