@@ -4,8 +4,8 @@
 #include "base/map.h"
 #include "base/search.h"
 
-/* The hash is the last word of the header. With a section table it covers all of header and table, with zero in its own place; else the
- * part of the header before it. */
+/* Returns the hash of the head. It is stored in the last word of the header. With a section table it covers all of header and table, with
+ * zero where the hash itself is stored; else the part of the header before it. */
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size)
 {
     uint8_t copy[SL_TABLE_MAX_HEADER + SL_TABLE_MAX_SECTIONS * SL_TABLE_SECTION_ENTRY];
@@ -17,7 +17,8 @@ uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t 
     return sl_hash(copy, size);
 }
 
-/* Sections with an unknown id, of later versions, are ignored. */
+/* Finds the sections by the section table; false if one is not inside the file. Sections with an unknown id, of later versions, are
+ * ignored. */
 static bool find_sections(struct sl_table *t, uint32_t count)
 {
     const uint8_t *entry = t->bytes.data + t->format->header_size;
@@ -110,7 +111,7 @@ bool sl_table_strings(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t c
     return count <= UINT32_MAX && sl_table_units(offsets, bytes, group_count(count), &strings->groups);
 }
 
-/* Strings are stored in groups: each but the first shares a prefix with the one before it. */
+/* Returns a reader of a group of strings. In a group, each string but the first shares a prefix with the one before it. */
 static struct sl_reader open_group(const struct sl_table_strings *s, uint32_t group)
 {
     return sl_reader(sl_table_unit(&s->groups, group), false);

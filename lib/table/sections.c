@@ -63,8 +63,8 @@ void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least
     pack_rest(&p);
 }
 
-/* Chunks are packed in parallel: a chunk's rows begin at a byte boundary of each column, as the number of rows before it is a multiple
- * of eight. */
+/* Packs a chunk of rows. Chunks are packed in parallel: a chunk's rows begin at a byte boundary of each column, as the number of rows
+ * before it is a multiple of eight. */
 static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 {
     (void)worker;
@@ -141,6 +141,7 @@ static void write_chunk(void *arg, size_t index, unsigned worker)
     }
 }
 
+/* Writes the units one after the other into the file, and their offsets. */
 static void write_in_place(struct sl_buf *out, struct sl_buf *offsets, const struct sl_table_unit_source *source)
 {
     size_t start = out->size;
@@ -175,6 +176,7 @@ static void write_in_chunks(struct sl_buf *out, struct sl_buf *offsets, const st
     free(c.offsets);
 }
 
+/* Adds a section of `size` zero bytes, to be filled later; returns its position in the file. */
 static size_t add_room(struct sl_table_writer *w, uint32_t id, size_t size)
 {
     sl_table_section(w, id);

@@ -17,6 +17,7 @@ void sl_table_put(struct sl_table_writer *w, size_t at, uint64_t value, unsigned
         w->file.data[at + i] = (uint8_t)(value >> (8 * i));
 }
 
+/* Completes the current section, and aligns the next one in formats with a section table. */
 static void end_section(struct sl_table_writer *w)
 {
     if (w->section_count)
