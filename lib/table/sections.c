@@ -177,7 +177,7 @@ static void write_in_chunks(struct sl_buf *out, struct sl_buf *offsets, const st
 }
 
 /* Adds a section of `size` zero bytes, to be filled later; returns its position in the file. */
-static size_t add_room(struct sl_table_writer *w, uint32_t id, size_t size)
+static size_t reserve_section(struct sl_table_writer *w, uint32_t id, size_t size)
 {
     sl_table_section(w, id);
     sl_buf_fill(&w->file, 0, size);
@@ -190,7 +190,7 @@ bool sl_table_add_units(struct sl_table_writer *w, uint32_t id, uint32_t offsets
     struct sl_buf offsets = {.budget = w->file.budget}, *out = &w->file;
     size_t at = 0, offsets_size = (source->count + 1) * sizeof(uint32_t);
     if (offsets_id < id)
-        at = add_room(w, offsets_id, offsets_size);
+        at = reserve_section(w, offsets_id, offsets_size);
     sl_table_section(w, id);
     size_t start = out->size;
     if (sl_parallel_workers(w->parallel) == 1)
@@ -200,7 +200,7 @@ bool sl_table_add_units(struct sl_table_writer *w, uint32_t id, uint32_t offsets
     sl_buf_u32(&offsets, (uint32_t)(out->size - start));
     w->too_large |= out->size - start > UINT32_MAX;
     if (offsets_id > id)
-        at = add_room(w, offsets_id, offsets_size);
+        at = reserve_section(w, offsets_id, offsets_size);
     out->failed |= offsets.failed;
     if (!out->failed)
         memcpy(out->data + at, offsets.data, offsets_size);
