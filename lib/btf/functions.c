@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Budget per record: covers sorting it. */
+/* Steps of the budget for each record, which cover sorting it. */
 enum { STEPS_PER_RECORD = 4 };
 
 struct sorted {
@@ -30,7 +30,7 @@ struct btf_reader {
     uint32_t *file_at; /* by offset of a path in the strings: index in `files` + 1 */
 };
 
-/* Allocates the list and charges the budget for `count` records. There is always room for one more, so that an empty list is not NULL. */
+/* Allocates the list and charges the budget for `count` records. It has one element more, so that an empty list is not NULL. */
 static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
 {
     list->items = sl_account_alloc(&b->tables.account, count + 1, sizeof *list->items);

@@ -68,8 +68,8 @@ static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, st
     return part;
 }
 
-/* Fills t->names. The records have different sizes, so reading ends at the first unknown or truncated one; functions whose type comes
- * later stay without a name. */
+/* Reads the names of functions into t->names. Records of types have different sizes, so reading ends at the first unknown or truncated one;
+ * functions whose type comes later stay without a name. */
 static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_endian)
 {
     struct sl_reader r = sl_reader(types, big_endian);
@@ -97,8 +97,8 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
     }
 }
 
-/* A string table without overlaps cannot give more text than its own size. Further text is charged to the budget, since hostile records
- * may all refer to one long name. */
+/* Returns a text of the string table. A table without overlaps cannot give more text than its own size, so further text is charged to the
+ * budget: hostile records may all refer to one long name. */
 struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
 {
     struct sl_str text = sl_account_read_name(&t->account, t->strings, offset);
