@@ -108,7 +108,8 @@ static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct a
                                     struct sl_error *error)
 {
     return budget->used_up
-               ? sl_fail(error, SL_MALFORMED, "more threads, images or registers than a report of its size can contain")
+               ? sl_fail(error, SL_MALFORMED,
+                         "the report has more threads, images or registers than a file of its size can contain")
                : sl_budget_fail(arena->budget, error);
 }
 
@@ -151,7 +152,7 @@ static enum sl_code read_text(struct sl_str text, const struct apple_header *hea
     if (!apple_read_text(text, header, options, arena, budget, crash))
         return fail_for_memory(arena, budget, error);
     if (!crash->thread_count && !crash->module_count)
-        return sl_fail(error, SL_MALFORMED, "neither a thread nor an image was found");
+        return sl_fail(error, SL_MALFORMED, "the crash report has neither a thread nor an image");
     return SL_OK;
 }
 
@@ -168,7 +169,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
         size_t problem;
         if (apple_read_metrickit(text, arena, &budget, crash, &problem))
             return SL_OK;
-        return problem ? sl_fail(error, SL_MALFORMED, "malformed diagnostic at offset %zu", problem - 1)
+        return problem ? sl_fail(error, SL_MALFORMED, "malformed MetricKit payload at offset %zu", problem - 1)
                        : fail_for_memory(arena, &budget, error);
     }
     rest = begins_object(text) ? text : full_report(text);

@@ -205,7 +205,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
     struct sl_budget *budget = sl_object_budget(object);
     *t = (struct btf_tables){.object = object, .account.budget = budget};
     if (!sl_object_section(object, "BTF.ext", &ext, NULL) || !sl_object_section(object, "BTF", &btf, NULL))
-        return sl_fail(error, SL_NOT_FOUND, "no BTF");
+        return sl_fail(error, SL_NOT_FOUND, "the object does not have both of the sections .BTF and .BTF.ext");
     if (open_section(t, "BTF", btf, &parts, &r)) {
         struct sl_bytes types = read_part(t, parts, &r, "types");
         t->strings = read_part(t, parts, &r, "strings");

@@ -136,7 +136,8 @@ enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm
     uint64_t at = 0;
     bool good = true;
     if (!sl_disasm_arch(code->arch))
-        return sl_fail(error, SL_UNSUPPORTED, "no disassembler for %s", sl_arch_name(code->arch));
+        return sl_fail(error, SL_UNSUPPORTED, "there is no disassembler for the architecture %s",
+                       sl_arch_name(code->arch));
     if (!engine_open(code->arch, &run.engine))
         return sl_fail(error, SL_BUSY, "out of memory");
     run.next_symbol = SL_COUNT_UP_TO(code->mapping_symbols, code->mapping_symbol_count, address, code->address);

@@ -48,7 +48,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
 {
     *t = (struct go_table){.object = object, .account = account, .big_endian = sl_object_info(object)->big_endian};
     if (!sl_object_go_table(object, &t->bytes, &t->address))
-        return sl_fail(error, SL_NOT_FOUND, "not a Go program");
+        return sl_fail(error, SL_NOT_FOUND, "the file is not a Go program: it has no Go line table");
     t->address += sl_object_info(object)->load_address;
     struct sl_reader r = sl_reader(t->bytes, t->big_endian);
     uint32_t magic = sl_read_u32(&r);

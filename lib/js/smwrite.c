@@ -58,7 +58,7 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
     for (uint32_t offset = (uint32_t)text_size(w); sl_sourcemap_text(&texts, &w->table.file, &null);
          offset = (uint32_t)text_size(w)) {
         if (text_size(w) > UINT32_MAX)
-            return sl_fail(error, SL_UNSUPPORTED, "source map: texts larger than 4 GiB");
+            return sl_fail(error, SL_UNSUPPORTED, "source map: its texts have more than 4 GiB together");
         uint32_t copied = texts.root.size < UINT32_MAX / 8 ? (uint32_t)texts.root.size * 4 + 1 : UINT32_MAX;
         if (!has_memory(w) || !sl_account_spend(&w->account, copied) || !add_source(w, numbers, first++, offset))
             return smcache_writer_fail(w, error);
@@ -253,7 +253,9 @@ static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, s
     put_header(w);
     if (sl_table_finish(&w->table, out))
         return SL_OK;
-    return w->table.too_large ? sl_fail(error, SL_UNSUPPORTED, "source map: too large") : smcache_writer_fail(w, error);
+    return w->table.too_large
+               ? sl_fail(error, SL_UNSUPPORTED, "source map: its look-up table would need offsets of more than 32 bits")
+               : smcache_writer_fail(w, error);
 }
 
 enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const struct sl_smcache_options *options,

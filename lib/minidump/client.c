@@ -26,7 +26,7 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
             return sl_fail(error, SL_MALFORMED, "symbol index out of bounds for instruction address %llu",
                            (unsigned long long)address);
         if (size > *named)
-            return sl_fail(error, SL_MALFORMED, "symbols are named too often");
+            return sl_fail(error, SL_MALFORMED, "the frames name more symbols than a stream of this size can contain");
         *named -= size;
     }
     return SL_OK;

@@ -200,7 +200,8 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
 {
     struct sl_str library;
     if (anonymous == COFF_IMPORT && sl_coff_import(object->bytes, &library))
-        return sl_fail(error, SL_UNSUPPORTED, "an import of " SL_STR_FMT ": it contains no code", SL_STR_ARG(library));
+        return sl_fail(error, SL_UNSUPPORTED, "the object file is an import of " SL_STR_FMT ": it contains no code",
+                       SL_STR_ARG(library));
     return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
@@ -289,7 +290,7 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
     enum sl_code code = sl_pdb_open_codeview(&parts, &object->arena, object->budget, &pdb, &elsewhere, error);
     if (code == SL_OK && elsewhere.size)
         sl_fail(object_debug_info_error(object), SL_UNSUPPORTED,
-                "its types are in " SL_STR_FMT
+                "the types of the object file are in " SL_STR_FMT
                 ", which is not available: names have no parameters, and inlined calls are missing",
                 SL_STR_ARG(elsewhere));
     return code == SL_OK ? sl_pdb_read_functions(pdb, parallel, sink, error) : code;

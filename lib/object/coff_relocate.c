@@ -131,7 +131,8 @@ struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
     coff->read += raw.size + entries.size;
     /* Sections of real objects share no bytes: many over the same bytes would cost far more than the file's size justifies. */
     if (coff->read > object->bytes.size)
-        sl_fail(object_debug_info_error(object), SL_UNSUPPORTED, "cannot read its debug information: sections overlap");
+        sl_fail(object_debug_info_error(object), SL_UNSUPPORTED,
+                "cannot read the debug information: sections of the object file overlap");
     else
         s->inflated = entries.size ? relocate(object, raw, entries) : raw;
     return s->inflated;

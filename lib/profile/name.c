@@ -28,7 +28,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     bool good = true;
     *pool = (struct profile_pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
-        return sl_fail(error, SL_MALFORMED, "strings of the profile are not an array");
+        return sl_fail(error, SL_MALFORMED, "the profile is malformed: its strings are not an array");
     while (good && sl_json_next(&j, &key)) {
         if (!sl_json_text(&j, &text))
             text = SL_STR("");

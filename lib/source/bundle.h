@@ -99,7 +99,7 @@ void sl_bundle_writer_free(struct sl_bundle_writer *writer);
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text);
 
-/* Adds the manifest with these attributes and ends the file. SL_NOT_FOUND "nothing written" if no file was added;
+/* Adds the manifest with these attributes and ends the file. SL_NOT_FOUND "the source bundle would have no files" if no file was added;
  * SL_UNSUPPORTED if it is too large. */
 enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
                               size_t count, struct sl_error *error);

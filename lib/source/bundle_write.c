@@ -154,7 +154,7 @@ enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_b
 {
     struct sl_buf json = {0};
     if (!writer->count)
-        return sl_fail(error, SL_NOT_FOUND, "nothing written");
+        return sl_fail(error, SL_NOT_FOUND, "the source bundle would have no files");
     struct sl_json_writer j = sl_json_writer(&json);
     sl_json_begin_object(&j);
     qsort(writer->files, writer->count, sizeof *writer->files, by_name);

@@ -41,7 +41,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
             continue;
         total = s->memory_size > max_code - total ? max_code : total + s->memory_size;
         if (total >= max_code)
-            return sl_fail(error, SL_UNSUPPORTED, "the executable segments are too large");
+            return sl_fail(error, SL_UNSUPPORTED, "the executable segments of the file have more than 8 GiB together");
         struct covered_segment *segment = &c->segments[c->segment_count++];
         *segment = (struct covered_segment){s->address, s->address + s->memory_size, NULL};
         segment->bits = calloc((size_t)((s->memory_size >> c->shift) / 64 + 2), sizeof *segment->bits);

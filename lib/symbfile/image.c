@@ -20,7 +20,7 @@ static enum sl_code read_segments(struct sl_symbfile_image *image, struct sl_obj
     for (size_t i = 0; sl_object_segment(object, i, &s); i++) {
         struct image_segment segment = {s.address + load_address, s.memory_size, s.bytes, s.executable};
         if (image->segment_count == MAX_SEGMENTS)
-            return sl_fail(error, SL_UNSUPPORTED, "more than %d loadable segments", MAX_SEGMENTS);
+            return sl_fail(error, SL_UNSUPPORTED, "the executable has more than %d loadable segments", MAX_SEGMENTS);
         if (s.memory_size && s.memory_size <= UINT64_MAX - segment.address)
             image->segments[image->segment_count++] = segment;
     }
@@ -31,7 +31,7 @@ static enum sl_code read_segments(struct sl_symbfile_image *image, struct sl_obj
         if (!segment->executable)
             continue;
         if (before && before->address + before->memory_size > segment->address)
-            return sl_fail(error, SL_MALFORMED, "executable segments overlap at 0x%llx",
+            return sl_fail(error, SL_MALFORMED, "the executable segments of the file overlap at 0x%llx",
                            (unsigned long long)segment->address);
         before = segment;
     }

@@ -418,8 +418,9 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symb
     start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
     uint8_t *end = record ? put_record(w, body, record, from) : put_table(w, body);
     if (end - body > SL_SYMBFILE_MAX_MESSAGE)
-        return sl_fail(error, SL_UNSUPPORTED, "message of size %zu exceeds maximum of %d", (size_t)(end - body),
-                       SL_SYMBFILE_MAX_MESSAGE);
+        return sl_fail(error, SL_UNSUPPORTED,
+                       "a message of the symbfile would have %zu bytes, more than the maximum of %d",
+                       (size_t)(end - body), SL_SYMBFILE_MAX_MESSAGE);
     end = put_size(start, (size_t)(end - body), end);
     w->out.size = (size_t)(end - w->out.data);
     return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;

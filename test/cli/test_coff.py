@@ -140,7 +140,7 @@ def test_libraries_list_members_and_imports(work, files):
     equal(ok("lookup", "-e", f"{work}/one.lib", "0x0"), ok("lookup", "-e", one, "0x0"))
     imports = symloom("lookup", "-e", f"{work}/k.lib(kernel.dll)", "0x0")
     equal(imports.status, 3)
-    contains(imports.err, "an import of kernel.dll: it contains no code")
+    contains(imports.err, "the object file is an import of kernel.dll: it contains no code")
     contains(symloom("dump-syms", f"{work}/k.lib").err, "an import library of kernel.dll: its members contain no code")
 
 
@@ -157,8 +157,8 @@ def test_types_in_an_external_pdb_are_reported_as_missing(work, files):
     with open(path, "wb") as f:
         f.write(data)
     found = symloom("lookup", "-e", path, "0x0")
-    contains(found.err, "its types are in C:\\b\\vc140.pdb, which is not available: names have no parameters, and inlined calls are missing")
-    contains(symloom("dump-syms", path).err, "its types are in C:\\b\\vc140.pdb")
+    contains(found.err, "the types of the object file are in C:\\b\\vc140.pdb, which is not available: names have no parameters, and inlined calls are missing")
+    contains(symloom("dump-syms", path).err, "the types of the object file are in C:\\b\\vc140.pdb")
 
 
 def test_bigobj_with_many_sections_is_read(work, files):

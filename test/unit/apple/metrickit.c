@@ -92,9 +92,9 @@ TEST(deep_stacks_are_read)
 
 TEST(malformed_diagnostics_report_the_offset)
 {
-    expect_failure("{\"callStackRootFrames\":[}", SL_MALFORMED, "malformed diagnostic at offset 25");
-    expect_failure("{\"callStackRootFrames\":[", SL_MALFORMED, "malformed diagnostic at offset 24");
-    expect_failure("{\"callStackRootFrames\":[]} \"x", SL_MALFORMED, "malformed diagnostic at offset 27");
+    expect_failure("{\"callStackRootFrames\":[}", SL_MALFORMED, "malformed MetricKit payload at offset 25");
+    expect_failure("{\"callStackRootFrames\":[", SL_MALFORMED, "malformed MetricKit payload at offset 24");
+    expect_failure("{\"callStackRootFrames\":[]} \"x", SL_MALFORMED, "malformed MetricKit payload at offset 27");
     assert_false(sl_apple_is_metrickit(SL_STR("{\"a\":1}")));
     assert_false(sl_apple_is_metrickit(SL_STR("")));
 }
@@ -125,7 +125,8 @@ TEST(wide_trees_are_limited)
         size += (size_t)snprintf(text + size, ROOM - size, "]}");
     size += (size_t)snprintf(text + size, ROOM - size, "]}]}");
     assert_int_equal(read_report(text, size, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "more threads, images or registers than a report of its size can contain");
+    assert_string_equal(error.message,
+                        "the report has more threads, images or registers than a file of its size can contain");
 }
 
 TEST(exhausted_memory_is_an_error)

@@ -471,7 +471,7 @@ TEST(other_texts_are_malformed)
 {
     static const char *const texts[] = {"", "random text\n", "OS Version: x\n", "{\"a\":1}", "[1]", "{", "MDMP"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        expect_failure(texts[i], SL_MALFORMED, "neither a thread nor an image was found");
+        expect_failure(texts[i], SL_MALFORMED, "the crash report has neither a thread nor an image");
 }
 
 TEST(exhausted_memory_is_not_reported_as_malformed)
