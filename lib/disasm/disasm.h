@@ -30,7 +30,7 @@ struct sl_disasm_reader {
 /* Returns "x86_64", "i686", "arm", "aarch64"; NULL if there is no disassembler. */
 const char *sl_disasm_arch(enum sl_arch arch);
 const char *sl_disasm_syntax(enum sl_arch arch); /* returns "Intel" or "ARM" */
-/* Returns the alignment of instructions in bytes. */
+/* Returns the alignment of instructions in bytes; so many bytes are skipped after an invalid one. */
 unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
 /* Returns the form of the code at `address` (A32, T32 or data), according to the ELF mapping symbols or other marks. */
 enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);

@@ -70,7 +70,7 @@ static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow
     return good && value < 31;
 }
 
-/* Reads a register of an address. */
+/* Reads the value of a register in an address; a zero register is 0. False, and the accesses are incomplete, if the value is unknown. */
 static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t *value)
 {
     unsigned number;

@@ -44,7 +44,7 @@ static void llvm_initialize(void)
     LLVMInitializeARMDisassembler();
 }
 
-/* LLVM asks for the symbols of operands, which shows which of them are branch targets. Returns no name. */
+/* Callback of LLVM, which asks for the symbols of operands: this shows which of them are branch targets. Returns no name. */
 static const char *note_target(void *arg, uint64_t value, uint64_t *type, uint64_t pc, const char **name)
 {
     struct llvm *llvm = arg;
@@ -100,6 +100,7 @@ static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_
     sl_buf_printf(&line->text, ", 0x%llx", (unsigned long long)line->target);
 }
 
+/* Returns LLVM's decoder for the form of code, made at its first use; NULL if LLVM cannot make it. */
 static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_older)
 {
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
@@ -112,6 +113,8 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
     return *context;
 }
 
+/* Decodes an instruction into `text`; for ARM with the features of version 8, then with those of version 7. Returns its size, 0 if it is
+ * invalid. */
 static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                           char text[MAX_TEXT])
 {

@@ -10,6 +10,7 @@ struct x86 {
     ZydisFormatter formatter;
 };
 
+/* Returns the reason for an invalid instruction; NULL if it is not known. */
 static const char *x86_why(ZyanStatus status)
 {
     switch (status) {
@@ -21,6 +22,7 @@ static const char *x86_why(ZyanStatus status)
     }
 }
 
+/* Records the target of a relative branch, which is an operand. */
 static void x86_target(const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands,
                        uint64_t address, struct disasm_line *line)
 {
