@@ -29,7 +29,7 @@ static bool begins_with(struct sl_str text, const char *begin)
 }
 
 /* Removes and returns the next operand; brackets and braces group. */
-static struct sl_str take_operand(struct sl_str *rest)
+static struct sl_str next_operand(struct sl_str *rest)
 {
     size_t at = 0;
     int depth = 0;
@@ -129,7 +129,7 @@ static bool memory_address(const struct arm64_text *t, struct sl_str operand, ui
         t->r->is_complete = false;
         return false;
     }
-    struct sl_str rest = {operand.data + 1, end - 2}, first = take_operand(&rest), second = take_operand(&rest);
+    struct sl_str rest = {operand.data + 1, end - 2}, first = next_operand(&rest), second = next_operand(&rest);
     if (!base_value(t, first, &base))
         return false;
     bool is_offset = !second.size || parse_immediate(second, &offset);
@@ -157,7 +157,7 @@ static struct sl_str find_memory(const struct arm64_text *t)
 {
     struct sl_str rest = t->operands;
     while (rest.size) {
-        struct sl_str operand = take_operand(&rest);
+        struct sl_str operand = next_operand(&rest);
         if (operand.size && operand.data[0] == '[')
             return operand;
     }
@@ -180,7 +180,7 @@ static void go_to_register(const struct arm64_text *t, struct sl_str text)
 static void read_branch(const struct arm64_text *t)
 {
     static const char *const others[] = {"b", "bl", "cbz", "cbnz", "tbz", "tbnz"};
-    struct sl_str rest = t->operands, first = take_operand(&rest);
+    struct sl_str rest = t->operands, first = next_operand(&rest);
     if (sl_str_equal(t->name, SL_STR("br")) || sl_str_equal(t->name, SL_STR("blr")))
         go_to_register(t, first);
     else if (sl_str_equal(t->name, SL_STR("ret")))
@@ -221,9 +221,9 @@ static uint32_t vectors_width(struct sl_str list)
 /* Returns the size of an access: by the suffix of the name, else by the register. */
 static uint32_t access_width(const struct arm64_text *t, bool is_pair)
 {
-    struct sl_str rest = t->operands, data = take_operand(&rest);
+    struct sl_str rest = t->operands, data = next_operand(&rest);
     if (begins_with(t->name, "stx") || begins_with(t->name, "stlx"))
-        data = take_operand(&rest); /* the first operand is the status */
+        data = next_operand(&rest); /* the first operand is the status */
     uint32_t width = ends_with(t->name, "b") ? 1 : ends_with(t->name, "h") ? 2 : ends_with(t->name, "sw") ? 4 : 0;
     if (data.size && data.data[0] == '{')
         return vectors_width(data);
@@ -261,8 +261,8 @@ static void read_instruction(const struct arm64_text *t)
         add_access(t, memory, width, direction);
     else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
         int64_t offset;
-        take_operand(&rest);
-        if (parse_immediate(take_operand(&rest), &offset))
+        next_operand(&rest);
+        if (parse_immediate(next_operand(&rest), &offset))
             effects_access(t->r,
                            &(struct sl_disasm_access){t->address + (uint64_t)offset, width, SL_DISASM_READS, false});
         else

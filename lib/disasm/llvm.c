@@ -45,7 +45,7 @@ static void llvm_initialize(void)
 }
 
 /* Callback of LLVM, which asks for the symbols of operands: this shows which of them are branch targets. Returns no name. */
-static const char *note_target(void *arg, uint64_t value, uint64_t *type, uint64_t pc, const char **name)
+static const char *record_target(void *arg, uint64_t value, uint64_t *type, uint64_t pc, const char **name)
 {
     struct llvm *llvm = arg;
     (void)pc;
@@ -87,7 +87,7 @@ static void llvm_put_page(struct sl_buf *out, struct sl_str text)
 }
 
 /* Writes "adr": LLVM prints the distance, "adr x0, #12". */
-static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_t address)
+static void llvm_put_address(struct disasm_line *line, struct sl_str text, uint64_t address)
 {
     const char *number = memmem(text.data, text.size, ", #", 3);
     if (!number) {
@@ -106,7 +106,7 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
     const struct disasm_target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
     if (!*context) {
-        *context = LLVMCreateDisasmCPUFeatures(target->triple, "", target->features, llvm, 0, NULL, note_target);
+        *context = LLVMCreateDisasmCPUFeatures(target->triple, "", target->features, llvm, 0, NULL, record_target);
         if (*context)
             LLVMSetDisasmOptions(*context, LLVMDisassembler_Option_PrintImmHex);
     }
@@ -145,7 +145,7 @@ static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes
     if (sl_str_starts(whole, SL_STR("\tadrp\t")))
         llvm_put_page(&line->text, whole);
     else if (llvm->is_aarch64 && sl_str_starts(whole, SL_STR("\tadr\t")))
-        llvm_put_place(line, whole, address);
+        llvm_put_address(line, whole, address);
     else
         llvm_put_text(&line->text, whole);
     return read;
