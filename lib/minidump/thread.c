@@ -84,7 +84,7 @@ static struct sl_str find_thread_name(const struct thread_name *names, size_t co
 
 /* ---- threads ---- */
 
-/* Reads an entry of the list. A stack whose bytes are not given is looked up in the dump's memory. */
+/* Reads an entry of the thread list. A stack without bytes in its entry is looked up in the memory lists of the dump. */
 static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more)
 {
@@ -104,7 +104,8 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
         more->stack = *other;
 }
 
-/* Returns the index of the last thread with the requesting id; thread_count if there is none. */
+/* Returns the index of the last thread with the requesting id; thread_count if there is none, or if the thread that wrote the dump
+ * requested it. */
 static size_t requesting_thread(const struct sl_crash *crash, const struct special_threads *special)
 {
     bool is_writer = special->has_writer && special->writer == special->requesting;
@@ -114,8 +115,8 @@ static size_t requesting_thread(const struct sl_crash *crash, const struct speci
     return crash->thread_count;
 }
 
-/* Completes a thread. The writer's own stack is not shown. The crashed thread has the registers of the exception: those in the list are of
- * the moment when the dump was written. */
+/* Completes a thread. The stack of the thread that wrote the dump is not shown. The crashed thread gets the registers of the exception,
+ * because those in the list are of the moment when the dump was written. */
 static void finish_thread(struct dump_reader *d, size_t index, const struct special_threads *special,
                           const struct dump_exception *exception, size_t requesting)
 {

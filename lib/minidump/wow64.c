@@ -31,6 +31,7 @@ static bool has_wow64_module(const struct sl_minidump *dump)
     return false;
 }
 
+/* True if the code segment in the context is that of 32-bit code. */
 static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes context)
 {
     struct sl_reader r = dump_make_reader(dump, context);
@@ -64,8 +65,8 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
     thread->stack = stack ? *stack : (struct sl_minidump_memory){.address = 0};
 }
 
-/* Switches the thread to its 32-bit registers; returns false if the dump does not have them. A crash in 64-bit code
- * stays as it is. */
+/* Switches the thread to its 32-bit registers; returns false if the dump does not have them. A thread that crashed in 64-bit code stays as
+ * it is. */
 static bool take_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
