@@ -67,7 +67,7 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
 
 /* Switches the thread to its 32-bit registers; returns false if the dump does not have them. A thread that crashed in 64-bit code stays as
  * it is. */
-static bool take_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
+static bool switch_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
     bool is_crash = exception->is_there && thread->context.data == exception->context.data;
@@ -98,7 +98,7 @@ bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena)
     sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
     dump_read_exception(dump, &exception);
     for (size_t i = 0; i < dump->crash.thread_count && !d.out_of_memory; i++)
-        if (dump->threads[i].is_walked && !take_thread(&d, i, &exception))
+        if (dump->threads[i].is_walked && !switch_thread(&d, i, &exception))
             dump->wow64_missing++;
     return !d.out_of_memory;
 }
