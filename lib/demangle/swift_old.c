@@ -30,7 +30,8 @@ struct swift_node *old_name(struct swift_reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
-/* Reads what follows `S`: o and C modules of C, a letter for a type of the standard library, else the index of a back reference. */
+/* Reads the letter or number after `S`: o and C modules of C, a letter for a type of the standard library, else the index of a back
+ * reference. */
 struct swift_node *old_substitution(struct swift_reader *r)
 {
     static const struct {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Limits of nesting and of nodes printed: nodes may be shared, so that a short name stands for a very long text. */
+/* Limits of nesting and of printed nodes. Nodes may be shared, so a short name can stand for a very long text. */
 enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */

@@ -124,7 +124,7 @@ static const struct swift_node *find_effect(const struct swift_node *function, e
     return NULL;
 }
 
-/* Prints what follows the parameters: " async", " throws" and " -> Result". */
+/* Prints the part of a function type after the parameters: " async", " throws" and " -> Result". */
 static void result(struct swift_printer *p, const struct swift_node *function)
 {
     const struct swift_node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);

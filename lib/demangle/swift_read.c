@@ -186,7 +186,7 @@ static bool is_symbol(const struct swift_node *node)
            (node && (node->kind == N_PHRASE || node->kind == N_TYPE_MANGLING));
 }
 
-/* Returns the symbol with its attributes. NULL if the stack has anything else: then some operator was not understood. */
+/* Returns the symbol with its attributes. NULL if the stack has anything else, because then some operator was not understood. */
 static struct swift_node *whole(struct swift_reader *r)
 {
     struct swift_node *symbol = node_new(r, N_LIST);

@@ -54,7 +54,7 @@ static char look_ahead(const struct swift_reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant that the compiler put in place of an argument, and notes its operands in `takes`. False if there is none; with
+/* Reads a constant by which the compiler replaced an argument, and adds its operands to `takes`. False if there is none; with
  * `first` false that is the end of a struct's fields. Letters:
  *
  *     f          a function, g a global variable: an identifier on the stack. g is not read as a field of a struct

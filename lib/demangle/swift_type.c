@@ -339,7 +339,7 @@ static struct swift_node *swift_type_pack(struct swift_reader *r, bool direct)
     return node;
 }
 
-/* The count type is on top of the stack and is not printed. */
+/* Reads an expansion of a pack. The type that gives the number of elements is on top of the stack and is not printed. */
 static struct swift_node *pack_expansion(struct swift_reader *r)
 {
     return reader_pop_type(r) ? node_marked(r, "repeat ", reader_pop_type(r)) : NULL;

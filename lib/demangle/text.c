@@ -16,6 +16,7 @@ void text_add_char(struct sl_buf *out, uint32_t c)
 
 enum { BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700 };
 
+/* Adapts the bias after each code point (RFC 3492, 6.1). */
 static uint64_t adapt(uint64_t delta, size_t count, bool first)
 {
     uint64_t bias = 0;
