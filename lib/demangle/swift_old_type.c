@@ -119,7 +119,7 @@ static bool layout(struct swift_reader *r)
            (!two || (reader_eat(r, '_') && reader_natural(r, &number)));
 }
 
-/* Reads the protocol or class of a requirement. A back reference may be a protocol, a class, or the module of a protocol. */
+/* Reads what a type must conform to or inherit from. A back reference may be a protocol, a class, or the module of a protocol. */
 static bool constraint_reference(struct swift_reader *r)
 {
     struct swift_node *node = old_substitution(r);
