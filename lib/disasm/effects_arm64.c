@@ -152,7 +152,7 @@ static void add_access(const struct arm64_text *t, struct sl_str operand, uint32
         effects_access(t->r, &access);
 }
 
-/* Returns the operand in brackets; data NULL if there is none. */
+/* Returns the operand in brackets, which is the one in memory; data NULL if there is none. */
 static struct sl_str find_memory(const struct arm64_text *t)
 {
     struct sl_str rest = t->operands;
@@ -166,6 +166,7 @@ static struct sl_str find_memory(const struct arm64_text *t)
 
 /* ---- control flow ---- */
 
+/* Sets the flow of a branch to the address in a register; unknown if its value is unknown. */
 static void go_to_register(const struct arm64_text *t, struct sl_str text)
 {
     unsigned number;
@@ -195,7 +196,7 @@ static void read_branch(const struct arm64_text *t)
 
 /* ---- memory accesses ---- */
 
-/* Returns the size of a register that is loaded or stored, by its letter. */
+/* Returns the size in bytes of a register that is loaded or stored, by its letter; 0 for any other operand. */
 static uint32_t register_width(struct sl_str text)
 {
     static const char letters[] = "bhswdxq";
@@ -239,7 +240,8 @@ static bool starts_with_any(struct sl_str name, const char *const *prefixes)
     return false;
 }
 
-/* Reads an instruction. `other` are loads and stores that are not understood: their effects are marked as incomplete. */
+/* Reads an instruction. `other` are loads and stores whose effects are not known: with a memory operand their accesses are marked as
+ * incomplete. */
 static void read_instruction(const struct arm64_text *t)
 {
     static const char *const atomics[] = {"swp",    "cas",    "ldadd",  "ldclr",  "ldeor", "ldset", "ldsmax",
