@@ -248,7 +248,7 @@ TEST(file_size_limit_is_enforced)
     sl_bundle_close(bundle);
     writer = begin();
     assert_int_equal(sl_bundle_finish(writer, NULL, 0, &error), SL_NOT_FOUND);
-    assert_string_equal(error.message, "nothing written");
+    assert_string_equal(error.message, "the source bundle would have no files");
     sl_bundle_writer_free(writer);
 }
 
