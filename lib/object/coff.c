@@ -200,8 +200,7 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
 {
     struct sl_str library;
     if (anonymous == COFF_IMPORT && sl_coff_import(object->bytes, &library))
-        return sl_fail(error, SL_UNSUPPORTED, "the object file is an import of " SL_STR_FMT ": it contains no code",
-                       SL_STR_ARG(library));
+        return sl_fail(error, SL_UNSUPPORTED, "an import of " SL_STR_FMT ": it contains no code", SL_STR_ARG(library));
     return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
