@@ -9,7 +9,7 @@
 #include "core/loop.h"
 #include "core/network.h"
 
-enum { MAX_DECODED = 1024 };
+enum { MAX_DECODED = 1024 }; /* bytes of a decoded "<id>:<secret>"; a longer one is a malformed key */
 
 bool access_required(const struct config *config, const char *group)
 {
@@ -19,6 +19,7 @@ bool access_required(const struct config *config, const char *group)
     return false;
 }
 
+/* True if the text is not empty and all its bytes are printable ASCII. */
 static bool is_printable(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -49,6 +50,7 @@ static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *sec
     return is_printable(*id) && is_printable(*secret);
 }
 
+/* Decodes base64 into `decoded`, then splits it; `id` and `secret` point into `decoded`. */
 static bool split_base64(struct sl_str text, char decoded[MAX_DECODED], struct sl_str *id, struct sl_str *secret)
 {
     size_t size;
@@ -101,6 +103,7 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
     return guesser;
 }
 
+/* Returns the PLACES consecutive slots that may hold the record. */
 static struct guesser *guesser_set(const struct guesser *wanted)
 {
     uint64_t hash = XXH3_64bits_withSeed(wanted->address, sizeof wanted->address, wanted->key_id);
@@ -110,16 +113,18 @@ static struct guesser *guesser_set(const struct guesser *wanted)
 /* Finds the slot of `wanted`, or replaces the least recent one. */
 static struct guesser *guesser_find(const struct guesser *wanted)
 {
-    struct guesser *place = guesser_set(wanted), *quiet = place;
+
+    struct guesser *slots = guesser_set(wanted), *oldest = slots;
     for (size_t i = 0; i < PLACES; i++) {
-        if (place[i].last_ms && place[i].key_id == wanted->key_id &&
-            memcmp(place[i].address, wanted->address, sizeof wanted->address) == 0)
-            return &place[i];
-        if (place[i].last_ms < quiet->last_ms)
-            quiet = &place[i];
+
+        if (slots[i].last_ms && slots[i].key_id == wanted->key_id &&
+            memcmp(slots[i].address, wanted->address, sizeof wanted->address) == 0)
+            return &slots[i];
+        if (slots[i].last_ms < oldest->last_ms)
+            oldest = &slots[i];
     }
-    *quiet = *wanted;
-    return quiet;
+    *oldest = *wanted;
+    return oldest;
 }
 
 /* Counts a wrong key. False if the client is blocked: after GUESSES wrong keys within WINDOW_MS, for BLOCKED_MS. */
@@ -127,7 +132,7 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 {
     uint64_t now = loop_now_ms();
     struct guesser wanted = guesser_new(x->client, key_id, now), *guesser = guesser_find(&wanted);
-    guesser->last_ms = now ? now : 1;
+    guesser->last_ms = now ? now : 1; /* 0 would mark the slot as free */
     if (now < guesser->blocked_until_ms)
         return false;
     if (now - guesser->began_ms >= WINDOW_MS) {
@@ -170,6 +175,7 @@ static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
     }
 }
 
+/* Reads a key that is sent as APIKey with the pair in base64; other forms do not count as keys. */
 static void read_api_key(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization");
@@ -193,7 +199,8 @@ static const struct access_key *find_key(const struct config *config, const stru
     return found;
 }
 
-/* Returns the id if a key with it exists. Other ids are not logged or counted, as they may be anything. */
+/* Returns `id` if a key with this id is configured, else an empty text: a client can send any text as an id, and such texts must
+ * not get into the log and the limit of wrong keys. */
 static struct sl_str known_id(const struct config *config, struct sl_str id)
 {
     for (size_t i = 0; i < config->auth.key_count; i++)
@@ -202,7 +209,7 @@ static struct sl_str known_id(const struct config *config, struct sl_str id)
     return (struct sl_str){NULL, 0};
 }
 
-/* The reason of a refusal goes to the log only; the client is told less. */
+/* Checks the key that a request sends. The reason of a refusal is stored in x->refused, for the log; the answer does not give it. */
 enum access access_check(struct http_exchange *x, enum access_form form, const char *const *rights,
                          const struct access_key **granted)
 {

@@ -41,6 +41,7 @@ static void stop(struct lanes_state *t, enum sl_code code)
     fiber_group_cancel(&t->group);
 }
 
+/* Pool work: hands the lane its piece. */
 static void take_on_pool(void *arg)
 {
     struct lane_state *r = arg;
@@ -92,14 +93,14 @@ static uint64_t furthest_behind(const struct lanes_state *t)
 static bool fill(struct lanes_state *t, struct sl_bytes piece)
 {
     while (piece.size > 0) {
-        size_t room = t->size - (size_t)(t->filled - furthest_behind(t)), at = t->filled % t->size;
-        if (!room) {
+        size_t space = t->size - (size_t)(t->filled - furthest_behind(t)), at = t->filled % t->size;
+        if (!space) {
             if (fiber_wait_on(&t->space_ready, UINT64_MAX) != FIBER_WOKEN)
                 return false;
             continue;
         }
-        room = room < t->size - at ? room : t->size - at;
-        size_t size = piece.size < room ? piece.size : room;
+        space = space < t->size - at ? space : t->size - at; /* a copy must not pass the end of the ring */
+        size_t size = piece.size < space ? piece.size : space;
         memcpy(t->ring + at, piece.data, size);
         piece = (struct sl_bytes){piece.data + size, piece.size - size};
         t->filled += size;
@@ -115,6 +116,7 @@ static bool too_slow(const struct lanes_state *t)
     return rate && t->waited_ms > t->pace->grace_ms && t->waited_ms - t->pace->grace_ms > t->filled / rate * 1000;
 }
 
+/* A fiber: reads the body from the client into the ring, until its end (an empty piece). */
 static void read_body(void *arg)
 {
     struct lanes_state *t = arg;
@@ -138,6 +140,7 @@ static void read_body(void *arg)
     fiber_wake_all(&t->data_ready);
 }
 
+/* Returns the size of the ring: a power of two that holds the whole body, at most RING_MAX; RING_MAX if the length is unknown. */
 static size_t ring_size(const struct http_exchange *x)
 {
     size_t size = RING_MIN;

@@ -32,6 +32,7 @@ void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines
     sl_json_put_texts(w, "post_context", lines->after, lines->after_count);
 }
 
+/* Writes a member with JSON as it was sent; nothing if it was not sent. */
 static void lines_sent(struct sl_json_writer *w, const char *key, struct sl_str json)
 {
     if (!json.data)

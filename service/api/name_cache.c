@@ -37,6 +37,7 @@ void name_cache_free(struct name_cache *memo)
     free(memo);
 }
 
+/* Does nothing when out of memory: a name that is not cached is only demangled again. */
 void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable)
 {
     size_t size = sizeof(struct kept_name) + key.size + readable.size;

@@ -135,7 +135,7 @@ enum sl_code named_samples_read(struct sl_bytes bytes, struct sl_arena *arena, s
                                 struct sl_error *error)
 {
     struct named_samples *named = SL_ARENA_NEW(arena, struct named_samples);
-    struct sl_buf mended = {0};
+    struct sl_buf mended = {0}; /* the text as UTF-8, whatever its encoding was */
     *file = (struct named_file){.arena = arena};
     sl_buf_utf8(&mended, (struct sl_str){(const char *)bytes.data, bytes.size});
     struct sl_str text = sl_buf_move_to_arena(&mended, arena);

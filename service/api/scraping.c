@@ -10,6 +10,7 @@
 static const struct sl_str any_origin = {"*", 1};
 const struct scraping scraping_default = {.allowed_origins = &any_origin, .allowed_origin_count = 1};
 
+/* Reads {name: value} with the headers of downloads. Their values are secrets, so they are marked as hidden from logs. */
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct scraping *scraping = out;
@@ -120,6 +121,7 @@ struct url_pattern {
     bool below;                             /* the host began with "*." */
 };
 
+/* Splits the URL into the parts that patterns are compared with. False if it is not valid, or when out of memory. */
 static bool read_target(struct sl_arena *arena, struct sl_str text, struct scraping_target *target)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);

@@ -3,7 +3,7 @@
 #include "api/source_lists.h"
 #include "base/buf.h"
 
-/* Keeps the first error, which is not a warning. */
+/* Makes the first error the failure of the request; warnings, which may come before it, are skipped. */
 static void keep_problem(struct sl_fields *s, const struct value_problems *problems)
 {
     size_t i = 0;

@@ -45,6 +45,7 @@ static const char *direction_name(unsigned direction)
     return names[direction & 3];
 }
 
+/* Writes the memory accesses of the crashing instruction; null if it could not be decoded. Their unknown sizes are null. */
 static void put_accesses(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "memory_accesses");
@@ -71,6 +72,7 @@ static void put_accesses(const struct crash_analysis_writing *p, const struct sl
     sl_json_end_array(p->w);
 }
 
+/* Writes the address that the instruction would jump to; null if it is no jump, or its target is unknown. */
 static void put_next(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "instruction_pointer_update");
@@ -112,6 +114,7 @@ static void put_flips(const struct crash_analysis_writing *p, const struct sl_mi
     sl_json_end_array(p->w);
 }
 
+/* Writes which facts contradict the reported exception; null if the dump has no exception to check. */
 static void put_inconsistencies(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     static const struct {

@@ -102,5 +102,5 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
     struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
     if (analysis.size)
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
-    return analysis.data != NULL;
+    return analysis.data != NULL; /* NULL: analysis_json ran out of memory */
 }

@@ -518,9 +518,9 @@ static ssize_t read_now(struct connection *c, size_t most)
 }
 
 /* For bodies that arrive faster than the loop reads: one piece of each in turn. */
-static void on_turn(struct loop_waiter *place)
+static void on_turn(struct loop_waiter *waiter)
 {
-    struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
+    struct connection *c = (struct connection *)((char *)waiter - offsetof(struct connection, turn));
     ssize_t size = read_now(c, READ_BUFFER);
     if (c->dead || !c->reading)
         return;

@@ -206,9 +206,9 @@ static void start_now(struct request *r)
         refuse_without_fiber(r);
 }
 
-static void on_turn(struct loop_waiter *place)
+static void on_turn(struct loop_waiter *waiter)
 {
-    struct request *r = (struct request *)((char *)place - offsetof(struct request, turn));
+    struct request *r = (struct request *)((char *)waiter - offsetof(struct request, turn));
     if (!r->connection->dead) /* else it ends when that is closed */
         start_now(r);
 }

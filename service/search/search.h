@@ -108,9 +108,9 @@ struct supplied_object {
     struct supplied_result *made; /* entries made from it, for later look-ups */
     size_t next_named;            /* another object of the same name: index plus 1; 0: there is none */
 };
-struct supplied_objects { /* zero, except `arena`, which contains it, and `room` */
+struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes_left` */
     struct sl_arena *arena;
-    uint64_t room; /* bytes that may still be unpacked from archives */
+    uint64_t bytes_left; /* bytes that may still be unpacked from archives */
     struct supplied_object *items;
     size_t count, capacity;
     struct sl_map by_id;   /* from an id to the items that it may mean */

@@ -24,6 +24,7 @@ static bool read_query(struct http_exchange *x, struct invalidation *what)
     return invalidation_is_valid(what);
 }
 
+/* DELETE /admin/cache: invalidates the cached files that the query names. */
 static void forget_files(struct http_exchange *x)
 {
     struct invalidation what;
@@ -46,11 +47,13 @@ static void forget_files(struct http_exchange *x)
     case SL_NOT_FOUND:
     case SL_MALFORMED: http_reply_detail(x, 400, error.message, NULL); break;
     default:
-        log_error("cache", "cannot invalidate cached files", LOG_ERR(&error));
+        log_error("cache", "cannot invalidate the cached files of a symbol source", LOG_SLSTR("source", what.source),
+                  LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
 
+/* DELETE /admin/blocked-hosts: lets all processes send requests to blocked hosts again. */
 static void release_hosts(struct http_exchange *x)
 {
     struct sl_error error = {0};
@@ -58,9 +61,10 @@ static void release_hosts(struct http_exchange *x)
         log_info("fetch", "blocked hosts may be asked again");
         http_reply_empty(x, 204);
     } else {
-        log_error("fetch",
-                  "blocked hosts may be asked again by this process only: the other processes were not notified",
-                  LOG_ERR(&error));
+        log_error(
+            "fetch",
+            "cannot notify the other processes: only this process may ask blocked hosts again; send the request again",
+            LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
@@ -81,6 +85,7 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
     http_reply_json(x, 400, &json);
 }
 
+/* POST /admin/reload: loads the configuration again. A service without a reload function (a test) answers 400. */
 static void reload(struct http_exchange *x)
 {
     const struct service *service = x->service;

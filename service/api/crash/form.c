@@ -81,6 +81,7 @@ static bool form_read_value(struct sl_fields *s)
     return value->read(s, NULL, value->out);
 }
 
+/* Reads the platform, which may be null: then it stays unset. */
 static bool form_read_platform(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_NULL) {
@@ -145,6 +146,7 @@ static bool is_packed(const struct crash_kind *kind, struct sl_bytes file)
            (sl_str_starts(text, gzip) || sl_str_starts(text, zstd) || (kind->is_core && sl_str_starts(text, xz)));
 }
 
+/* Sets the status for a failure of the service itself, not of the form. */
 static void form_no_memory(struct form_reading *r, enum sl_code code)
 {
     r->status = code == SL_BUSY ? 503 : 500;

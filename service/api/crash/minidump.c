@@ -9,6 +9,7 @@ enum { MIN_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget 
 
 /* ---- steps on the pool ---- */
 
+/* Returns the result of pool steps that can fail only for lack of memory. */
 static enum sl_code dump_end(bool good, struct sl_error *error)
 {
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");

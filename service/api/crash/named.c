@@ -235,10 +235,11 @@ static enum sl_code named_read(struct job *job, void *arg, struct sl_error *erro
     return code == SL_OK ? job_work(job, POOL_SYMBOLICATE | heavy, named_read_file, error) : code;
 }
 
+/* Like the executor of native answers, but never the loop: writing the file may take long even if the names are in memory. */
 static unsigned named_executor(void *work)
 {
-    unsigned place = native_results_executor(work);
-    return place == JOB_ON_LOOP ? POOL_SYMBOLICATE : place;
+    unsigned executor = native_results_executor(work);
+    return executor == JOB_ON_LOOP ? POOL_SYMBOLICATE : executor;
 }
 
 static void named_forget_file(void *arg)

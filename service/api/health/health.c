@@ -124,7 +124,7 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     const struct config *config = ((const struct service *)x->service)->config;
     size_t count = config->http.processes;
     bool *silent = SL_ARENA_ARRAY(&x->arena, bool, count);
-    unsigned before = metrics_merge_count() + 1;
+    unsigned before = metrics_merge_count() + 1; /* differs from the count, so that the loop runs at least once */
     for (int tries = 0; silent && before != metrics_merge_count() && tries < MAX_TRIES; tries++) {
         for (size_t i = 0; i <= count; i++)
             sl_buf_free(&texts[i]);

@@ -134,7 +134,8 @@ bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_
     relay.header_count = node_headers(x, headers);
     enum sl_code code = fetch_relay(&relay, &status, &body, &error);
     if (code != SL_OK && code != SL_CANCELLED)
-        log_warn("jobs", "cannot forward a request to the node of its job", LOG_U64("node", owner), LOG_ERR(&error));
+        log_warn("jobs", "cannot forward a poll to the node that has the job; the client gets 404",
+                 LOG_U64("node", owner), LOG_ERR(&error));
     metric_add(METRIC_POLLS, 1, code == SL_OK && status == 200 ? "forwarded" : "unknown", NULL, NULL);
     if (code == SL_OK && status == 200) {
         http_reply_json(x, 200, &body);

@@ -191,8 +191,8 @@ static void publish_end(struct publication *p)
     if (!p->content)
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
-    struct sl_str told[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
-    results_command(results, told, 3, &answer);
+    struct sl_str notice[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
+    results_command(results, notice, 3, &answer);
     sl_buf_free(&answer.text);
 }
 

@@ -17,6 +17,7 @@ static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
     return kept;
 }
 
+/* Adds an error to those that the answer lists. */
 static void js_add_error(struct js_request *r, struct js_error error)
 {
     if (sl_grow_in_arena(r->arena, &r->errors, &r->error_capacity, r->error_count + 1, sizeof *r->errors))
@@ -33,6 +34,7 @@ static struct sl_context_cursor js_file_cursor(const struct js_file *file)
 
 /* ---- lines ---- */
 
+/* Copies the lines into the arena as the frame's context; long lines are cut around the frame's column. */
 static void js_keep_lines(struct js_resolving *s, struct js_frame *frame, const struct sl_context *found)
 {
     frame->context = frame_lines_keep(found, frame->column.value, &s->line, s->request->arena);

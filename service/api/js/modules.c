@@ -33,7 +33,7 @@ static bool js_list_modules(struct js_request *r)
     return true;
 }
 
-/* Makes room for the results: as many as there are frames. False when out of memory. */
+/* Allocates the results: one for each frame of the request. False when out of memory. */
 static bool js_make_results(struct js_request *r)
 {
     r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
@@ -306,7 +306,7 @@ static void js_use_map(void *arg)
 struct js_modules { /* wanted modules, in the order of their frames */
     void **items;
     size_t count;
-    /* room for all items */
+    /* arrays with as many elements as `items` has capacity; js_find reads keys and fills in files */
     struct js_key *keys;
     const struct js_file **files;
 };
@@ -314,10 +314,10 @@ struct js_modules { /* wanted modules, in the order of their frames */
 /* Lists the scripts of frames with a line, each once. Others cannot be resolved. */
 static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
 {
-    size_t room = r->modules_by_path.count + 1;
-    *wanted = (struct js_modules){.items = SL_ARENA_ARRAY(r->arena, void *, room),
-                                  .keys = SL_ARENA_ARRAY(r->arena, struct js_key, room),
-                                  .files = SL_ARENA_ARRAY(r->arena, const struct js_file *, room)};
+    size_t most = r->modules_by_path.count + 1;
+    *wanted = (struct js_modules){.items = SL_ARENA_ARRAY(r->arena, void *, most),
+                                  .keys = SL_ARENA_ARRAY(r->arena, struct js_key, most),
+                                  .files = SL_ARENA_ARRAY(r->arena, const struct js_file *, most)};
     if (!wanted->items || !wanted->keys || !wanted->files)
         return false;
     for (size_t t = 0; t < r->trace_count; t++)

@@ -104,6 +104,7 @@ static void js_write_error(struct sl_json_writer *w, const struct js_error *erro
     sl_json_end_object(w);
 }
 
+/* Writes each error once, as long as the answer's limit allows. Sorting makes equal errors adjacent. */
 static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, size_t count,
                             const struct answer_limit *limit)
 {
@@ -119,6 +120,7 @@ static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, s
 
 /* ---- scraping ---- */
 
+/* Orders attempts by URL, then by the order of the look-ups. */
 static int attempt_order(const void *left, const void *right)
 {
     const struct js_file *const *a = left, *const *b = right;

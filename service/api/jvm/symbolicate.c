@@ -91,6 +91,7 @@ static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
+/* Returns the size of the tables that were made of the request's own mappings. */
 static uint64_t own_bytes(const struct jvm_request *r)
 {
     uint64_t bytes = 0;
@@ -143,6 +144,7 @@ static uint64_t jvm_memory(const void *arg)
     return own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
 }
 
+/* Maps the frames, adds source lines if wanted, and writes the answer. */
 static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;

@@ -35,6 +35,7 @@ static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *fr
     sl_json_end_object(w);
 }
 
+/* Writes a trace; its exception is null if the request had none. Frames beyond the answer's limit are counted as omitted. */
 static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace, struct answer_limit *limit)
 {
     sl_json_begin_object(w);
@@ -87,6 +88,7 @@ static void write_detail(struct sl_json_writer *w, const struct jvm_query *modul
     sl_buf_free(&text);
 }
 
+/* Writes an error for each mapping of the modules that is missing or invalid, then for each invalid mapping sent with the request. */
 static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "errors");

@@ -75,6 +75,7 @@ bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct
     return json_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
 }
 
+/* Answers 400 with the reason, which differs for malformed JSON and for wrong members; 503 if memory is short. */
 void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};

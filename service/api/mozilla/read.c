@@ -31,6 +31,7 @@ __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *
     return r->failure->problem ? false : moz_no_memory(r);
 }
 
+/* Refuses a request with more modules or frames than the configuration allows; returns false. */
 static bool moz_too_much(struct moz_reading *r)
 {
     *r->failure = (struct json_failure){413, "Payload is too large"};
@@ -87,6 +88,7 @@ static bool moz_text(struct sl_json *j, struct sl_str *text)
     return sl_json_peek(j) == SL_JSON_STRING && sl_json_string(j, text);
 }
 
+/* Reads a module: [debug file name, debug id]. A wrong one refuses the request; `job` and `index` are for the message. */
 static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, struct sl_json *j,
                             struct mozilla_module *module)
 {
@@ -105,6 +107,7 @@ static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, str
     return true;
 }
 
+/* Reads the modules of job number `index` from the JSON `text`. */
 static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
     struct sl_json j = sl_json(text, r->request->arena, false);
@@ -132,6 +135,7 @@ struct moz_place {
     size_t job, stack, frame;
 };
 
+/* Refuses the request because of the frame at `at`; returns false. */
 static bool moz_bad_frame(struct moz_reading *r, const struct moz_place *at, const char *what)
 {
     return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
@@ -201,6 +205,7 @@ static bool read_offset(struct moz_reading *r, const struct moz_place *at, struc
     return true;
 }
 
+/* Reads a frame: [module index, offset], and marks its module as referenced, as only such modules are looked up. */
 static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
                            const struct mozilla_job *job, struct mozilla_frame *frame)
 {
@@ -217,6 +222,7 @@ static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, st
     return true;
 }
 
+/* Reads the frames of one stack and appends them to `frames`. */
 static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct sl_json *j,
                            const struct mozilla_job *job, struct sl_arena_array *frames)
 {

@@ -130,6 +130,7 @@ void mozilla_open(struct job *job, void *arg)
     r->begun_ns = clock_mono_ns();
 }
 
+/* Configures the native request for this API: Mozilla's stores first, then the configured fallback sources; no source lines. */
 bool mozilla_prepare(struct mozilla_request *r)
 {
     struct native_request *native = &r->native;
@@ -179,6 +180,7 @@ enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *e
     return SL_OK;
 }
 
+/* Counts a completed request, and its modules whose debug id could not be parsed. */
 void mozilla_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct mozilla_request *r = arg;

@@ -44,6 +44,7 @@ static enum sl_code source_fail(struct job *job, const char *what, const char *w
     return SL_OK;
 }
 
+/* Checks the module that was sent and prepares its look-up. A wrong one is answered with a message that the Profiler shows. */
 static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *error)
 {
     static const char no_symbols[] = "Could not obtain symbols for the requested library: ";
@@ -168,6 +169,7 @@ static enum sl_code source_run(struct job *job, void *arg, struct sl_error *erro
 
 /* ---- the answer ---- */
 
+/* Writes the answer. Its two dates are always null, as the service does not store them. */
 static enum sl_code source_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;

@@ -96,6 +96,7 @@ static const char *get_refusal(const struct json_failure *failure)
     return "bad_json";
 }
 
+/* Answers a body that cannot be read, and counts why. */
 static void moz_refuse(struct http_exchange *x, const struct json_failure *failure)
 {
     if (failure->status == 400) {
@@ -137,7 +138,7 @@ void mozilla_answer(struct http_exchange *x, struct job *job)
 static bool moz_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct mozilla_request *r = arg;
-    r->native.then = mozilla_write_answer;
+    r->native.then = mozilla_write_answer; /* the same pool job that makes the names writes the answer */
     return mozilla_read(r, text, failure);
 }
 
@@ -152,6 +153,7 @@ static bool moz_wants_debug(const struct http_exchange *x)
     return value.size > 0;
 }
 
+/* Reads the version from the end of the path (0: the body says which), and whether the answer gets the member "debug". */
 static void moz_head(struct http_exchange *x, void *arg)
 {
     struct mozilla_request *r = arg;

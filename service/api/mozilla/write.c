@@ -183,6 +183,7 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     sl_json_end_object(&w->json);
 }
 
+/* Writes {"<file>/<id>": found} for the modules of the job, each name once: JSON objects must not contain duplicates. */
 static void write_found_modules(struct moz_writer *w)
 {
     struct sl_map seen = {0};
@@ -265,6 +266,7 @@ static void write_module_errors(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
+/* Writes the stacks of a job and what became of its modules. */
 static void write_result(struct moz_writer *w)
 {
     sl_json_begin_object(&w->json);

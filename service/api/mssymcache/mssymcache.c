@@ -230,7 +230,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
     const char *name = sl_arena_strndup(&arena, query->pdb_name.data, query->pdb_name.size);
     struct sl_str key = ms_symcache_key(query, &arena);
     if (!b || !name || !key.data || is_running(key)) {
-        bool runs = b && name && key.data;
+        bool runs = b && name && key.data; /* not out of memory, so is_running was true */
         sl_arena_free(&arena);
         return runs;
     }

@@ -4,6 +4,7 @@
 
 /* ---- counts ---- */
 
+/* Traces with fewer frames than SHORT_TRACE count as short; OUTERMOST frames are searched for the beginning of a thread. */
 enum { SHORT_TRACE = 3, OUTERMOST = 5 };
 
 /* True for functions in which the stacks of threads end, on various systems. */
@@ -126,7 +127,7 @@ static struct module_counts count_modules(const struct native_request *request)
     return counts;
 }
 
-enum { ITEMS = 14, PLACES = 64 };
+enum { ITEMS = 14, MAX_ROWS = 64 };
 
 static const char *const item_names[ITEMS] = {"num_modules",
                                               "unusable_modules",
@@ -144,24 +145,25 @@ static const char *const item_names[ITEMS] = {"num_modules",
                                               "unmapped_frames"};
 
 /* Returns the metric series of the items, looked up once. `origin` and `platform` are string literals, compared by address;
- * there are few pairs. */
+ * there are few pairs. Should there be more than MAX_ROWS, the last row is made anew for each further pair. */
 static struct metric_series *const *item_series(const char *origin, const char *platform)
 {
     static struct native_frame_count_key {
         const char *origin, *platform;
         struct metric_series *items[ITEMS];
-    } places[PLACES];
-    struct native_frame_count_key *place = places;
-    while (place < places + PLACES - 1 && place->origin && (place->origin != origin || place->platform != platform))
-        place++;
-    if (place->origin == origin && place->platform == platform)
-        return place->items;
-    *place = (struct native_frame_count_key){.origin = origin, .platform = platform};
+    } rows[MAX_ROWS];
+    struct native_frame_count_key *row = rows;
+    while (row < rows + MAX_ROWS - 1 && row->origin && (row->origin != origin || row->platform != platform))
+        row++;
+    if (row->origin == origin && row->platform == platform)
+        return row->items;
+    *row = (struct native_frame_count_key){.origin = origin, .platform = platform};
     for (size_t i = 0; i < ITEMS; i++)
-        place->items[i] = metric_series(METRIC_ITEMS, origin, item_names[i], platform);
-    return place->items;
+        row->items[i] = metric_series(METRIC_ITEMS, origin, item_names[i], platform);
+    return row->items;
 }
 
+/* The order of the array `items` is that of item_names. */
 void native_count(const struct native_request *request)
 {
     const struct native_counts *c = &request->counts;

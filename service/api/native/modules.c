@@ -119,11 +119,12 @@ static void match(const struct native_request *request, struct native_frame *fra
     frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;
     if (frame->module != NATIVE_NO_MODULE)
         return;
-    size_t place = request->nests_modules ? nested_module(request, frame->address, is_return)
+
+    size_t found = request->nests_modules ? nested_module(request, frame->address, is_return)
                                           : closest_module(request, frame->address);
-    if (place == 0)
+    if (found == 0)
         return;
-    frame->module_index = request->by_address[place - 1];
+    frame->module_index = request->by_address[found - 1];
     uint64_t base = request->modules[frame->module_index].image_address;
     frame->relative -= base;
     frame->undefined = base == 0 && !request->maps_at_zero;
@@ -437,6 +438,7 @@ void native_release(void *arg)
     }
 }
 
+/* Undoes native_run, which is repeated when a cache file turned out to be damaged. */
 void native_reset(void *arg)
 {
     struct native_request *request = arg;

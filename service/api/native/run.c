@@ -45,7 +45,7 @@ static bool tables_resident(const struct native_lookups *found)
 
 /* Returns where to do work on `frames` frames: on the loop if it is short and reads only memory. Notes for each module
  * whether its tables were in memory. */
-static unsigned choose_place(struct native_request *request, size_t frames)
+static unsigned choose_executor(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
     for (size_t i = 0; i < request->module_count; i++) {
@@ -61,7 +61,7 @@ static unsigned choose_place(struct native_request *request, size_t frames)
 unsigned native_results_executor(void *arg)
 {
     struct native_request *request = arg;
-    return choose_place(request, request->result_count);
+    return choose_executor(request, request->result_count);
 }
 
 /* Checks again the tables that were not in memory before the work, which has read parts of them. */
@@ -92,6 +92,7 @@ static enum sl_code look_up(struct job *job, void *request, struct sl_error *err
     return native_check_memory(request, error);
 }
 
+/* Removes bogus frames, then counts the variables, by which the size of the answer is estimated. */
 static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
@@ -122,12 +123,12 @@ static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_e
 /* Symbolicates and names the frames: in one pool job, or on the loop as far as it is allowed there. */
 static enum sl_code name_frames(struct job *job, struct native_request *request, struct sl_error *error)
 {
-    unsigned place = choose_place(request, request->frame_count);
-    if (place != JOB_ON_LOOP)
-        return job_work(job, place, look_up_and_name, error);
+    unsigned executor = choose_executor(request, request->frame_count);
+    if (executor != JOB_ON_LOOP)
+        return job_work(job, executor, look_up_and_name, error);
     enum sl_code code = job_work(job, JOB_ON_LOOP, look_up, error);
-    if (code == SL_OK && (place = native_results_executor(request)) != JOB_ON_LOOP)
-        return job_work(job, place, name_and_finish, error);
+    if (code == SL_OK && (executor = native_results_executor(request)) != JOB_ON_LOOP)
+        return job_work(job, executor, name_and_finish, error);
     if (code == SL_OK)
         code = native_name(request, job->service->names, error);
     if (code == SL_OK)
@@ -229,7 +230,7 @@ uint64_t native_answer_memory(const void *arg)
 unsigned native_answer_executor(void *arg)
 {
     struct native_request *request = arg;
-    return choose_place(request, request->result_count + request->variables);
+    return choose_executor(request, request->result_count + request->variables);
 }
 
 enum sl_code native_write_answer(struct job *job, void *arg, struct sl_error *error)

@@ -110,8 +110,8 @@ static void paths(struct native_answer *a, const struct native_result_frame *fra
     sl_json_member_if_set(a->w, "abs_path", path);
 }
 
-/* Writes source lines and source link: those that were found; otherwise, with `keep`, those that were sent. */
-static void context(struct native_answer *a, const struct native_result_frame *frame, bool keep)
+/* Writes source lines and source link: those that were found; otherwise, with `keeps_sent`, those that were sent. */
+static void context(struct native_answer *a, const struct native_result_frame *frame, bool keeps_sent)
 {
     const struct native_frame *sent = frame->sent;
     const struct native_context *found = frame->source ? frame->source->context : NULL;
@@ -119,14 +119,14 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sl_json_put_texts(a->w, "pre_context", found->before, found->before_count);
         sl_json_member_if_set(a->w, "context_line", found->line);
         sl_json_put_texts(a->w, "post_context", found->after, found->after_count);
-    } else if (keep) {
+    } else if (keeps_sent) {
         sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
         sent_member(a, "context_line", sent, SENT_CONTEXT_LINE);
         sent_json_member(a, "post_context", sent, SENT_POST_CONTEXT);
     }
     if (frame->source)
         sl_json_member_if_set(a->w, "source_link", frame->source->link);
-    else if (keep)
+    else if (keeps_sent)
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 

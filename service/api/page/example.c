@@ -99,6 +99,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Writes a module with its ids, which are both made of its build id. */
 static void write_module(const struct example *example, const struct example_module *module, struct sl_json_writer *w)
 {
     char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1];

@@ -46,6 +46,7 @@ static void member_ms(struct sl_json_writer *w, const char *key, double ms)
 }
 
 /* ---- parts ---- */
+/* Writes the jobs and the thread pool; the limit of jobs is null if there is none. */
 static void write_work(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour)
 {
     uint64_t limit = service->config->max_concurrent_requests;
@@ -202,6 +203,7 @@ static void write_uploads(struct sl_json_writer *w)
 
 static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"};
 
+/* Writes the state of a source. `up` is null while nothing is known of it; blocked_until is rounded up to the next second. */
 static void write_source(struct sl_json_writer *w, const struct source *source)
 {
     struct origin_health health;
@@ -396,7 +398,8 @@ static void watch_clock(int64_t *offset_s)
 {
     int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
     if (jump_s > JUMP_S || jump_s < -JUMP_S)
-        log_warn("core", "the system clock was changed", LOG_I64("seconds", jump_s));
+        log_warn("core", "the system clock was changed; cached entries may expire too early or too late",
+                 LOG_I64("seconds", jump_s));
     *offset_s = now_s;
 }
 

@@ -159,6 +159,7 @@ static void symbfile_finish(void *arg)
         symbfile_fail_with_cause(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
+/* Adds the received part to the set of its executable; `failure` is set if that fails. */
 static void add_arrival(struct symbfile_upload *u)
 {
     struct symbfile_upload_set arrival = {
@@ -186,6 +187,7 @@ static void end_receiving(void *arg)
     }
 }
 
+/* Runs work on the pool. False if it failed: `failure` is set, by the work itself or for the pool. */
 static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
@@ -272,9 +274,9 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         return;
     }
     uploads++;
-    bool mine = receive(x, u);
+    bool is_open = receive(x, u);
     uploads--;
-    if (!mine) {
+    if (!is_open) {
         metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[u->head.kind], "cut off", NULL);
     } else if (u->failure.status) {
         symbfile_refuse(x, u->head.kind, &u->failure);

@@ -66,6 +66,7 @@ static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struc
     return (struct sl_str){key.data, key.size - 2};
 }
 
+/* Only the lines before the first record of another type are read: they are the header. */
 bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *out,
                    struct sl_str names[2])
 {

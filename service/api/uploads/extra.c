@@ -43,8 +43,8 @@ enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str
         if (code == SL_NOT_FOUND)
             continue;
         result = code;
-        log_warn("uploads", "cannot ask a symbol store of mozilla.store.extra", LOG_SLSTR("store", config->extra[i]),
-                 LOG_ERR(&error));
+        log_warn("uploads", "cannot query a symbol store of mozilla.store.extra; the other ones are tried",
+                 LOG_SLSTR("store", config->extra[i]), LOG_ERR(&error));
     }
     return result;
 }

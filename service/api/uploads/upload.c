@@ -308,6 +308,7 @@ static void write_upload(struct sl_json_writer *w, const struct upload *u, uint6
     sl_json_end_array(w);
 }
 
+/* Writes the files that this upload stored; those that the store had already are left out. */
 static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
 {
     sl_json_member_array(w, "file_uploads");
@@ -329,6 +330,7 @@ static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
     sl_json_end_array(w);
 }
 
+/* Stores the record of an upload. Clients get their answer even if that fails, as the symbols are stored already. */
 static void upload_keep_record(const struct upload *u, uint64_t id)
 {
     struct sl_buf record = {0};
@@ -368,6 +370,7 @@ static void upload_reply(struct upload *u)
     http_set_header(u->x, "Vary", SL_STR("Auth-Token"));
 }
 
+/* Counts and logs a successful upload. */
 static void upload_log(const struct upload *u)
 {
     size_t stored = 0, skipped = 0;
@@ -417,7 +420,8 @@ static void upload_store(struct upload *u)
     enum sl_code code = uploads_publish(&u->archive, u->part, &error);
     if (code == SL_OK || code == SL_CANCELLED)
         return;
-    log_error("uploads", "cannot store an uploaded archive", LOG_ERR(&error));
+    log_error("uploads", "cannot store an uploaded archive; the client gets an error",
+              LOG_SLSTR("archive", u->archive.filename), LOG_ERR(&error));
     archive_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
@@ -429,6 +433,7 @@ static void upload_end(void *arg)
     sl_close(u->fd);
 }
 
+/* Receives an upload, stores it and answers. Nothing is answered if the client is gone. */
 static void upload_take(struct http_exchange *x, const struct mozilla_token *token)
 {
     struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
