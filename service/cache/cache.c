@@ -9,7 +9,7 @@
 #include "core/sigbus_guard.h"
 #include "origin/failures.h"
 
-enum { SHED_FILES = 64 };
+enum { SHED_FILES = 64 }; /* most that one call of engine_unmap_some unmaps */
 
 struct cache_engine cache_engine;
 #define engine cache_engine
@@ -152,7 +152,9 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
     metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
 }
 
-/* A generation made by this process needs no comparison: cache_drop_files has dropped its entries from memory. */
+/* Notes the generation that was read from the directory: the time of the newest stamp. A newer one than before means that entries in memory
+ * must be checked on disk. While this process writes stamps, generations are only collected, since they may be its own: entries that its
+ * own stamps invalidate were already dropped by cache_drop_files. */
 void engine_note_generation(int64_t generation)
 {
     int64_t *seen = engine.stamping ? &engine.pending_generation : &engine.generation;
@@ -169,6 +171,7 @@ void cache_invalidation_begin(void)
     engine.pending_generation = engine.generation;
 }
 
+/* `previous` and `made`: the generations before and after the stamps of this process. A generation above `made` came from another one. */
 void cache_invalidation_end(int64_t previous, int64_t made)
 {
     int64_t pending_generation = engine.pending_generation;
@@ -196,7 +199,7 @@ bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_n
     return doubted;
 }
 
-/* True for a failure that may be over: it counts as absent. */
+/* True for a cached failure whose cause may be over, so that the look-up ignores it (engine_should_retry). */
 static bool is_doubted(const struct cache_memory_entry *entry)
 {
     return entry->error && engine_should_retry(entry->lru.key, entry->error->code, entry->created_ns);
@@ -209,7 +212,7 @@ static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl
     return cache_current(cache_memory_find(&state->memory, key, now), now);
 }
 
-/* Counts a hit in memory; `*item` (may be NULL) gets a reference. */
+/* Counts a hit in memory and returns its code; `*item` gets a reference to contents. `item` may be NULL. */
 static enum sl_code cache_take(struct kind_state *state, const struct cache_memory_entry *entry,
                                struct cache_item **item)
 {
@@ -298,7 +301,7 @@ void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code
     bound_mapped_to(engine.max_mapped);
 }
 
-/* An unusable directory is an ordinary condition for an operator: log it once a minute. */
+/* Logs a failed system call on the cache directory, at most once a minute, as it may happen for every entry. `number` 0: nothing failed. */
 void engine_log_io(const char *what, int number)
 {
     if (number && loop_minutely(&engine.next_log_ms))
@@ -320,7 +323,8 @@ static bool item_holds(const struct cache_item *item, const void *address)
     return item->mapping.mapped && (uintptr_t)address - (uintptr_t)begin < item->mapping.mapped;
 }
 
-/* Holders of the item keep it; later look-ups get another one. The disk look-up notices that its file was truncated. */
+/* Drops the entry whose mapping has the address. Whoever holds its item keeps that; later look-ups search the disk, where they notice that
+ * the file was truncated. */
 static void drop_damaged(const void *address)
 {
     for (size_t i = 0; i < engine.count; i++) {
@@ -444,7 +448,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
     flight->renewal = &engine.redownloads;
 }
 
-/* True if `look` is answered at once. */
+/* True if `look` is answered at once: from memory, or with an error. False: it joined or started a flight, which answers it later. */
 bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner)
 {
     struct kind_state *state = get_kind_state(look->kind);

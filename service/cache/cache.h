@@ -73,7 +73,7 @@ struct cache_kind {   /* one static table per kind */
      * may refer to `arena` and to data of `context`. */
     bool (*base)(const void *context, struct sl_arena *arena, const struct cache_kind **kind, struct cache_key *key,
                  const void **base_context);
-    /* The host or store that a computation waits for: computations with the same place share a queue. NULL = one queue for the
+    /* The host or store that a computation waits for: computations with the same name share a queue. NULL = one queue for the
      * kind. */
     struct sl_str (*queue_name)(const void *context);
     /* Runs in a fiber of the key's own and fills `tmp`. SL_OK = contents. `context` is that of cache_get, valid until compute

@@ -12,7 +12,7 @@
 
 #define engine cache_engine
 
-/* How long a new result stays in memory. */
+/* Returns how long a new result stays in memory, in nanoseconds; 0: it says nothing about the key, and is not kept. */
 uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
 {
     switch (code) {
@@ -55,7 +55,7 @@ static bool compute_worth_writing(const struct flight *flight, enum sl_code code
 
 /* ---- publishing ---- */
 
-/* Sets the contents and error in `outcome` to what callers get. */
+/* Publishes the file on disk, and sets `outcome` to what callers get. If the disk cannot be written, callers still get the contents. */
 static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                             struct compute_result *outcome)
 {

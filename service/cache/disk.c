@@ -181,8 +181,6 @@ static bool touch(int fd, struct cache_disk_lookup *l)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes the item of a usable entry. Contents that the kind refuses are damaged and removed. False: the entry cannot be used. SL_BUSY is an
- * answer: the entry is good, so it must not be computed again. */
 struct file_opening { /* pool work */
     int fd;
     const struct cache_kind *kind;
@@ -206,6 +204,8 @@ enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct 
     return pool_call(POOL_IO, open_file, &opening, error);
 }
 
+/* Makes the item of a usable entry. Contents that the kind refuses are damaged and removed. False: the entry cannot be used. SL_BUSY is an
+ * answer: the entry is good, so it must not be computed again. */
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
                           const struct cache_facts *facts, const struct cache_freshness *verdict, const char *note)
 {
@@ -394,7 +394,7 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
     remove_previous(p, hash);
 }
 
-/* Replaces whatever the failed computation has written by the marker. */
+/* Replaces whatever the failed computation has written to the file by the marker of its error. */
 static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
 {
     struct sl_buf marker = {0};
@@ -408,7 +408,7 @@ static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
     return ok;
 }
 
-/* An invalidation since the computation began makes its result outdated. */
+/* Marks the result as outdated if one of its sources was invalidated since the computation began. */
 static void check_stamps(struct cache_disk_publish *p)
 {
     p->generation = cache_generation(p->disk->dir);
@@ -416,6 +416,8 @@ static void check_stamps(struct cache_disk_publish *p)
     p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
 }
 
+/* The file becomes an item first, so that contents that the kind refuses are never published. An error is published as its marker, if the
+ * directory takes files. */
 void cache_disk_publish(void *arg)
 {
     struct cache_disk_publish *p = arg;

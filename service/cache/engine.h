@@ -8,13 +8,16 @@
  * A look-up that memory cannot answer is a record (struct cache_lookup) in the list of a flight, which is a record too. A flight
  * has a fiber only while one works for it:
  *
- *     ask -> [queue: disk] -> the entry it is made from, as a look-up of its own -> [queue: place] compute -> land
+
+ *     ask -> [queue: disk] -> the entry it is made from, as a look-up of its own -> [queue: host] compute -> land
  *                  |                              '- its error: [queue: disk] publish -> land
- *                  '- found -> land (-> [queue: place] refresh)
+
+ *                  '- found -> land (-> [queue: host] refresh)
  *
  * Deadlock freedom: fibers of the disk queue wait for the pool alone. A flight that waits for its base entry, or in a queue,
- * has no fiber and takes no place. One that computes may look up entries of other kinds, but never (except for recursive kinds,
- * whose queue is unlimited) one whose computation leads back to its own kind: so the places that its look-ups need are taken
+
+ * has no fiber. One that computes may look up entries of other kinds, but never (except for recursive kinds,
+ * whose queue is unlimited) one whose computation leads back to its own kind: so the fibers that its look-ups need are used
  * only by computations further down, the last of which look up no entry at all. And none of them is refused a fiber because of
  * max_fibers, which only limits new requests. */
 #pragma once
@@ -78,11 +81,11 @@ struct kind_state {
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     struct cache_memory memory;
-    struct sl_map flights;                          /* key -> struct flight */
-    struct sl_map refreshes;                        /* key -> struct refresh */
-    struct work_queue line;                         /* queue of computations without a place */
-    struct sl_map lines;                            /* place -> struct work_queue */
-    unsigned *lazy;                                 /* number of free tokens, shared by kinds; NULL = no refreshes */
+    struct sl_map flights;   /* key -> struct flight */
+    struct sl_map refreshes; /* key -> struct refresh */
+    struct work_queue line;  /* queue of computations that wait for no host */
+    struct sl_map lines;     /* queues of the other computations: host or store -> struct work_queue */
+    unsigned *lazy;          /* number of free tokens, shared by kinds; NULL = no refreshes */
     struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };
 
@@ -109,8 +112,10 @@ extern struct cache_engine cache_engine;
 /* ---- cache.c ---- */
 /* Like cache_lookup_async; `owner` is another flight that owns the context, or NULL. */
 bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner);
+/* Stores a result in memory for `for_ns`, DURATION_NEVER: without limit, 0: not at all. */
 void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
                   const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
+/* Counts a look-up by the layer that answered it and its result. */
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
 /* True if an entry for the key that is a failure made at `created_ns` should be ignored: origin/failures.h. */
 bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns);
@@ -127,6 +132,7 @@ struct work_queue *work_queue_for(struct flight *flight);
 void work_queue_configure(const struct config *config);
 
 /* ---- flight.c ---- */
+/* Starts the flight of a key, which must have none: its search on disk is queued. NULL when out of memory. */
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                             struct flight *owner);
 void flight_release(struct flight *flight);

@@ -159,7 +159,7 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
         walk_kinds(&e, names, wanted, count, totals, at, false, true);
         e.to_free = excess(&e);
         e.removing = true;
-        for (int rest = 0; rest < 2 && e.to_free > 0; rest++) {
+        for (int rest = 0; rest < 2 && e.to_free > 0; rest++) { /* the cheap kinds first, then the others */
             e.oldest_kept = cut_off(e.by_age[rest], e.to_free);
             walk_kinds(&e, names, wanted, count, totals, at, rest != 0, false);
         }
@@ -277,6 +277,7 @@ static void make_room(void *arg)
 
 /* ---- on the loop ---- */
 
+/* Adds a copy of the key to the list of uses, with the path of its file. An entry that is listed already keeps its earlier, better rank. */
 static bool add_use(struct bounded_job *job, const struct cache_kind *kind, struct sl_str key)
 {
     struct bounded_used *used = &job->used[job->used_count];

@@ -39,7 +39,7 @@ enum cache_class cache_get_class(enum sl_code code)
     return code == SL_OK ? CACHE_CONTENTS : code == SL_MALFORMED ? CACHE_MALFORMED : CACHE_NEGATIVE;
 }
 
-/* After the clock was set back, files seem younger, never older. */
+/* Returns the age in nanoseconds; 0 for a time in the future, which a clock that was set back causes. */
 static uint64_t age(int64_t then_ns, int64_t now_ns)
 {
     return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;

@@ -119,6 +119,7 @@ struct cache_freshness {
     uint64_t left_ns; /* until the disk must be checked again; DURATION_NEVER = no limit */
 };
 const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section);
+/* Returns whether the entry may be used, by the lifetimes of its kind's section; and if so, for how long without a new check. */
 struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
                                     int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
 enum cache_class cache_get_class(enum sl_code code);
@@ -130,6 +131,7 @@ enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struc
 /* True if the entry is shorter or longer than its own side file says: truncated by a crash or by someone. An entry that was
  * made (`born_ns`) after the side file has only lost its own. */
 bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta);
+/* Collects what expiry depends on. Without a side file (`meta` NULL) the mtime counts as the time of creation. */
 void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts);
 
 /* ---- tmp.c ---- */
@@ -219,7 +221,7 @@ struct cache_memory_entry {
 };
 struct cache_slot {
     struct cache_memory_entry *entry; /* NULL = free */
-    uint64_t serial; /* of the entry, never reused; for a free place: the next free one plus 1, 0 = none */
+    uint64_t serial; /* of the entry, never reused; for a free slot: the index of the next free one plus 1, 0 = none */
 };
 struct cache_memory {
     struct lru lru;
@@ -237,7 +239,7 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
 void cache_memory_drop(struct cache_memory *memory, struct sl_str key);
-/* Like cache_memory_find, by place and serial. */
+/* Finds an entry by its slot and serial number, like cache_memory_find by its key. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t slot, uint64_t serial, uint64_t now_ms);
 /* Drops entries with an mmap that were last used before `used_before_ms` and for which `matches` returns true. */
 void cache_memory_drop_mapped(struct cache_memory *memory,

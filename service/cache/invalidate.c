@@ -140,15 +140,16 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     cache_drop_files(files, count, add_name, &names);
     for (size_t i = 0; i < names.count; i++)
         shared_delete(names.items[i].kind, &names.items[i].name);
-    bool told = shared_publish_invalidation(files, count, s.at_ns);
+    bool announced = shared_publish_invalidation(files, count, s.at_ns);
     free(names.items);
-    return code == SL_OK && !told
+
+    return code == SL_OK && !announced
                ? sl_fail(error, SL_INTERNAL,
                          "cannot notify Redis: other machines keep using their cached files; try again")
                : code;
 }
 
-/* The machine that announced the invalidation has deleted the entries from the shared layer. */
+/* Does nothing: the machine that announced the invalidation has deleted the entries from the shared layer. */
 static void ignore_dropped(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     (void)arg, (void)kind, (void)key;

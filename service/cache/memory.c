@@ -11,8 +11,8 @@ enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 }; /* maps for libraries, the heap
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };        /* bytes; an entry weighs at least their sum */
 
 /* ---- slots ---- */
-/* Gives an entry a place and a new serial number. A holder of both finds the entry without hashing its key, and notices by the
- * serial number if the place has another entry by now. */
+/* Gives an entry a slot and a new serial number. A handle of both finds the entry without hashing its key, and shows by the
+ * serial number if the slot has another entry by now. */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     size_t slot = memory->free_slot;
@@ -28,7 +28,7 @@ static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_mem
     return true;
 }
 
-/* Puts the place into the list of free places, which is linked by `serial`. */
+/* Puts the slot into the list of free slots, which is linked by `serial`. */
 static void cache_memory_free_slot(struct cache_memory *memory, const struct cache_memory_entry *entry)
 {
     memory->slots[entry->slot] = (struct cache_slot){NULL, memory->free_slot};
@@ -112,7 +112,7 @@ static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item
     return entry;
 }
 
-/* Memory of the item besides the handle: `loaded`, and the contents if they were copied instead of mapped. */
+/* Returns the bytes that count against the limit of the memory layer: `loaded`, and the contents if they were copied instead of mapped. */
 static uint64_t weigh(const struct cache_item *item)
 {
     uint64_t weight = item ? item->weight + (item->mapping.mapped ? 0 : item->mapping.bytes.size) : 0;

@@ -7,7 +7,7 @@
 
 enum { LEVEL = 3, CHUNK = 128 << 10 };
 
-/* Writes at the offset and advances it. */
+/* Writes the bytes at `*offset` and adds their number to that. */
 static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
 {
     bool ok = sl_write_all_at(fd, (struct sl_bytes){data, size}, *offset);
@@ -21,7 +21,8 @@ static enum sl_code write_failed(struct sl_error *error)
                    strerror(errno));
 }
 
-/* With a checksum, so that bit errors are detected: some kinds have none of their own. */
+/* Compresses into the file and maps that. SL_UNSUPPORTED, with `too_large`: the result exceeds `max_packed`. The frame gets a checksum, so
+ * that bit errors are detected: some kinds have none of their own. */
 static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
 {
     ZSTD_inBuffer in = {p->contents.data, p->contents.size, 0};

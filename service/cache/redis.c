@@ -61,7 +61,7 @@ static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
-/* Reads a value. */
+/* Reads a value: an error into `value`, contents into the file. An error is ignored if the configuration does not share errors. */
 static enum shared_result redis_take(const struct redis_answer *answer, int fd, struct shared_value *value)
 {
     if (answer->type == REDIS_NIL)
@@ -167,7 +167,7 @@ static enum shared_result del(const char *name)
     return result;
 }
 
-/* A server that is loading its data, or has lost its primary, answers with an error. */
+/* Finds out whether the server works. One that is loading its data, or has lost its primary, answers with an error. */
 static enum shared_result probe(void)
 {
     struct redis_answer answer;

@@ -38,7 +38,7 @@ static void manage(void)
     set_one("maxmemory-samples", samples);
 }
 
-/* The answer is name and value; managed services return an error. */
+/* Checks whether the server evicts, and logs once that it does not. Managed services refuse to tell: then nothing is known. */
 static void check_policy(void)
 {
     struct redis_answer answer;

@@ -40,7 +40,8 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
     else if (bucket_is_configured(&shared->bucket))
         *bucket = shared_bucket(config, arena, group, error);
     else if (shared->bucket.endpoint.data || secret_present(shared->bucket.access_key))
-        *key = "shared_cache.s3.bucket", sl_fail(error, SL_MALFORMED, "the key is missing");
+        *key = "shared_cache.s3.bucket",
+        sl_fail(error, SL_MALFORMED, "missing, although other keys of the bucket are set");
     else
         return SL_OK;
     return *bucket ? SL_OK : error->code;
@@ -198,7 +199,7 @@ static bool is_unexpired(const struct shared_query *q, const struct shared_value
     return !verdict.expired;
 }
 
-/* The size of what a back end has written; 0 on an error. */
+/* Returns the size of the file that a back end has written; 0 on an error. */
 static uint64_t shared_file_size(int fd)
 {
     struct stat st;

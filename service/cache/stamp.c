@@ -112,8 +112,8 @@ int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 
 /* ---- writing ---- */
 
-/* Sets the mtime explicitly: the kernel's has a resolution of some milliseconds, and a result made just now must not look
- * older. */
+/* Creates the stamp if it is missing, and sets its mtime, unless that is newer. It is set explicitly, as the kernel's own has a resolution
+ * of some milliseconds, and a result made just now must not look older. */
 static bool touch(const char *path, int64_t ns)
 {
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};

@@ -98,7 +98,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     return code;
 }
 
-/* While the directory takes no files, results are used, but not published. */
+/* Creates the file in the system's directory, for while the cache directory takes no files: its result is used, but not published. */
 static enum sl_code create_elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
     tmp->path[0] = '\0';
@@ -119,6 +119,7 @@ bool cache_writable(void)
     return !atomic_load(&own.unwritable);
 }
 
+/* Only a lack of descriptors or memory (SL_BUSY) fails; if the directory itself takes no files, create_elsewhere is tried. */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error)
 {
     *tmp = (struct cache_tmp){.fd = -1};

@@ -75,7 +75,7 @@ void cache_drop_deleted(void)
     free(deleted.starts);
 }
 
-/* For cache_memory_drop_mapped, which then selects by the last use alone. */
+/* True for every item: cache_memory_drop_mapped then selects by the last use alone. */
 static bool is_any(const struct cache_item *item, const void *arg)
 {
     (void)item, (void)arg;

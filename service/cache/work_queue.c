@@ -4,21 +4,21 @@
 
 #include "core/metrics.h"
 
-/* Look-ups on disk are short, and the pool has few threads. The limit of computations at one place is so large that its
+/* Look-ups on disk are short, and the pool has few threads. The limit of computations for one host is so large that its
  * downloads (max_downloads_per_host) and the work after them never wait for a fiber. */
-enum { DISK_FIBERS = 32, PLACE_FIBERS = 64 };
+enum { DISK_FIBERS = 32, HOST_FIBERS = 64 };
 
-static unsigned place_fibers = PLACE_FIBERS;
+static unsigned host_fibers = HOST_FIBERS;
 
 void work_queue_configure(const struct config *config)
 {
     uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;
-    place_fibers = twice > PLACE_FIBERS ? (unsigned)(twice < UINT32_MAX ? twice : UINT32_MAX) : PLACE_FIBERS;
+    host_fibers = twice > HOST_FIBERS ? (unsigned)(twice < UINT32_MAX ? twice : UINT32_MAX) : HOST_FIBERS;
     cache_engine.disk_queue.most = DISK_FIBERS;
     cache_engine.disk_queue.what = "disk";
     for (size_t i = 0; i < cache_engine.count; i++) {
         struct kind_state *state = &cache_engine.kinds[i];
-        state->line.most = state->kind->recursive ? UINT32_MAX : place_fibers;
+        state->line.most = state->kind->recursive ? UINT32_MAX : host_fibers;
         state->line.what = "computation";
     }
 }
@@ -36,11 +36,11 @@ struct work_queue *work_queue_for(struct flight *flight)
     line = sl_map_add(&state->lines, queue_name, sizeof *line, &queue_name);
     if (line)
         *line =
-            (struct work_queue){.most = place_fibers, .what = "computation", .map = &state->lines, .name = queue_name};
+            (struct work_queue){.most = host_fibers, .what = "computation", .map = &state->lines, .name = queue_name};
     return line;
 }
 
-/* Frees the queue of a place that has no work left. Those of the kinds and of the disk are never freed: they are in no map. */
+/* Frees the queue of a host if it has no work left. Those of the kinds and of the disk are never freed: they are in no map. */
 static void drop_idle(struct work_queue *line)
 {
     if (line->running || line->flights.first || !line->map)

@@ -15,6 +15,7 @@
 #include "core/journal.h"
 #include "core/log.h"
 
+/* PATIENCE_S: the process is ended when the report takes longer, as a lock may be held for ever. */
 enum { STACK_BYTES = 64 * 1024, MAX_FRAMES = 64, MAX_MODULES = 64, MAX_ID = 20, PATIENCE_S = 10, MAX_LINE = 512 };
 
 static const struct {

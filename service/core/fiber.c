@@ -268,7 +268,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     return fiber;
 }
 
-/* Without a check of the limit: for work whose admission was checked before. */
+/* Starts a fiber without a check of max_fibers: for work whose admission was checked before. */
 bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     struct fiber *fiber = fiber_new(group, run, arg);
@@ -477,7 +477,7 @@ static void timer_give(struct timer *timer)
     free_timers = timer;
 }
 
-/* A timer of a group is a deadline: the group was not cancelled by anybody else, so it has expired. */
+/* Wakes the fiber of the timer, or cancels its group. A timer of a group is a deadline: `expired` tells it from other reasons to cancel. */
 static void on_timer(uv_timer_t *handle)
 {
     struct timer *timer = handle->data;
@@ -562,7 +562,7 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
-/* Helpers leave half of the limit to requests, which cannot go on without fibers. */
+/* Starts no helper when half of max_fibers run: the other half is for requests, which cannot go on without fibers. */
 bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (live >= limit / 2 || !fiber_start(group, run, arg))

@@ -40,20 +40,20 @@ static bool get_parent(const char *path, char parent[MAX_PATH])
     return size < MAX_PATH;
 }
 
-/* A new name is durable only after its directory was synced. */
+/* Syncs the directory that `path` lies in, as a new name is durable only after that. */
 static bool sync_parent(const char *path)
 {
     char parent[MAX_PATH];
     return get_parent(path, parent) && files_sync_directory(parent);
 }
 
-/* An existing directory is fine. */
+/* Makes one directory; true also if it exists. */
 static bool make_one(const char *path, mode_t mode, enum files_sync sync)
 {
     return mkdir(path, mode) == 0 ? sync != FILES_DURABLE || sync_parent(path) : errno == EEXIST;
 }
 
-/* Starts with the last component, as most parents exist. Changes `path` and restores it. */
+/* Makes a directory with its parents. Starts with the last component, as most parents exist. Changes `path` and restores it. */
 static bool make_directories(char *path, mode_t mode, enum files_sync sync)
 {
     if (make_one(path, mode, sync))
@@ -203,7 +203,7 @@ static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
     return walk->visit(walk->arg, entry);
 }
 
-/* Closes `dir`. */
+/* Visits all entries of the directory, and closes it. True if it is empty afterwards. */
 static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent)
 {
     bool emptied = true;
@@ -237,7 +237,7 @@ void dir_remove(int at, const char *name, unsigned depth)
 
 /* ---- change counters ---- */
 
-/* Inode and mtime: either changes if the file is deleted and created anew. */
+/* Makes a counter of inode and mtime: one of them changes even if the file is deleted and created anew. */
 static struct change_counter make_counter(const struct stat *st)
 {
     return (struct change_counter){st->st_ino, (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec};

@@ -17,6 +17,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
+/* At a crash, log_last_lines waits LAST_TURNS times LAST_TURN_NS for the writer. RING_SIZE: bytes of lines that wait to be written.
+ * LINES_PER_SECOND: of one call site. LAST_LINES_S: how long the end of the process waits for the writer. */
 enum { LAST_TURNS = 20, LAST_TURN_NS = 10000000 };
 enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
@@ -82,7 +84,7 @@ bool log_set_levels(const char *text)
     return true;
 }
 
-/* The level of a module. Call with the lock held. */
+/* Returns the level of a module: its own, or the one for all modules. Call with the lock held. */
 static enum log_level get_level(const char *module)
 {
     for (size_t i = 0; i < levels.count; i++)
@@ -238,7 +240,7 @@ static uint64_t count_lines(const char *data, size_t size)
 
 /* ---- ring and writer ---- */
 
-/* Call with the lock held. False if it does not fit. */
+/* Appends a line to the ring; false if it does not fit. Call with the lock held. */
 static bool ring_add(struct log_destination *sink, const char *data, size_t size)
 {
     if (size > RING_SIZE - (sink->head - sink->tail))
@@ -492,7 +494,8 @@ int log_report_fd(void)
     return atomic_load(&log_sink.fd);
 }
 
-/* Takes no locks, as the thread that crashed may hold them: writes out what the writer does not get to. */
+/* Waits for the writer, then writes the rest itself, as the writer may be the thread that crashed. Takes no locks, as that thread may hold
+ * them. A rest that wraps around the end of the ring is left out. */
 void log_last_lines(void)
 {
     struct log_destination *const sinks[] = {&log_sink, &access_sink};

@@ -36,21 +36,21 @@ static void new_slice(void)
 }
 
 /* ---- the queue ---- */
-void loop_waiter_enter(struct loop_waiter *place, void (*run)(struct loop_waiter *place))
+void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter))
 {
-    if (place->taken)
+    if (waiter->taken)
         return;
-    place->run = run;
-    place->taken = true;
-    sl_list_append(&queue, &place->link);
+    waiter->run = run;
+    waiter->taken = true;
+    sl_list_append(&queue, &waiter->link);
 }
 
-void loop_waiter_leave(struct loop_waiter *place)
+void loop_waiter_leave(struct loop_waiter *waiter)
 {
-    if (!place->taken)
+    if (!waiter->taken)
         return;
-    sl_list_remove(&queue, &place->link);
-    place->taken = false;
+    sl_list_remove(&queue, &waiter->link);
+    waiter->taken = false;
 }
 
 /* Runs each entry at most once, so that the loop can poll. */
@@ -59,15 +59,16 @@ static void run_queue(void)
     const struct sl_link *end = queue.last;
     bool go_on = queue.first != NULL;
     while (go_on) {
-        struct loop_waiter *place = SL_LIST_FIRST(&queue, struct loop_waiter, link);
-        bool is_last = &place->link == end;
-        loop_waiter_leave(place);
-        place->run(place);
+        struct loop_waiter *waiter = SL_LIST_FIRST(&queue, struct loop_waiter, link);
+        bool is_last = &waiter->link == end;
+        loop_waiter_leave(waiter);
+        waiter->run(waiter);
         go_on = queue.first && !is_last && !loop_slice_is_used_up();
     }
 }
 
 /* ---- turns of the loop ---- */
+/* Does nothing: an active idle handle makes the loop poll without blocking. */
 static void on_idle(uv_idle_t *handle)
 {
     (void)handle;

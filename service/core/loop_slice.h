@@ -19,9 +19,9 @@ bool loop_is_calm(void);
 /* An entry of the queue, zero at first; a member of its owner. */
 struct loop_waiter {
     struct sl_link link;
-    void (*run)(struct loop_waiter *place); /* called after it has left the queue; may queue it again */
+    void (*run)(struct loop_waiter *waiter); /* called after it has left the queue; may queue it again */
     bool taken;
 };
 
-void loop_waiter_enter(struct loop_waiter *place, void (*run)(struct loop_waiter *place)); /* appends it, once */
-void loop_waiter_leave(struct loop_waiter *place); /* allowed also if it is not queued */
+void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter)); /* appends it, once */
+void loop_waiter_leave(struct loop_waiter *waiter); /* allowed also if it is not queued */

@@ -104,7 +104,7 @@ static bool fits_now(uint64_t need)
     return now <= most && need <= most - now;
 }
 
-/* First come, first served. */
+/* Grants memory to those that wait for it, first come, first served: one that does not fit stops those behind it. */
 static void grant(void)
 {
     for (struct memory_waiter *w; (w = SL_LIST_FIRST(&waiters, struct memory_waiter, link)) && fits_now(w->need);) {

@@ -45,7 +45,8 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
     return hash ? hash : 1;
 }
 
-/* Like calloc; memory of a shared store is never freed. */
+/* Allocates zeroed memory from the store's own memory if it has some, else, or when that is used up, by calloc. The store's own is never
+ * freed. */
 static void *store_alloc(struct metrics_store *store, size_t size)
 {
     size_t most = store->size, padded = (size + 15) & ~(size_t)15;
@@ -176,8 +177,8 @@ void metric_series_set(struct metric_series *series, double value)
         atomic_store_explicit(&series->value, metric_bits(value), memory_order_relaxed);
 }
 
-/* Keeps a value until the next push. */
-static void keep(struct metric_series *series, double value)
+/* Stores a value until the next push to StatsD. Beyond MAX_KEPT it is only counted, for the sample rate. */
+static void store_pushed_value(struct metric_series *series, double value)
 {
     struct metric_series_cache *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
     if (fresh && !atomic_compare_exchange_strong(&series->kept, &kept, fresh))
@@ -189,12 +190,13 @@ static void keep(struct metric_series *series, double value)
         atomic_store_explicit(&kept->values[at], (float)value, memory_order_relaxed);
 }
 
+/* Adds the value to the sum by compare and swap, as there is no atomic addition of doubles. */
 void metric_series_observe(struct metric_series *series, double value)
 {
     if (!series)
         return;
     if (atomic_load_explicit(&keeps_values, memory_order_relaxed))
-        keep(series, value);
+        store_pushed_value(series, value);
     unsigned i = 0;
     while (i < series->buckets->count && value > series->buckets->bounds[i])
         i++;

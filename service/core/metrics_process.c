@@ -28,7 +28,7 @@ static unsigned open_descriptors(void)
     return count ? count - 1 : 0; /* without the descriptor that reads the directory */
 }
 
-/* Seconds since the epoch; 0 if /proc does not say. */
+/* Returns the start of this process in seconds since the epoch: that of the machine, plus the ticks in between. 0 if /proc does not say. */
 static double start_time(void)
 {
     char text[1024] = "";

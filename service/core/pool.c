@@ -606,7 +606,7 @@ static void probe_done(void *arg)
     probe.waits = false;
 }
 
-/* How long a trivial task has waited for a thread; long if all threads are blocked. */
+/* Returns how long an empty job has waited for a thread: long if all threads are blocked. Each call queues such a job if none waits. */
 static uint64_t quick_stall_ms(void)
 {
     uint64_t now = loop ? loop_now_ms() : 0;

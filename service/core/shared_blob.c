@@ -83,7 +83,7 @@ static void give_back(void *arg)
                   (off_t)content->size);
 }
 
-/* The second half, on the loop, which owns the counts. */
+/* Second half of a release, after give_back. It runs on the loop, as the counts of memory and of file users belong to that. */
 static void given_back(void *arg)
 {
     struct shared_blob *content = arg;
@@ -202,7 +202,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
 }
 
 /* Makes `current` a file with free space. */
-static enum sl_code find_room(const char *directory, struct sl_error *error)
+static enum sl_code find_file(const char *directory, struct sl_error *error)
 {
     while (opening)
         if (fiber_wait_on(&opened, UINT64_MAX) != FIBER_WOKEN)
@@ -219,7 +219,7 @@ static enum sl_code find_room(const char *directory, struct sl_error *error)
 /* Writes the content to the current file. */
 static enum sl_code move_out(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
-    enum sl_code code = find_room(directory, error);
+    enum sl_code code = find_file(directory, error);
     if (code)
         return code;
     struct spill_file *file = current;

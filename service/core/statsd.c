@@ -35,7 +35,7 @@ void statsd_init(const struct statsd_options *options)
 }
 
 /* ---- the socket; on the pool ---- */
-/* -1 on failure, for example if the agent does not run yet. */
+/* Connects to a Unix socket. -1 on failure, for example if the agent does not run yet. */
 static int connect_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -141,7 +141,7 @@ void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value
     }
 }
 
-/* Names of Mozilla's services are written without the prefix. */
+/* Begins a line with the metric's name; names of Mozilla's services have no prefix. */
 static void begin_line(const struct metric_push *push)
 {
     if (*statsd.options.prefix && !push->is_mozilla)

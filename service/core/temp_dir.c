@@ -15,7 +15,7 @@ static struct {
     int error;
 } temp = {.once = PTHREAD_ONCE_INIT};
 
-/* Returns 0 or an errno. */
+/* Returns 0 if files can be created in the directory, else an errno. */
 static int try_path(const char *path)
 {
     if (*path != '/')

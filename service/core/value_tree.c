@@ -27,7 +27,7 @@ static bool copy_text(struct sl_arena *arena, const char *data, size_t size, str
 
 /* ---- from JSON ---- */
 
-/* Keeps the text too, as it was written. */
+/* Reads a number, and keeps its text as it was written. Numbers that are no 64-bit integers become VALUE_DOUBLE. */
 static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     if (!sl_json_number(j, &out->string))
@@ -75,7 +75,7 @@ bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *ou
     }
 }
 
-/* Makes room for one more problem. */
+/* Grows the list for one more problem. False when out of memory. */
 static bool value_grow(struct value_problems *problems)
 {
     if (problems->count < problems->capacity)
