@@ -63,8 +63,8 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 /* Creates a file with an unpredictable name, `file->temporary`, in temp_dir(). The caller reads it by that name and removes it. */
 enum sl_code output_file_temporary(struct output_file *file, struct sl_error *error);
 bool output_file_write(struct output_file *file, struct sl_str text);
-/* Publishes the file, or removes it if `keep` is false. If a write has failed, the file is removed and that error is returned. */
-enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error);
+/* Publishes the file, or removes it if `publishes` is false. If a write has failed, the file is removed and that error is returned. */
+enum sl_code output_file_close(struct output_file *file, bool publishes, struct sl_error *error);
 /* Creates a directory for results unless it exists. 0, or an exit status after a report. */
 int output_directory(const char *path);
 /* Writes a whole file: open, write, publish. */

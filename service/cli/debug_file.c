@@ -109,7 +109,7 @@ struct finder {
     bool refused;        /* a file of another object was found, and noted */
 };
 
-/* The debug link's CRC identifies the file if there is no id (GDB manual, "Separate Debug Files"). */
+/* Whether the file has the checksum of the debug link, which identifies it if there is no id (GDB manual, "Separate Debug Files"). */
 static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
 {
     uLong sum = crc32(0, NULL, 0);
@@ -277,16 +277,16 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
     char real[PATH_MAX];
-    struct sl_str places[] = {get_directory(path), get_directory(realpath(path, real) ? real : path)};
+    struct sl_str own_directories[] = {get_directory(path), get_directory(realpath(path, real) ? real : path)};
     if (!link.size || memchr(link.data, '/', link.size))
         return false;
     for (size_t i = 0; i < 2; i++)
-        if (try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(places[i]), SL_STR_ARG(link)) ||
-            try_format(f, SL_STR_FMT ".debug/" SL_STR_FMT, SL_STR_ARG(places[i]), SL_STR_ARG(link)))
+        if (try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(own_directories[i]), SL_STR_ARG(link)) ||
+            try_format(f, SL_STR_FMT ".debug/" SL_STR_FMT, SL_STR_ARG(own_directories[i]), SL_STR_ARG(link)))
             return true;
     for (const char *const *d = directories; *d; d++)
-        if (try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(places[1]), SL_STR_ARG(link)) ||
-            try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(places[0]), SL_STR_ARG(link)) ||
+        if (try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(own_directories[1]), SL_STR_ARG(link)) ||
+            try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(own_directories[0]), SL_STR_ARG(link)) ||
             try_format(f, "%s/" SL_STR_FMT, *d, SL_STR_ARG(link)))
             return true;
     return false;
@@ -368,18 +368,18 @@ bool debug_file_find(const struct sl_object *object, const char *path, const cha
                      const char *const *dsym_hints, struct debug_file *file, struct input *input)
 {
     struct finder f = {.object = object, .file = file, .input = input};
-    const char *const *places = directories && *directories ? directories : usual_debug_directories;
+    const char *const *searched = directories && *directories ? directories : usual_debug_directories;
     bool found = false;
     *file = (struct debug_file){0};
     switch (sl_object_info(object)->format) {
     case SL_FORMAT_MACHO: found = find_dsym(&f, path, dsym_hints); break;
-    case SL_FORMAT_ELF: found = find_elf(&f, path, places); break;
-    case SL_FORMAT_PE: found = find_pdb(&f, path) || find_link(&f, path, places); break;
+    case SL_FORMAT_ELF: found = find_elf(&f, path, searched); break;
+    case SL_FORMAT_PE: found = find_pdb(&f, path) || find_link(&f, path, searched); break;
     case SL_FORMAT_WASM: found = find_external(&f, path); break;
     default: return false;
     }
     if (!found)
-        note_searched(&f, path, places);
+        note_searched(&f, path, searched);
     return found;
 }
 

@@ -108,7 +108,7 @@ static int key_run(const struct options *o)
         !option_given(o, "right"))
         return options_wrong(o, "expected 'key new --id ID --right RIGHT'");
     if (RAND_bytes(bytes, KEY_BYTES) != 1)
-        return report_error(1, "cannot read random bytes", NULL);
+        return report_error(1, "cannot make a key: the system returned no random bytes", NULL);
     sl_buf_hex(&key, bytes, KEY_BYTES);
     if (!key_write(o, sl_buf_view(&key), &yaml))
         status = report_error(1, "cannot compute the key's digest", NULL);

@@ -34,8 +34,8 @@
 COMMANDS(DECLARE)
 UNLISTED(DECLARE)
 
-#define PLACE(name) &command_##name,
-const struct command *const commands_all[] = {COMMANDS(PLACE) NULL};
+#define ADDRESS(name) &command_##name,
+const struct command *const commands_all[] = {COMMANDS(ADDRESS) NULL};
 enum { COMMAND_COUNT = sizeof commands_all / sizeof *commands_all - 1 };
 
 /* Names of other tools: called by one of them, e.g. through a symbolic link, the program acts as that tool. */

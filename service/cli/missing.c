@@ -20,7 +20,7 @@ void missing_free(struct missing_report *report)
     sl_arena_free(&report->arena);
 }
 
-/* Adds copies of both. False when the list contains the key, or out of memory. */
+/* Adds an item with copies of key and text. False when the list contains the key, or out of memory. */
 static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_str text)
 {
     if (sl_map_get(&list->known, key))

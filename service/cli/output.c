@@ -221,11 +221,11 @@ void output_handle_signal(void (*clean)(void))
 static void guard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
-    char *place = find_temporary("");
-    if (place && *path) { /* write the first byte last, so that a signal never sees a partial path */
-        memcpy(place + 1, path + 1, strlen(path));
+    char *slot = find_temporary("");
+    if (slot && *path) { /* write the first byte last, so that a signal never sees a partial path */
+        memcpy(slot + 1, path + 1, strlen(path));
         atomic_signal_fence(memory_order_release);
-        place[0] = path[0];
+        slot[0] = path[0];
     }
     handle_signals(true);
     pthread_mutex_unlock(&signal_lock);
@@ -235,9 +235,9 @@ static void guard_file(const char *path)
 static void unguard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
-    char *place = find_temporary(path);
-    if (place)
-        place[0] = '\0';
+    char *slot = find_temporary(path);
+    if (slot)
+        slot[0] = '\0';
     if (!has_signal_work() && !draws_lines)
         handle_signals(false);
     pthread_mutex_unlock(&signal_lock);
@@ -300,7 +300,7 @@ bool output_file_write(struct output_file *file, struct sl_str text)
     return file->pending.size < 64 * 1024 ? !file->failed : write_out(file);
 }
 
-enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error)
+enum sl_code output_file_close(struct output_file *file, bool publishes, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (file->fd < 0)
@@ -308,14 +308,14 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     mode_t mask = umask(0);
     umask(mask);
     bool temporary = file->temporary[0] != '\0';
-    bool ok = !keep || (write_out(file) && (!temporary || fchmod(file->fd, 0666 & ~mask) == 0));
+    bool ok = !publishes || (write_out(file) && (!temporary || fchmod(file->fd, 0666 & ~mask) == 0));
     ok = close(file->fd) == 0 && ok;
-    ok = ok && (!keep || !temporary || rename(file->temporary, file->path) == 0);
+    ok = ok && (!publishes || !temporary || rename(file->temporary, file->path) == 0);
     if (!ok && file->failed)
         errno = file->failed;
     if (!ok)
         code = fail_path(error, file->path);
-    if (temporary && (!ok || !keep))
+    if (temporary && (!ok || !publishes))
         unlink(file->temporary);
     if (temporary)
         unguard_file(file->temporary);

@@ -139,7 +139,7 @@ static int choose_id(struct wasm_splitting *s)
     }
     if (!text) {
         if (RAND_bytes(s->given, UUID_SIZE) != 1)
-            return report_error(1, "cannot read random bytes", NULL);
+            return report_error(1, "cannot make a build id: the system returned no random bytes", NULL);
         s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4 and its variant */
         s->given[8] = (uint8_t)((s->given[8] & 0x3F) | 0x80);
     }

@@ -41,7 +41,7 @@ bool address_reserved(const uint8_t bytes[16])
     return !global_unicast || documentation || six_to_four;
 }
 
-/* Metadata and credential services of cloud providers. */
+/* Whether the address is that of a metadata or credential service of a cloud provider. */
 bool address_metadata(const uint8_t bytes[16])
 {
     static const char *const services[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254"};
@@ -95,7 +95,7 @@ bool address_refused(const struct sockaddr *address, enum driver_pool pool)
     return !network_sockaddr(address, bytes) || (fetch_address_refused(bytes, pool) && !is_proxy(address, bytes));
 }
 
-/* The connection's address is checked anyway, but with a proxy that is the proxy's address. */
+/* Checks an address that the URL itself has: the address of the connection is checked anyway, but with a proxy that is the proxy's. */
 bool address_host_refused(const char *host, enum driver_pool pool)
 {
     struct sl_str name = sl_str(host);
@@ -121,7 +121,7 @@ struct resolution {
     size_t count;
 };
 
-/* On the pool: getaddrinfo blocks. */
+/* Resolves a host, on the pool because getaddrinfo blocks. */
 static void resolve_host(void *arg)
 {
     struct resolution *r = arg;

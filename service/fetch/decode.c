@@ -66,7 +66,7 @@ static enum sl_code no_memory(struct decode_sink *sink)
     return sl_fail(sink->error, SL_BUSY, "out of memory");
 }
 
-/* `gzip`: also accepts concatenated members. */
+/* Decompresses gzip, also several members in a row, or a zlib stream. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
@@ -101,6 +101,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     return code;
 }
 
+/* Decompresses all frames. */
 static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -125,6 +126,7 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
     return code;
 }
 
+/* Decompresses a brotli stream. */
 static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     BrotliDecoderState *b = BrotliDecoderCreateInstance(NULL, NULL, NULL);
@@ -135,16 +137,16 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     enum sl_code code = SL_OK;
     for (BrotliDecoderResult result = BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
          code == SL_OK && result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;) {
-        size_t room = PIECE;
+        size_t unused = PIECE;
         uint8_t *to = out;
-        result = BrotliDecoderDecompressStream(b, &left, &at, &room, &to, NULL);
+        result = BrotliDecoderDecompressStream(b, &left, &at, &unused, &to, NULL);
         BrotliDecoderErrorCode cause = BrotliDecoderGetErrorCode(b);
         if (result == BROTLI_DECODER_RESULT_ERROR)
             code = cause <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
                            cause >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES
                        ? no_memory(sink)
                        : bad(sink, BrotliDecoderErrorString(cause));
-        else if (!decode_write(sink, out, PIECE - room))
+        else if (!decode_write(sink, out, PIECE - unused))
             code = sink_code(sink);
         else if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT)
             code = bad(sink, "unexpected end of file");
@@ -153,6 +155,7 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     return code;
 }
 
+/* Decompresses all streams. XZ_MEMORY: of the decoder; files made by xz -9 need 65 MiB. */
 static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     enum { XZ_MEMORY = 256 << 20 };

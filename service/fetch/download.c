@@ -64,7 +64,7 @@ static bool sent(struct sl_str name)
     return token(name) && !ours(name);
 }
 
-/* An invalid header is the source's fault, not the host's: checked before failures are counted. */
+/* Fails if a configured header has an invalid value: before failures of the host are counted, since this is the source's fault. */
 static enum sl_code check_headers(const struct fetch_request *request, struct sl_error *error)
 {
     for (size_t i = 0; i < request->header_count; i++)
@@ -167,7 +167,7 @@ bool fetch_is_redirect(long status)
 
 /* Judges a partial response: the first part of the file leads to the download of the other parts (parts.c). A Content-Range that makes no
  * sense is answered by a request without a range. */
-static enum verdict judge_range(struct exchange *e)
+static enum verdict get_range_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
     if (!byte_range_parse(t->content_range, &e->range))
@@ -186,7 +186,7 @@ static enum verdict judge_range(struct exchange *e)
     return PARTIAL;
 }
 
-/* The limit is for decoded bytes; incompressible contents grow a little when encoded. */
+/* The most bytes that an encoded body may have: the limit is for decoded bytes, and incompressible contents grow a little when encoded. */
 static uint64_t coded_limit(uint64_t max_size)
 {
     uint64_t more = max_size / 8 + 64 * 1024;
@@ -194,7 +194,7 @@ static uint64_t coded_limit(uint64_t max_size)
 }
 
 /* Decides by the head of a response how to go on. A 302 of dev.azure.com leads to a login page, so it is not followed. */
-static enum verdict judge(struct exchange *e)
+static enum verdict get_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
     const struct fetch_request *request = e->download->request;
@@ -212,7 +212,7 @@ static enum verdict judge(struct exchange *e)
     if (e->download->coding != UNPACK_NONE)
         t->limit = coded_limit(e->download->max_size);
     if (t->status == 206 && t->has_content_range && e->ranged)
-        return judge_range(e);
+        return get_range_verdict(e);
     if (t->content_length > 0 && (uint64_t)t->content_length > t->limit) {
         fetch_too_large(&e->error);
         return REFUSED;
@@ -224,7 +224,7 @@ static enum verdict judge(struct exchange *e)
 static enum body_action decide(struct transfer *t)
 {
     struct exchange *e = t->arg;
-    e->verdict = judge(e);
+    e->verdict = get_verdict(e);
     switch (e->verdict) {
     case COMPLETE:
     case PARTIAL:
@@ -317,6 +317,7 @@ struct hops {
     bool ranged;
 };
 
+/* Waits for the end of the body; after a partial response, gets the other parts of the file. */
 static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
 {
     if (e->verdict == PARTIAL)
@@ -400,7 +401,7 @@ static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, st
     return code;
 }
 
-/* On the pool, as freeing the data of a failed attempt takes time. */
+/* Empties the file, on the pool, as freeing the data of a failed attempt takes time. */
 static enum sl_code empty_file(void *arg, struct sl_error *error)
 {
     return ftruncate(*(const int *)arg, 0) == 0 ? SL_OK
@@ -464,7 +465,7 @@ static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 }
 
 /* Limits the time for which a temporary failure is cached. */
-static enum sl_code keep_for(uint64_t ms, enum sl_code code, struct sl_error *error)
+static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR)
         error->duration_ns = ms * MS_NS;
@@ -485,7 +486,7 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
         if (asked > pause)
             pause = asked;
         if (i == most || asked > MAX_PAUSE_MS)
-            return asked ? keep_for(asked, code, error) : d->too_many ? keep_for(TOO_MANY_MS, code, error) : code;
+            return asked ? limit_ttl(asked, code, error) : d->too_many ? limit_ttl(TOO_MANY_MS, code, error) : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
             return code; /* the deadline would pass during the pause */
         log_debug("fetch", "download attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
@@ -508,11 +509,11 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
     for (unsigned i = 0;; i++) {
         uint64_t ms = deny_pause_ms(host);
         if (ms > MAX_PAUSE_MS || (ms && i == MAX_PAUSES))
-            return keep_for(ms,
-                            sl_fail(error, SL_DOWNLOAD_ERROR,
-                                    SL_STR_FMT " asked to wait %llus before the next request (Retry-After)",
-                                    SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
-                            error);
+            return limit_ttl(ms,
+                             sl_fail(error, SL_DOWNLOAD_ERROR,
+                                     SL_STR_FMT " asked to wait %llus before the next request (Retry-After)",
+                                     SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
+                             error);
         if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
             return sl_fail(error, SL_CANCELLED, "cancelled");
         enum sl_code code = slot_take(host, slot, error);

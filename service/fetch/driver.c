@@ -112,7 +112,7 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
-/* curl's default port for proxies differs from that of the scheme. */
+/* The port of a proxy. curl's default port for proxies differs from that of the scheme. */
 static uint16_t proxy_port(CURLU *url)
 {
     char *port = NULL, *scheme = NULL;
@@ -166,6 +166,7 @@ static void take_http_proxy(void)
     add_proxy("HTTP_PROXY");
 }
 
+/* Creates the connection pools, and finds the proxies of the environment. */
 static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -38,7 +38,7 @@ struct spool_write {
     uint64_t offset;
 };
 
-/* On the pool. */
+/* Writes a full buffer, on the pool. */
 static enum sl_code write_bytes(void *arg, struct sl_error *error)
 {
     const struct spool_write *w = arg;

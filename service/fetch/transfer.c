@@ -51,10 +51,10 @@ static void transfer_report(struct transfer *t)
 }
 
 /* ---- the head ---- */
-/* Copies a header's value, cut to `room`. */
-static void transfer_keep(char *to, size_t room, struct sl_str value)
+/* Copies a header's value, cut to `capacity` bytes with the final NUL. */
+static void copy_value(char *to, size_t capacity, struct sl_str value)
 {
-    size_t size = value.size < room - 1 ? value.size : room - 1;
+    size_t size = value.size < capacity - 1 ? value.size : capacity - 1;
     memcpy(to, value.data, size);
     to[size] = '\0';
 }
@@ -63,7 +63,7 @@ static void transfer_keep(char *to, size_t room, struct sl_str value)
 static int64_t retry_after(struct sl_str value)
 {
     char text[64];
-    transfer_keep(text, sizeof text, value);
+    copy_value(text, sizeof text, value);
     if (text[0] >= '0' && text[0] <= '9') {
         char *end;
         long long seconds = strtoll(text, &end, 10);
@@ -95,24 +95,24 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
         t->field(t->field_arg, name, value);
     if (sl_str_equal_nocase(name, SL_STR("content-range"))) {
         t->has_content_range = true;
-        transfer_keep(t->content_range, sizeof t->content_range, value);
+        copy_value(t->content_range, sizeof t->content_range, value);
     } else if (sl_str_equal_nocase(name, SL_STR("content-encoding"))) {
         t->coding_count++;
-        transfer_keep(t->coding, sizeof t->coding, value);
+        copy_value(t->coding, sizeof t->coding, value);
     } else if (sl_str_equal_nocase(name, SL_STR("content-type"))) {
         static const struct sl_str html = SL_STR("text/html");
         t->is_html = value.size >= html.size && sl_str_equal_nocase((struct sl_str){value.data, html.size}, html);
     } else if (sl_str_equal_nocase(name, SL_STR("content-length"))) {
         t->length_overflows = beyond_int64(value);
     } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
-        transfer_keep(t->etag, sizeof t->etag, value);
+        copy_value(t->etag, sizeof t->etag, value);
         if (value.size >= sizeof t->etag)
             t->etag[0] = '\0';
     } else if (sl_str_equal_nocase(name, SL_STR("retry-after"))) {
         t->retry_after_s = retry_after(value);
     } else if (sl_str_equal_nocase(name, SL_STR("last-modified"))) {
         char text[64];
-        transfer_keep(text, sizeof text, value);
+        copy_value(text, sizeof text, value);
         t->modified_s = (int64_t)curl_getdate(text, NULL);
     } else if (sl_str_equal_nocase(name, SL_STR("location")) && !t->location) {
         t->location = strndup(value.data, value.size);
@@ -269,6 +269,7 @@ void fetch_log_state(void)
     }
 }
 
+/* Removes the transfer from the list of those that run. */
 static void leave_running(struct transfer *t)
 {
     if (!t->running_link)
@@ -329,6 +330,7 @@ void transfer_finished(CURL *easy, CURLcode result)
 static struct transfer *gone;
 static bool going_on; /* the pause may remove sockets, too */
 
+/* Removes the transfer from the list of those whose sockets have gone. */
 static void leave_gone(struct transfer *t)
 {
     if (!t->gone_link)

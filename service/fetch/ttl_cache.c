@@ -94,7 +94,7 @@ static uint64_t deadline(uint64_t ns)
 }
 
 /* Caches the answer for `ns`. A text is renewed earlier, so that it does not expire while a request uses it. */
-static void keep_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry, uint64_t ns)
+static void cache_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry, uint64_t ns)
 {
     uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
     entry->deadline_ms = deadline(ns);
@@ -122,18 +122,18 @@ static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, t
         entry->text = text;
         entry->has_text = true;
         entry->code = SL_OK;
-        keep_for(memo, entry, for_ns);
+        cache_for(memo, entry, for_ns);
     } else if (entry->has_text && entry->deadline_ms > loop_now_ms()) {
         sl_buf_wipe(&text);
         entry->renew_ms = loop_now_ms() + RETRY_MS;
     } else {
         sl_buf_wipe(&text);
-        bool keep = code != SL_CANCELLED && memo->error_ns;
-        bool renew = keep && entry->has_text;
-        uint64_t keep_ns = memo->failure_ns && memo->is_failure(code) ? memo->failure_ns : memo->error_ns;
+        bool caches_error = code != SL_CANCELLED && memo->error_ns;
+        bool renew = caches_error && entry->has_text;
+        uint64_t cached_ns = memo->failure_ns && memo->is_failure(code) ? memo->failure_ns : memo->error_ns;
         entry->code = renew ? SL_OK : code;
         entry->error = error;
-        keep_for(memo, entry, renew ? memo->again_ns : keep && code != SL_BUSY ? keep_ns : 0);
+        cache_for(memo, entry, renew ? memo->again_ns : caches_error && code != SL_BUSY ? cached_ns : 0);
     }
     fiber_wake_all(&entry->waiters);
 }

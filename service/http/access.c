@@ -6,6 +6,7 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
+/* SLOW_MS: requests that took longer are logged even if only errors are. *_MAX_LOGGED: bytes of texts that clients choose. */
 enum { SLOW_MS = 30000, PATH_MAX_LOGGED = 512, AGENT_MAX_LOGGED = 128 };
 
 /* Limits a text that the client chose freely. */

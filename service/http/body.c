@@ -10,7 +10,7 @@ enum {
     /* Limits before and after decoding, for a piece and for the whole body; larger ones are decoded on the pool. */
     DECODE_ON_LOOP = 4096,
     DECODED_ON_LOOP = 16 * 1024,
-    KEEP_BUFFER = 16 * 1024,
+    KEEP_BUFFER = 16 * 1024, /* larger buffers are freed instead of kept for the next request */
 };
 
 void body_init(struct request *r)

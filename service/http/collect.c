@@ -14,7 +14,7 @@ struct http_body_spool {
     enum sl_code code;
 };
 
-/* On the pool, as the disk may be slow; likewise the next two. */
+/* Opens the file. This and the next two functions run on the pool, as the disk may be slow. */
 static void spool_open(void *arg)
 {
     struct http_body_spool *spool = arg;
@@ -34,7 +34,7 @@ static void spool_map(void *arg)
     spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
 }
 
-/* Runs one of these on the pool. */
+/* Runs one of these three functions on the pool. */
 static enum sl_code spool_step(struct http_body_spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
 {
     spool->bytes = bytes;
@@ -148,7 +148,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
     return code;
 }
 
-/* Reserves the memory for reading the body. */
+/* Collects the body, then reserves the memory that parsing it needs. */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
 {
     struct request *r = (struct request *)x;

@@ -7,6 +7,8 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
+/* LINGER_TOTAL_MS: how long a client that goes on sending is read after its response. RATE_GRACE_MS: the time from the begin of a body or
+ * response during which its rate is not checked. */
 enum { LINGER_TOTAL_MS = 30000, RATE_GRACE_MS = 30000 };
 
 void connection_state(struct connection *c, enum http_request_state state)
@@ -53,14 +55,14 @@ static bool send_bytes(struct connection *c, struct sl_str text)
     size_t left = text.size - (written > 0 ? (size_t)written : 0);
     if (left == 0)
         return true;
-    struct interim_write *saying = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *saying + left);
-    if (!saying)
+    struct interim_write *queued = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *queued + left);
+    if (!queued)
         return false;
-    memcpy(saying->bytes, text.data + text.size - left, left);
-    buf = uv_buf_init(saying->bytes, (unsigned)left);
-    if (uv_write(&saying->write, &c->uv.stream, &buf, 1, on_small_write_done) == 0)
+    memcpy(queued->bytes, text.data + text.size - left, left);
+    buf = uv_buf_init(queued->bytes, (unsigned)left);
+    if (uv_write(&queued->write, &c->uv.stream, &buf, 1, on_small_write_done) == 0)
         return true;
-    free(saying);
+    free(queued);
     return false;
 }
 
@@ -68,9 +70,9 @@ static bool send_bytes(struct connection *c, struct sl_str text)
 static bool send_tls_output(struct connection *c)
 {
     struct sl_buf *out = tls_output(c->tls);
-    bool said = !out->failed && send_bytes(c, sl_buf_view(out));
+    bool was_sent = !out->failed && send_bytes(c, sl_buf_view(out));
     sl_buf_free(out);
-    return said;
+    return was_sent;
 }
 
 bool connection_send(struct connection *c, struct sl_str text)
@@ -81,7 +83,7 @@ bool connection_send(struct connection *c, struct sl_str text)
 }
 
 /* Sends TLS's close_notify: without it a client cannot know that the response was not cut off. */
-static void say_end(struct connection *c)
+static void send_close_notify(struct connection *c)
 {
     if (!c->tls || !tls_is_ready(c->tls))
         return;
@@ -98,7 +100,7 @@ static void release(struct connection *c)
     sl_buf_free(&c->pending);
     tls_free(c->tls);
     address_remove_connection(c);
-    server_remove_request(c);
+    server_remove_connection(c);
     free(c);
 }
 
@@ -118,7 +120,7 @@ void connection_abort(struct connection *c, bool reset)
     if (c->dead)
         return;
     if (!reset)
-        say_end(c);
+        send_close_notify(c);
     c->dead = true;
     loop_waiter_leave(&c->turn);
     c->server->closing++;
@@ -138,7 +140,7 @@ void connection_abort(struct connection *c, bool reset)
 static void linger(struct connection *c)
 {
     uv_os_fd_t fd;
-    say_end(c);
+    send_close_notify(c);
     if (c->eof || uv_fileno(&c->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
         connection_abort(c, false);
         return;
@@ -461,11 +463,11 @@ static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
         if (c->dead)
             return;
     }
-    bool said = tls_output(c->tls)->size == 0 || send_tls_output(c);
+    bool was_sent = tls_output(c->tls)->size == 0 || send_tls_output(c);
     handshake_done(c);
     if (result == TLS_FAILED)
         tls_broken(c);
-    else if (!said)
+    else if (!was_sent)
         connection_abort(c, false);
     else if (result == TLS_END && !c->eof)
         on_end(c);
@@ -646,7 +648,7 @@ void connection_accept(struct http_listener *listener, int fd)
     else
         uv_tcp_init(loop_get(), &c->uv.tcp);
     c->uv.handle.data = c;
-    server_add_request(c);
+    server_add_connection(c);
     if ((listener->unix_socket ? uv_pipe_open(&c->uv.pipe, fd) : uv_tcp_open(&c->uv.tcp, fd)) != 0) {
         close(fd);
         connection_abort(c, false);

@@ -123,7 +123,7 @@ static void encode_gzip(struct encode_job *job)
     deflateEnd(&z);
 }
 
-/* On the pool, or on the loop for a small body. A failure leaves the body uncompressed. */
+/* Compresses a body, on the pool, or on the loop if it is small. A failure leaves the body uncompressed. */
 static void http_encode(void *arg)
 {
     struct encode_job *job = arg;

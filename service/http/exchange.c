@@ -131,7 +131,7 @@ static void exchange_run(void *arg)
     }
 }
 
-/* When no fiber is available: writes a fixed response without one. */
+/* Refuses a request for which no fiber is free, by a fixed response that needs none. */
 static void refuse_without_fiber(struct request *r)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"

@@ -104,7 +104,7 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
     return tag.size && !sl_str_starts(tag, SL_STR("W/")) && sl_str_equal(condition, tag);
 }
 
-/* `*at` does not move if the number is too large. */
+/* Parses a number at `*at` and moves on. False, and `*at` stays, if there is none or it is too large. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};

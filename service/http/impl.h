@@ -32,8 +32,8 @@ enum {
     OUTPUT_MAX = 1024 * 1024,   /* unsent output in memory */
     DISCARD_LIMIT = 64 * 1024,  /* of unread bodies, and of rests of bodies after early responses */
     PIPELINE_LIMIT = 16 * 1024, /* received while a request runs */
-    CHUNK_CREDIT = 16 * 1024,
-    RESERVE_CLASS = 64, /* connections above the limit, reserved for health checks */
+    CHUNK_CREDIT = 16 * 1024,   /* framing of a chunked body that is allowed whatever its content is (check_framing) */
+    RESERVE_CLASS = 64,         /* connections above the limit, reserved for health checks */
     ADDRESS_MAX = 46,
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
     MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */
@@ -260,8 +260,8 @@ enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_er
 
 /* ---- server.c ---- */
 void server_timer(struct connection *c, enum connection_timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
-void server_add_request(struct connection *c);                            /* a new connection */
-void server_remove_request(struct connection *c);                         /* a connection is closed */
+void server_add_connection(struct connection *c);                         /* a new connection */
+void server_remove_connection(struct connection *c);                      /* a connection is closed */
 bool server_is_full(const struct http_server *server);                    /* true beyond max_connections */
 void server_count(const struct connection *c, int change);                /* adds `change` to the gauge of its state */
 void server_bound_handshakes(struct http_server *server);

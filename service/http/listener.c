@@ -62,7 +62,7 @@ static void note_bound(struct http_listener *listener)
     snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-/* The following functions return 0 or an errno. */
+/* Creates the listener's socket and binds it. This and the following functions return 0 or an errno. */
 static int bind_socket(struct http_listener *listener, const void *address, size_t size)
 {
     const struct sockaddr *generic = address;

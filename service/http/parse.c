@@ -29,6 +29,7 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
+/* Takes a piece of a header's name. Fields after the head are trailers, whose bytes are only counted. */
 static int on_field(llhttp_t *parser, const char *at, size_t size)
 {
     struct request *r = get_request(parser);
@@ -45,6 +46,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
+/* Takes a piece of a header's value. */
 static int on_value(llhttp_t *parser, const char *at, size_t size)
 {
     struct request *r = get_request(parser);
@@ -241,7 +243,8 @@ static bool is_token_char(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* A method unknown to llhttp is not a malformed request: it is answered by its path, like any method without a route. */
+/* Answers a request whose method llhttp does not know, which is not malformed: by its path, like any method without a route. False if it
+ * is malformed. */
 static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
 {
     const char *line = (const char *)head.data, *end = memchr(line, '\r', head.size);

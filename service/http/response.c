@@ -170,7 +170,7 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
     sl_json_end_object(&w);
 }
 
-/* A handler that sets only "public" or "private" gets the max-age of the options. */
+/* The Cache-Control of a file: if the handler has set only "public" or "private", the max-age of the options is added. */
 static struct sl_str cache_control(struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;

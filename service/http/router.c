@@ -128,7 +128,7 @@ static bool is_enabled(const struct http_exchange *x, const struct http_route *r
     return !route->family || !route->family->enabled || route->family->enabled(x->service);
 }
 
-/* GET routes also serve HEAD. */
+/* Whether a route of this method serves the request's; GET routes also serve HEAD. */
 static bool method_matches(const char *route_method, struct sl_str method)
 {
     struct sl_str wanted = sl_str(route_method);

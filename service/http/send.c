@@ -168,7 +168,7 @@ static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, 
     }
     record = (struct sl_bytes){server->to_seal, 0};
     while (*count > 0 && record.size < PLAIN_BUFFER) {
-        size_t room = PLAIN_BUFFER - record.size, size = (*bufs)->len < room ? (*bufs)->len : room;
+        size_t left = PLAIN_BUFFER - record.size, size = (*bufs)->len < left ? (*bufs)->len : left;
         memcpy(server->to_seal + record.size, (*bufs)->base, size);
         record.size += size;
         skip(bufs, count, size);
@@ -473,7 +473,7 @@ void send_now(struct request *r)
     request_answered(r);
 }
 
-/* The socket may still be full of an earlier response: bytes that do not fit are sent before anything that is written later. */
+/* Sends 100 Continue. The socket may still be full of an earlier response: what does not fit is sent before all that is written later. */
 void send_interim(struct request *r)
 {
     r->interim_due = false;

@@ -12,8 +12,8 @@
 
 enum {
     HANDSHAKE_MS = 10000,
-    EVICT_IDLE_MS = 1000,
-    EVICT_LOOKS = 64,
+    EVICT_IDLE_MS = 1000, /* EVICT_*_MS: how long a connection must have waited before a full server may close it */
+    EVICT_LOOKS = 64,     /* most connections that evict_of_many looks at */
     EVICT_ANSWERED_MS = 250,
     EVICT_SILENT_MS = 1000,
     EVICT_UPLOAD_MS = 5000, /* for families with a body timeout of their own */
@@ -72,6 +72,7 @@ static struct connection *first_due(const struct http_server *server, size_t tim
 
 static void resume_listeners(struct http_server *server);
 
+/* Handles all timeouts that are due. The timer stops when there are no connections. */
 static void on_tick(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
@@ -138,7 +139,7 @@ static size_t most_connections(const struct http_server *server)
     return most + (most < RESERVE_CLASS ? most : RESERVE_CLASS); /* a small reserve if there are few descriptors */
 }
 
-void server_add_request(struct connection *c)
+void server_add_connection(struct connection *c)
 {
     struct http_server *server = c->server;
     start_tick(server);
@@ -147,7 +148,7 @@ void server_add_request(struct connection *c)
     server_count(c, 1);
 }
 
-void server_remove_request(struct connection *c)
+void server_remove_connection(struct connection *c)
 {
     struct http_server *server = c->server;
     sl_list_remove(&server->connections, &c->link);
@@ -207,8 +208,7 @@ static bool evict_of_many(struct http_server *server)
     return false;
 }
 
-/* Closes a connection when the server is full: an idle one, one that was answered but still sends, or one whose client is
- * silent although the server waits for it. */
+/* Closes a connection of a full server: an idle one, an answered one that still sends, or one whose client lets the server wait. */
 static bool evict_one(struct http_server *server)
 {
     static const struct {
@@ -243,13 +243,12 @@ static void server_close_idle(struct http_server *server)
     size_t limit = server->options.max_connections;
     if (open_connections(server) >= limit * 9 / 10)
         evict_idle(server, EVICT_IDLE_MS);
-    while (open_connections(server) >= limit && evict_one(server))
-        ;
+    while (open_connections(server) >= limit && evict_one(server)) {
+    }
 }
 
 /* ---- accepting ----
- * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These are paused instead; the
- * kernel's backlog holds the waiting connections. */
+ * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These pause instead. */
 static void pause_listener(struct http_listener *listener)
 {
     listener->paused = true;
@@ -410,7 +409,7 @@ void http_server_check_certificate(const struct http_server *server)
                  LOG_I64("hours_left", left / 3600));
 }
 
-/* An invalid certificate or key must not end a running service, which keeps the old one. */
+/* Reads certificate and key again, after a reload. If they are invalid, the service keeps the old ones instead of ending. */
 static void renew_certificate(struct http_server *server)
 {
     struct tls_context *fresh;
@@ -426,6 +425,7 @@ static void renew_certificate(struct http_server *server)
     http_server_check_certificate(server);
 }
 
+/* One more handle is closed: after the last one http_server_stop goes on, or a server that failed to start is freed. */
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct http_server *server =
@@ -476,7 +476,7 @@ static const char *with_prefix(struct sl_arena *arena, const char *prefix, const
     return sl_buf_move_to_arena(&whole, arena).data;
 }
 
-/* `*at` is the index of the family's first route. */
+/* Copies the routes of a family, with its prefix; `*at` is the index of the first one. False when out of memory. */
 static bool take_family(struct http_server *server, size_t index, size_t *at)
 {
     const struct http_family *family = server->options.families[index];

@@ -176,7 +176,7 @@ def test_jvm_project_is_bundled(work, files):
     write(work, "p/.gitignore", "# what is made\nSecret.java\n/gen/**/G.java\n*.groovy\n!Tool.groovy\n")
     result = symloom("bundle", "--jvm", os.path.join(work, "p"), "--debug-id", uuid.upper(), cwd=work)
     equal((result.status, result.out), (0, f"Created {uuid}.zip\n"))
-    equal(result.err, "warning: lib/src/test/java/io/x/Foo.java has the URL of app/src/main/java/io/x/Foo.java, which stays\n")
+    equal(result.err, "warning: lib/src/test/java/io/x/Foo.java has the same URL as app/src/main/java/io/x/Foo.java, which is packed instead\n")
     packed, manifest = entries(os.path.join(work, uuid + ".zip"))
     urls = ["~/gen/keep/K.jvm", "~/io/build/Out.jvm", "~/io/x/Bar.jvm", "~/io/x/Foo.jvm", "~/tools/Tool.jvm"]
     equal(sorted(f["url"] for f in manifest["files"].values()), urls)

@@ -63,7 +63,7 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
     return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
 }
 
-/* The latest rule that matches decides. */
+/* Whether .gitignore rules exclude the path. The last rule that matches decides. */
 static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
     for (const struct bundle_rule *r = rules; r; r = r->next) {
@@ -229,8 +229,8 @@ static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool v
         if (w->failed)
             break;
         if (!made) {
-            print_note("warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n", SL_STR_ARG(w->paths[i]),
-                       SL_STR_ARG(*(struct sl_str *)*slot));
+            print_note("warning: " SL_STR_FMT " has the same URL as " SL_STR_FMT ", which is packed instead\n",
+                       SL_STR_ARG(w->paths[i]), SL_STR_ARG(*(struct sl_str *)*slot));
             continue;
         }
         *slot = &w->paths[i];

@@ -36,8 +36,8 @@ const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
 
 /* ---- lists ---- */
 
-/* Makes room for one more item; sets `p->failed` when out of memory. */
-static bool room(struct bundle_packing *p, void *array, size_t *capacity, size_t count, size_t size)
+/* Grows the list so that it has room for one more item; sets `p->failed` when out of memory. */
+static bool grow_list(struct bundle_packing *p, void *array, size_t *capacity, size_t count, size_t size)
 {
     void **items = array;
     if (count < *capacity)
@@ -58,7 +58,7 @@ static void skip(struct bundle_packing *p, struct sl_str path, const char *reaso
 {
     if (p->verbose)
         print_note("Skipped file " SL_STR_FMT " due to: %s\n", SL_STR_ARG(path), reason);
-    if (room(p, &p->skipped, &p->skipped_capacity, p->skipped_count, sizeof *p->skipped))
+    if (grow_list(p, &p->skipped, &p->skipped_capacity, p->skipped_count, sizeof *p->skipped))
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }
 
@@ -72,7 +72,7 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
     }
     if (p->writer)
         sl_bundle_add(p->writer, SL_BUNDLE_SOURCE, path, SL_STR(""), text);
-    if (room(p, &p->packed, &p->packed_capacity, p->packed_count, sizeof *p->packed))
+    if (grow_list(p, &p->packed, &p->packed_capacity, p->packed_count, sizeof *p->packed))
         p->packed[p->packed_count++] = path;
 }
 
@@ -161,7 +161,7 @@ static void note_marks(struct csharp *c, struct sl_str text)
             continue;
         char *copy = sl_arena_strndup(&c->p->arena, file.data, file.size);
         if (copy && is_new(c->p, (struct sl_str){copy, file.size}) &&
-            room(c->p, &c->items, &c->capacity, c->count, sizeof *c->items))
+            grow_list(c->p, &c->items, &c->capacity, c->count, sizeof *c->items))
             c->items[c->count++] = (struct source_path){.path = {copy, file.size}};
     }
 }
@@ -220,10 +220,11 @@ struct il2cpp_lines {
 static void add_mark(void *arg, uint32_t line, struct sl_str file, uint32_t number)
 {
     struct il2cpp_lines *m = arg;
-    if (room(m->p, &m->items, &m->capacity, m->count, sizeof *m->items))
+    if (grow_list(m->p, &m->items, &m->capacity, m->count, sizeof *m->items))
         m->items[m->count++] = (struct il2cpp_line){file, line, number};
 }
 
+/* Orders by the name of the C# file, then by the line of the C++ file. */
 static int by_file_and_line(const void *left, const void *right)
 {
     const struct il2cpp_line *a = left, *b = right;
@@ -252,6 +253,7 @@ static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2
     sl_json_end_object(w);
 }
 
+/* Begins the member that names the program by its debug id, and the object in it. */
 static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
 {
     char text[SL_DEBUG_ID_TEXT];

@@ -103,7 +103,8 @@ static const char *problem_level(const struct value_problem *problem)
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
 
-static void put_place(struct sl_json_writer *w, const char *key, uint32_t number)
+/* Writes the line or the column of a problem. */
+static void put_number_or_null(struct sl_json_writer *w, const char *key, uint32_t number)
 {
     sl_json_put_key(w, key);
     if (number)
@@ -120,8 +121,8 @@ static void put_problems(const struct checked_config *file, struct sl_json_write
         sl_json_begin_object(w);
         sl_json_member_str(w, "level", sl_str(problem_level(problem)));
         sl_json_member_str(w, "file", sl_str(shown_path(file)));
-        put_place(w, "line", problem->line);
-        put_place(w, "column", problem->column);
+        put_number_or_null(w, "line", problem->line);
+        put_number_or_null(w, "column", problem->column);
         sl_json_member_str(w, "key", problem->path);
         sl_json_member_str(w, "message", problem->what);
         sl_json_end_object(w);

@@ -39,7 +39,7 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
     return kept ? kept : "";
 }
 
-/* Adds a check of a server. NULL if there is no room, which is reported as out of memory. */
+/* Adds a check of a server. NULL when out of memory. */
 static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
                                        struct sl_str where)
 {

@@ -112,7 +112,8 @@ static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_s
                  !memchr(name.data, '\0', name.size) && !memchr(id.data, '/', id.size) && id.data[0] != '.';
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
-        return report_error(1, "the module name is not usable as a file name", NULL);
+        return report_error(1, "the name or id of the module cannot be a file name, or the path is too long",
+                            name.size ? name.data : NULL);
     if (!files_make_parents(path, 0777)) {
         char text[4200];
         snprintf(text, sizeof text, "cannot create the directory of %s", path);
@@ -239,15 +240,15 @@ static bool has_functions(const struct dump_module *m)
 static void warn_missing(const struct dump_module *m)
 {
     const struct input *const inputs[] = {&m->main, &m->partner};
-    bool told = false;
+    bool has_note = false;
     for (size_t i = 0; i < 2; i++) {
         struct sl_str rest = sl_buf_view(&inputs[i]->notes), note;
         while (sl_str_next_line(&rest, &note)) {
             print_note("warning: %s: " SL_STR_FMT "\n", inputs[i]->path, SL_STR_ARG(note));
-            told = true;
+            has_note = true;
         }
     }
-    if (!told && !has_functions(m))
+    if (!has_note && !has_functions(m))
         print_note("warning: %s: no debug information; only names from the symbol table are written, no lines\n",
                    m->main.path);
 }
@@ -311,9 +312,9 @@ static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, st
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
             code = write_stack(d, first, &error);
-        bool keep = code == SL_OK || d->store.failed; /* output_file_close reports a failed write */
+        bool publishes = code == SL_OK || d->store.failed; /* output_file_close reports a failed write */
         struct sl_error unwritten;
-        if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
+        if (d->to_store && output_file_close(&d->store, publishes, &unwritten) != SL_OK)
             status = report_error(1, unwritten.message, NULL);
         d->to_store = false;
     }

@@ -137,7 +137,7 @@ static int read_rule(struct path_mapping *m, const struct value *item)
                *destination = dump_mapping_get_text(m, value_get(item, "destination"));
     const struct value *files = value_get(item, "files");
     if (!source || !destination)
-        return report_error(1, "a mapping needs \"source\" and \"destination\"", NULL);
+        return report_error(1, "a mapping in the mapping file lacks \"source\" or \"destination\"", NULL);
     int status = add_rule(m, source, destination, &rule);
     if (status || !files || files->type != VALUE_LIST)
         return status;
@@ -206,8 +206,8 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
         return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", "");
-    struct sl_json_position place = sl_json_position(text, j.at);
-    snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
+    struct sl_json_position position = sl_json_position(text, j.at);
+    snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, position.line, position.column);
     return report_error(1, "the mapping file is not a JSON object", problem);
 }
 

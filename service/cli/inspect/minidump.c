@@ -49,6 +49,7 @@ static size_t count_streams(const struct sl_minidump *dump)
     return dump->is_microdump ? 0 : dump->stream_count;
 }
 
+/* Appends how many streams, threads, modules and memory ranges the dump has. */
 static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
 {
     uint64_t bytes = 0;
@@ -97,6 +98,7 @@ static void put_stream(const struct sl_minidump_stream *stream, struct sl_buf *o
                   stream->size, stream->offset, stream->bytes.data ? "" : ", outside of the file");
 }
 
+/* Appends the dump as text. */
 static void put_dump(const struct dump_view *view, struct sl_buf *out)
 {
     const struct sl_minidump *dump = &view->dump;
@@ -188,6 +190,7 @@ static void write_contents(struct sl_json_writer *w, const struct sl_minidump *d
     sl_json_end_array(w);
 }
 
+/* Writes the dump as a JSON object. */
 static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 {
     const struct sl_minidump *dump = &view->dump;
@@ -208,7 +211,7 @@ static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 
 /* ---- the file ---- */
 
-/* By the signature, in either byte order; a microdump is a text in a log. */
+/* Whether the file is a minidump, by its signature in either byte order, or a microdump, which is a text in a log. */
 static bool is_minidump(struct sl_bytes bytes)
 {
     return (bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0)) ||

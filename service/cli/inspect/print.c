@@ -245,6 +245,7 @@ static void print_hints(struct inspect_results *f, struct sl_buf *out)
         print_line(out, "Hint", hint);
 }
 
+/* Appends all that is shown of an object: what it is, its ids, its features, and the lists that options request. */
 static void print_object(struct inspect_results *f, struct sl_buf *out)
 {
     print_identity(f, out);
@@ -268,6 +269,7 @@ static void print_object(struct inspect_results *f, struct sl_buf *out)
     print_lists(f, out);
 }
 
+/* Appends what a symcache contains. */
 static void print_symcache(struct inspect_results *f, struct sl_buf *out)
 {
     const struct sl_symcache *c = &f->input->cache;
@@ -319,6 +321,7 @@ void findings_variant(struct sl_json_writer *w, const struct sl_object_info *inf
     sl_json_end_object(w);
 }
 
+/* Writes the members that identify the object: format, architecture, ids. */
 static void json_identity(struct inspect_results *f, struct sl_json_writer *w)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);

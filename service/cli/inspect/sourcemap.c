@@ -156,6 +156,7 @@ static void list_all(const struct sourcemap_summary *s, struct sl_json_writer *w
 
 /* ---- showing ---- */
 
+/* Writes what a source map contains as a JSON object. */
 static void sourcemap_json(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                            struct sl_json_writer *w)
 {

@@ -186,10 +186,10 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         const struct indexed_object *object = &index->objects[i];
         if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
             continue;
-        const char **place = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
-        if (place == &breakpad && object->type != FILE_BREAKPAD)
+        const char **choice = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
+        if (choice == &breakpad && object->type != FILE_BREAKPAD)
             return object->path;
-        *place = *place ? *place : object->path;
+        *choice = *choice ? *choice : object->path;
     }
     return breakpad ? breakpad : symbols;
 }
@@ -283,8 +283,8 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
 }
 
 /* Finds the first file of the type at one of the paths of the place's layouts. */
-static bool list_by_layout(const char *place, const struct object_id *id, enum file_type type, struct sl_arena *arena,
-                           struct indexed_file *file)
+static bool list_by_layout(const char *directory, const struct object_id *id, enum file_type type,
+                           struct sl_arena *arena, struct indexed_file *file)
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
     char path[4096];
@@ -292,8 +292,8 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
         bool last = i == ANY_LAYOUTS;
         size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);
         for (size_t k = 0; k < count; k++) {
-            int size =
-                snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, place, last ? ".build-id/" : "", SL_STR_ARG(paths[k]));
+            int size = snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, directory, last ? ".build-id/" : "",
+                                SL_STR_ARG(paths[k]));
             if (size < (int)sizeof path && access(path, R_OK) == 0 && locator_index_file(path, arena, file))
                 return true;
         }

@@ -60,7 +60,7 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
     return true;
 }
 
-/* By start, then the longer one first, then the later one first (`number` counts down). */
+/* Orders by start, then the longer one first, then the later one first (`number` counts down). */
 static int written_by_address(const void *left, const void *right)
 {
     const struct dwarf_index_sequence *a = left, *b = right;
@@ -282,7 +282,7 @@ struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint3
     return w->units[number] = ok ? u : NULL;
 }
 
-/* By start, then in the file's order. */
+/* Orders by start, then as in the file. */
 static int by_begin(const void *left, const void *right)
 {
     const struct dwarf_index_span *a = left, *b = right;
@@ -319,26 +319,26 @@ static bool index_units(struct dwarf_unit_index *w)
 
 /* Searches one unit for the address. */
 static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t address,
-                        struct dwarf_index_location *place)
+                        struct dwarf_index_location *location)
 {
     struct dwarf_index_unit *u = dwarf_index_read_unit(w, number);
     if (!u || u->is_bad)
         return false;
-    *place = (struct dwarf_index_location){u, row_at(u, address), written_function_at(u, address)};
-    return place->row || place->function;
+    *location = (struct dwarf_index_location){u, row_at(u, address), written_function_at(u, address)};
+    return location->row || location->function;
 }
 
 /* Lines and functions of a unit may lie outside of its ranges: GNU addr2line finds them in units it has read before. */
-static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place)
+static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     for (size_t i = 0; i < w->read_count; i++)
-        if (search_unit(w, w->read[i], address, place))
+        if (search_unit(w, w->read[i], address, location))
             return true;
-    *place = (struct dwarf_index_location){NULL, NULL, NULL};
+    *location = (struct dwarf_index_location){NULL, NULL, NULL};
     return false;
 }
 
-bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place)
+bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     uint32_t next = 0;
     while (w->listing && !w->failed) {
@@ -354,11 +354,11 @@ bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf
             number = w->rangeless[rangeless];
         if (number == UINT32_MAX)
             break;
-        if (search_unit(w, number, address, place))
+        if (search_unit(w, number, address, location))
             return true;
         next = number + 1;
     }
-    return find_in_read_units(w, address, place);
+    return find_in_read_units(w, address, location);
 }
 
 /* ---- opening ---- */

@@ -81,7 +81,7 @@ struct dwarf_unit_index *dwarf_index_get(struct lookup_module *m);
 void dwarf_index_free(struct dwarf_unit_index *w);
 
 /* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */
-bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place);
+bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location);
 
 /* Reads unit `number` of .debug_info; NULL when memory or the budget ran out. */
 struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint32_t number);

@@ -24,7 +24,7 @@ struct gnu_tables {
 
 /* ---- symbols ---- */
 
-/* By section, then by address. */
+/* Orders by section, then by address. */
 static int by_section(const void *left, const void *right)
 {
     const struct dwarf_index_symbol *a = left, *b = right;
@@ -168,42 +168,42 @@ static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
 }
 
 /* Appends the chain of callers into which the function was inlined. */
-static void add_callers(struct gnu_tables *t, const struct dwarf_index_location *place, struct gnu_answer *answer)
+static void add_callers(struct gnu_tables *t, const struct dwarf_index_location *location, struct gnu_answer *answer)
 {
-    const struct dwarf_index_function *f = place->function;
+    const struct dwarf_index_function *f = location->function;
     for (; f && f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE && answer->count < MAX_CHAIN;) {
-        const struct dwarf_index_function *caller = &place->unit->functions[f->entry->parent];
+        const struct dwarf_index_function *caller = &location->unit->functions[f->entry->parent];
         struct gnu_element *e = &answer->elements[answer->count++];
         *e = (struct gnu_element){.name = caller->name, .line = f->entry->call_line};
         if (f->entry->call_file != SL_DWARF_NONE)
-            e->file = gnu_path(t, place->unit, f->entry->call_file);
+            e->file = gnu_path(t, location->unit, f->entry->call_file);
         f = caller;
     }
 }
 
 bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gnu_answer *answer)
 {
-    struct dwarf_index_location place;
+    struct dwarf_index_location location;
     struct gnu_element *e = &answer->elements[0];
     uint32_t section = section_at(t, address);
     answer->count = 0;
     answer->discriminator = 0;
     if (!section)
         return true;
-    bool found = dwarf_index_find(t->written, address, &place);
+    bool found = dwarf_index_find(t->written, address, &location);
     *e = (struct gnu_element){.line = 0};
-    if (place.row) {
-        e->file = gnu_path(t, place.unit, place.row->file);
-        e->line = place.row->line;
-        answer->discriminator = place.row->discriminator;
+    if (location.row) {
+        e->file = gnu_path(t, location.unit, location.row->file);
+        e->line = location.row->line;
+        answer->discriminator = location.row->discriminator;
     }
-    if (place.function)
-        e->name = place.function->name;
-    if (!place.function || !place.function->is_settled)
-        name_by_symbol(t, section, address, place.function, e);
+    if (location.function)
+        e->name = location.function->name;
+    if (!location.function || !location.function->is_settled)
+        name_by_symbol(t, section, address, location.function, e);
     answer->count = found || e->name.data;
     if (inlines && answer->count)
-        add_callers(t, &place, answer);
+        add_callers(t, &location, answer);
     return !t->written->failed;
 }
 

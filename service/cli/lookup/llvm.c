@@ -156,24 +156,25 @@ static void take_details(struct lookup *l, struct lookup_module *m, uint64_t add
                          struct lookup_result *e)
 {
     struct dwarf_unit_index *w = dwarf_index_get(m);
-    struct dwarf_index_location place;
+    struct dwarf_index_location location;
     const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
     size_t length = 0;
     if (!w)
         return;
-    dwarf_index_find(w, address, &place);
+    dwarf_index_find(w, address, &location);
     e->has_entry = false;
     if (l->short_names)
         e->name = (struct sl_str){NULL, 0};
-    for (const struct dwarf_index_function *f = place.function; f;) {
+    for (const struct dwarf_index_function *f = location.function; f;) {
         links[0] = length < index + 1 ? links[1] : links[0];
         links[1] = length < index + 1 ? f->entry : links[1];
         length++;
-        f = f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE ? &place.unit->functions[f->entry->parent] : NULL;
+        f = f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE ? &location.unit->functions[f->entry->parent]
+                                                                      : NULL;
     }
-    if (index == 0 && place.row) {
-        e->discriminator = place.row->discriminator;
-        e->column = place.row->line ? e->column : place.row->column;
+    if (index == 0 && location.row) {
+        e->discriminator = location.row->discriminator;
+        e->column = location.row->line ? e->column : location.row->column;
     }
     if (!links[1] || (length != count && l->inlines))
         return;

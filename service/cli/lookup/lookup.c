@@ -274,6 +274,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
 
 /* ---- options ---- */
 
+/* Whether the value of an option is one of LLVM's words for false. */
 static bool is_false(const char *text)
 {
     return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -351,6 +352,7 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
     return false;
 }
 
+/* Reads all options but those of the symbol sources. False after a report of a usage error. */
 static bool read_options(struct lookup *l, const struct options *o)
 {
     uint64_t context, jobs;

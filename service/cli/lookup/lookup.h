@@ -80,7 +80,7 @@ struct lookup {
     enum output_style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
         colour, has_reported,
-        keep_symcaches; /* told: the file of -e was reported as unusable; keep: cache symcaches of any size */
+        keep_symcaches; /* has_reported: the file of -e was reported as unusable; keep_symcaches: cache symcaches of any size */
     uint64_t adjust;
     unsigned context_lines, jobs;
     unsigned table_width; /* columns; 0: unlimited */

@@ -182,7 +182,7 @@ static const struct lookup_symbols *code_symbols(struct lookup_module *m)
     return list;
 }
 
-/* The same for variables. */
+/* The symbols of variables, read and sorted at the first call. */
 static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 {
     struct lookup_symbols *list = &m->data;
@@ -209,11 +209,11 @@ static size_t find_symbol_index(const struct lookup_symbols *list, uint64_t addr
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
-    size_t place = find_symbol_index(list, address);
-    return place == SIZE_MAX ? NULL : &list->symbols[list->order[place].index];
+    size_t index = find_symbol_index(list, address);
+    return index == SIZE_MAX ? NULL : &list->symbols[list->order[index].index];
 }
 
-/* By address; at one address by position in the array, so that the order is that of the file. */
+/* Orders by address; at one address by position in the array, so that the order is that of the file. */
 static int lookup_module_by_address(const void *left, const void *right)
 {
     const struct sl_symbol_file *a = *(const struct sl_symbol_file *const *)left,
@@ -266,8 +266,8 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
 {
     const struct sl_symbol *found = NULL;
-    size_t place = find_symbol_index(list, address);
-    for (size_t i = place; i < list->count && list->order[i].key == list->order[place].key; i++) {
+    size_t first = find_symbol_index(list, address);
+    for (size_t i = first; i < list->count && list->order[i].key == list->order[first].key; i++) {
         const struct sl_symbol *s = &list->symbols[list->order[i].index];
         if (s->name.size && (!found || s->size >= found->size))
             found = s;

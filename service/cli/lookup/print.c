@@ -31,7 +31,7 @@ static void put_decimal(struct sl_buf *out, uint32_t value)
 /* ---- gnu ---- */
 
 /* Appends file and line. GNU addr2line prints an unknown line as `?` if something else is known, else as 0. */
-static void gnu_place(struct lookup *l, const struct lookup_result *e)
+static void put_gnu_position(struct lookup *l, const struct lookup_result *e)
 {
     bool llvm = lookup_is_llvm(l);
     text_or(&l->out, e->file, "??");
@@ -45,6 +45,7 @@ static void gnu_place(struct lookup *l, const struct lookup_result *e)
     sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
 }
 
+/* Prints one function of a chain in the style of GNU addr2line. */
 static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     bool llvm = lookup_is_llvm(l);
@@ -57,7 +58,7 @@ static void print_gnu(struct lookup *l, const struct lookup_request *r, const st
         text_or(&l->out, e->name, "??");
         sl_buf_cstr(&l->out, !l->pretty ? "\n" : e->name.size || e->file.size || llvm ? " at " : " ");
     }
-    gnu_place(l, e);
+    put_gnu_position(l, e);
     sl_buf_u8(&l->out, '\n');
 }
 
@@ -319,12 +320,12 @@ static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct
 
 /* Adds a row; the texts of all cells are in one buffer, and a row has their ends. */
 static void add_row(struct lookup *l, const char *address, struct sl_str function, const char *offset,
-                    struct sl_str place)
+                    struct sl_str line)
 {
     if (!sl_grow(&l->rows, &l->row_capacity, l->row_count + 1, sizeof *l->rows))
         return;
     struct table_row *row = &l->rows[l->row_count++];
-    const struct sl_str cells[] = {sl_str(address), function, sl_str(offset), place};
+    const struct sl_str cells[] = {sl_str(address), function, sl_str(offset), line};
     for (size_t i = 0; i < 4; i++) {
         sl_buf_str(&l->cells, cells[i]);
         row->ends[i] = l->cells.size;
@@ -336,7 +337,7 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
                             size_t index)
 {
     char address[24] = "", offset[24] = "";
-    struct sl_buf function = {0}, place = {0};
+    struct sl_buf function = {0}, line = {0};
     if (index == 0)
         snprintf(address, sizeof address, "0x%llx", (unsigned long long)r->address);
     else
@@ -346,10 +347,10 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
     if (e->has_entry && at >= e->entry)
         snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(at - e->entry));
     if (e->file.size)
-        sl_buf_printf(&place, SL_STR_FMT ":%u", SL_STR_ARG(e->file), e->line);
-    add_row(l, address, sl_buf_view(&function), offset, sl_buf_view(&place));
+        sl_buf_printf(&line, SL_STR_FMT ":%u", SL_STR_ARG(e->file), e->line);
+    add_row(l, address, sl_buf_view(&function), offset, sl_buf_view(&line));
     sl_buf_free(&function);
-    sl_buf_free(&place);
+    sl_buf_free(&line);
 }
 
 /* The text of a cell. */
@@ -360,7 +361,7 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
     return (struct sl_str){(const char *)l->cells.data + start, end - start};
 }
 
-/* Shrinks the function column, then the place column, to the terminal's width, but not below SHORTEST. */
+/* Shrinks the function column, then the column of file and line, to the terminal's width, but not below SHORTEST. */
 static void fit_table(const struct lookup *l, int width[4])
 {
     enum { BLANKS = 1 + 3 * 2, SHORTEST = 24 };
@@ -387,16 +388,16 @@ void lookup_table_flush(struct lookup *l)
     sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", l->colour ? "\033[1m" : "", width[0], titles[0], width[1],
                   titles[1], width[2], titles[2], titles[3], l->colour ? "\033[0m" : "");
     for (size_t i = 0; i < l->row_count; i++) {
-        struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), place = cell(l, i, 3);
+        struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), line = cell(l, i, 3);
         bool dim = l->colour && !address.size;
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
         output_put_trimmed(&l->out, function, (size_t)width[1]);
         int pad = width[1] - output_columns(function);
-        if (offset.size || place.size)
+        if (offset.size || line.size)
             sl_buf_printf(&l->out, "%*s  %*.*s", pad > 0 ? pad : 0, "", width[2], SL_STR_ARG(offset));
-        if (place.size)
+        if (line.size)
             sl_buf_cstr(&l->out, "  ");
-        output_put_trimmed(&l->out, place, (size_t)width[3]);
+        output_put_trimmed(&l->out, line, (size_t)width[3]);
         sl_buf_cstr(&l->out, dim ? "\033[0m\n" : "\n");
     }
     l->row_count = 0;

@@ -26,7 +26,7 @@ static size_t scan_number(struct sl_str text, int base, uint64_t *value)
     return at;
 }
 
-/* The text from a place on. */
+/* The text without its first `from` bytes. */
 static struct sl_str tail(struct sl_str text, size_t from)
 {
     return (struct sl_str){text.data + from, text.size - from};

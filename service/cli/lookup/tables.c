@@ -116,6 +116,7 @@ bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
 
 /* ---- parts ---- */
 
+/* Orders addresses, for qsort and bsearch. */
 static int lookup_by_address(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;

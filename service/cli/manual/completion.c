@@ -69,19 +69,19 @@ static char letter_behind(const struct option_spec *specs, char letter)
     return letter;
 }
 
-/* Calls `tell` for each option of a command: its own, and the global ones that these do not hide. */
+/* Calls `visit` for each option of a command: its own, and the global ones that these do not hide. */
 static void each_option(const struct option_spec *specs,
-                        void (*tell)(struct sl_buf *out, const char *command, const struct option_spec *spec),
+                        void (*visit)(struct sl_buf *out, const char *command, const struct option_spec *spec),
                         struct sl_buf *out, const char *command)
 {
     for (const struct option_spec *spec = specs; spec && spec->name; spec++)
         if (spec->help)
-            tell(out, command, spec);
+            visit(out, command, spec);
     for (const struct option_spec *spec = options_global; spec->name; spec++) {
         struct option_spec seen = *spec;
         seen.letter = letter_behind(specs, spec->letter);
         if (!has_option(specs, spec->name))
-            tell(out, command, &seen);
+            visit(out, command, &seen);
     }
 }
 

@@ -129,6 +129,7 @@ static void man_program(struct sl_buf *out)
     man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
 }
 
+/* Writes the page of a command. */
 static void man_command(struct sl_buf *out, const struct command *command)
 {
     char name[64];
@@ -156,6 +157,7 @@ static int man_write(const char *directory, const char *name, const struct sl_bu
     return output_file_close(&file, ok, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
+/* Writes all pages to the directory; returns the exit status. */
 static int man_all(const char *directory)
 {
     struct sl_buf page = {0};
@@ -173,6 +175,7 @@ static int man_all(const char *directory)
     return status;
 }
 
+/* Prints the page of a command, or of the program if `name` is NULL; returns the exit status. */
 static int man_print(const struct options *o, const char *name)
 {
     struct sl_buf page = {0};

@@ -14,7 +14,7 @@ enum {
     MAX_WALKED = 200000
 }; /* files of a directory that are looked at: with more, it is probably not the one that was meant */
 
-/* `hidden`: length of the prefix of `path` that messages leave out. */
+/* Adds a copy of the path. `hidden`: length of the prefix of `path` that messages leave out. */
 static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
 {
     char *copy = strdup(path);
@@ -136,7 +136,7 @@ static bool add_mapping(struct push_list *list, const char *pid, const char *lin
 int push_list_process(struct push_list *list, const char *pid)
 {
     char path[64], *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10) {
         fprintf(stderr, "error: --pid: '%.60s' is not a process id\n", pid);
         options_try_help("push-symbols");
@@ -147,7 +147,7 @@ int push_list_process(struct push_list *list, const char *pid)
     if (!maps)
         return push_list_fail(PUSH_FAILED, path, strerror(errno));
     bool ok = true;
-    while (ok && getline(&line, &room, maps) > 0)
+    while (ok && getline(&line, &capacity, maps) > 0)
         ok = add_mapping(list, pid, line);
     free(line);
     fclose(maps);

@@ -106,7 +106,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
         return false;
     key = path ? line : key;
     if (strlen(key) >= sizeof line)
-        return usage("the key is too long");
+        return usage("the key is too long: it may have 2047 bytes");
     access_key_encode(key, out, MAX_KEY); /* always fits */
     option_hide(o, "api-key");
     return true;
@@ -121,7 +121,7 @@ static bool read_url(const struct options *o, char url[1024])
     while (size && text[size - 1] == '/')
         size--;
     if (size >= 1024)
-        return usage("the URL is too long");
+        return usage("the URL is too long: it may have 1023 bytes");
     snprintf(url, 1024, "%.*s", (int)size, text);
     return size || option_given(o, "dry-run") || usage("no service given: pass --url or set SYMLOOM_URL");
 }
@@ -165,13 +165,14 @@ static int deliver(const struct options *o, const struct push_target *target, st
     if (!option_given(o, "dry-run")) {
         bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
         if (!hashed)
-            fputs("error: cannot read a temporary file\n", stderr);
+            fputs("error: cannot hash the parts: a temporary file is unreadable\n", stderr);
         return hashed ? push_upload(target, job) : PUSH_FAILED;
     }
     const char *directory = option_value(o, "output", NULL);
     return directory ? push_save(job, directory) : PUSH_OK;
 }
 
+/* Reads the symbols of one executable and delivers them. Returns a status. */
 static int push_executable(const struct options *o, const struct push_target *target, const struct push_item *item,
                            uint64_t chunk_size)
 {
@@ -242,6 +243,7 @@ static int push_all(const struct options *o, const struct push_target *target, c
     return status;
 }
 
+/* Mode `executable`: delivers the symbols of the executables that options and arguments name. Returns a status. */
 static int push_executables(const struct options *o, const struct push_target *target, uint64_t chunk_size)
 {
     struct push_list list = {0};

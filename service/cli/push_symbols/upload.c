@@ -368,7 +368,8 @@ static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *
             continue;
         }
         if (!start(s, t)) {
-            fprintf(stderr, "error: cannot send a part: out of memory\n");
+            fprintf(stderr, "error: cannot prepare a part: out of memory, its temporary file is unreadable, or the URL "
+                            "is too long\n");
             s->status = PUSH_FAILED;
             return;
         }

@@ -14,7 +14,8 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-/* MAX_WAITING: events in memory; further ones are dropped. Each place in the code reports at most once a minute. */
+/* MAX_WAITING: events in memory; further ones are dropped. SITES: entries of the table by which each place in the code reports at most once
+ * a minute. LOOK_MS: pause between two looks for events. TIMEOUT_S: the time that sending one may take. */
 enum { MAX_WAITING = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
 struct error_event {

@@ -30,7 +30,7 @@ enum {
     MS_NS = 1000000,
     YOUNG_MS = 60000, /* an exit before this time counts as a failure to start */
     MAX_UNREADY = 5,  /* exits of a child before it was ready, after which the service gives up */
-    AGAIN_MS = 200,
+    AGAIN_MS = 200,   /* pause after the first failure; each further one doubles it, up to MAX_PAUSE_MS */
     MAX_PAUSE_MS = 30000,
     MAX_SOCKETS_PATH = 80 /* leaves room for a name in sun_path, which has 108 bytes */
 };
@@ -281,7 +281,7 @@ static void read_notifications(void)
 {
     char text[512];
     union {
-        char room[CMSG_SPACE(sizeof(struct ucred))];
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr aligned;
     } control;
     for (;;) {

@@ -203,6 +203,7 @@ static void watch_signals(struct service_run *run)
 }
 
 /* ---- parts ---- */
+/* Converts the configuration to the options of the HTTP server. */
 static void fill_http_options(const struct service_run *run, struct http_options *o)
 {
     const struct config *config = run->config;

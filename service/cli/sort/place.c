@@ -87,6 +87,7 @@ enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl
 
 /* ---- the file itself ---- */
 
+/* Writes the bytes uncompressed, in chunks. False if a write failed. */
 static bool write_plain(struct output_file *file, struct sl_bytes bytes)
 {
     for (size_t at = 0; at < bytes.size; at += CHUNK) {
@@ -97,6 +98,7 @@ static bool write_plain(struct output_file *file, struct sl_bytes bytes)
     return true;
 }
 
+/* Writes the bytes compressed with zstd. False if a write failed, or out of memory. */
 static bool write_packed(const struct sort *s, struct output_file *file, struct sl_bytes bytes, unsigned workers)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();

@@ -158,7 +158,7 @@ static void place_rest_work(void *arg, size_t index, unsigned worker)
     place_work(arg, index, false);
 }
 
-/* Largest first, so that the last thread does not begin with a large file when all others are done. */
+/* Orders files by size, the largest first, so that the last thread does not begin with a large file when all others are done. */
 static int larger_first(const void *a, const void *b, void *arg)
 {
     const struct sort_file *files = arg, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
@@ -186,6 +186,7 @@ static bool place_all(struct sort *s, size_t from)
 
 /* ---- reports ---- */
 
+/* Prints the result of a piece as a JSON object, with null for what is unknown. */
 static void print_json_line(const struct sort *s, const struct sort_file *file, const struct sort_piece *piece)
 {
     static const char *const actions[] = {"written", "exists", "duplicate", "skipped", "error"};
@@ -215,6 +216,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
     sl_buf_free(&text);
 }
 
+/* Prints where a piece was written. */
 static void print_line(const struct sort *s, const struct sort_piece *piece)
 {
     struct sl_buf text = {0};
@@ -384,6 +386,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
     return status;
 }
 
+/* Prints the numbers at the end, as JSON or as text. */
 static void print_totals(const struct sort *s, const struct sort_totals *totals)
 {
     char text[160] = "";

@@ -48,7 +48,7 @@ struct answer_begin {
 static size_t take_answer(char *data, size_t one, size_t size, void *arg)
 {
     struct answer_begin *begin = arg;
-    size_t room = ANSWER_BEGIN - begin->size, taken = size < room ? size : room;
+    size_t left = ANSWER_BEGIN - begin->size, taken = size < left ? size : left;
     memcpy(begin->text + begin->size, data, taken);
     begin->size += taken;
     begin->text[begin->size] = '\0';

@@ -42,7 +42,7 @@ static void accept_report(struct http_exchange *x)
 /* Answers an artifact lookup: replaces {url} by the sink's address, which is not known before. */
 static void answer_lookup(struct http_exchange *x)
 {
-    static const struct sl_str place = {"{url}", 5};
+    static const struct sl_str mark = {"{url}", 5};
     const struct stress_workload *workload = asked_workload(x);
     struct sl_buf out = {0};
     if (!workload) {
@@ -50,8 +50,8 @@ static void answer_lookup(struct http_exchange *x)
         return;
     }
     for (struct sl_str rest = workload->answers; rest.size;) {
-        const char *at = memmem(rest.data, rest.size, place.data, place.size);
-        size_t before = at ? (size_t)(at - rest.data) : rest.size, taken = at ? before + place.size : before;
+        const char *at = memmem(rest.data, rest.size, mark.data, mark.size);
+        size_t before = at ? (size_t)(at - rest.data) : rest.size, taken = at ? before + mark.size : before;
         sl_buf_add(&out, rest.data, before);
         if (at)
             sl_buf_printf(&out, "http://%s/scripts/%zu/files/", sink->address, (size_t)(workload - workloads));
@@ -95,6 +95,7 @@ static const struct http_route routes[] = {
 
 /* ---- the process ---- */
 
+/* The main fiber of the sink's process: serves until the process is killed. */
 static void serve_sink(void *unused)
 {
     (void)unused;

@@ -412,8 +412,8 @@ struct listed_module {
     const struct answer_module *known; /* NULL: no frame refers to it */
 };
 
-/* By the order in the dump. */
-static int by_place(const void *left, const void *right)
+/* Orders modules as in the dump. */
+static int by_list_index(const void *left, const void *right)
 {
     const struct listed_module *a = left, *b = right;
     return (a->module->list_index > b->module->list_index) - (a->module->list_index < b->module->list_index);
@@ -432,7 +432,7 @@ static bool put_modules(const struct dump_json *d)
         modules[i] = (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)};
     }
     if (count)
-        qsort(modules, count, sizeof *modules, by_place);
+        qsort(modules, count, sizeof *modules, by_list_index);
     member_number(d->w, "main_module", true, 0);
     sl_json_member_boolean(d->w, "modules_contains_cert_info", false);
     sl_json_member_array(d->w, "modules");

@@ -99,10 +99,10 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
         words->project = first_given(words->project, layers[i]->sentry.project);
         words->url = first_given(words->url, layers[i]->sentry.url);
     }
-    const char **said[] = {&words->org, &words->project, &words->url};
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        if (*said[i])
-            *said[i] = sl_arena_strndup(arena, *said[i], strlen(*said[i]));
+    const char **stored[] = {&words->org, &words->project, &words->url};
+    for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
+        if (*stored[i])
+            *stored[i] = sl_arena_strndup(arena, *stored[i], strlen(*stored[i]));
     if (!secret_present(p->token) && !secret_present(p->cookies))
         p->token = secret_of_files(layers, arena, true);
     if (!secret_present(p->token) && !secret_present(p->cookies))
