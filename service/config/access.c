@@ -33,7 +33,7 @@ static void complain(const struct access_key_reading *r, const struct value *at,
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
-/* An empty list allows nothing. */
+/* Warns of an empty list, which allows nothing. */
 static void warn_empty(const struct access_key_reading *r, const struct value *list, const char *name)
 {
     char path[64];
@@ -51,6 +51,7 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
+/* Reads the rights of the key; unknown ones are reported and dropped. */
 static void read_rights(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
@@ -90,7 +91,7 @@ static void read_scopes(const struct access_key_reading *r, const struct value *
     key->scopes = texts;
 }
 
-/* The end of the day, as the key is valid on it. */
+/* Parses a date, to the end of its day, as the key is valid on it. */
 static bool read_date(struct sl_str text, int64_t *seconds)
 {
     char copy[16];
@@ -128,6 +129,7 @@ static void read_expiry(const struct access_key_reading *r, const struct value *
         complain(r, date, "expires", "is not a date (example: 2027-01-31)");
 }
 
+/* Reads one access key. */
 static void read_key(const struct access_key_reading *r, const struct value *map, struct access_key *key)
 {
     const struct value *id = value_get(map, "id"), *digest = value_get(map, "sha256");

@@ -20,7 +20,7 @@ static void warn_unknown(struct config_key_walk *w, struct sl_str key)
                   near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
 }
 
-/* A value that disables the feature (null, false) needs no warning. */
+/* Warns of a key without effect, unless its value disables the feature anyway (null, false). */
 static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const struct value *value)
 {
     const char *what = key_no_effect(path_pattern(&w->path));
@@ -29,7 +29,7 @@ static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const s
         value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
 
-/* Problems inside of sources are reported by origin/. */
+/* Checks the keys of a group. Problems inside of sources are reported by origin/. */
 static void walk_group(struct config_key_walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
@@ -288,7 +288,7 @@ static bool may_upload(const struct config *config)
     return open;
 }
 
-/* Scopes protect uploads only if requests for symbolication need a key. */
+/* Warns of keys with scopes if requests for symbolication need no key: then scopes do not protect the uploads. */
 static void check_scopes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "auth.require");
@@ -302,7 +302,7 @@ static void check_scopes(const struct config *config, const struct value *root, 
                       "without `symbolicate` in this list, anyone can request any scope and see its uploads");
 }
 
-/* Store of symbfile uploads: at most one, and a shared one if there are several nodes. */
+/* Reports several stores for symbfile uploads; warns of several nodes without a shared one. */
 static void check_symbfile_store(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "symbfile.store"), *own = config_find(root, "symbfile.store_dir");

@@ -10,12 +10,12 @@
 
 #include "origin/origin.h"
 
-enum { MAX_SHOWN = 20, MAX_SORTED = 1000 };
+enum { MAX_SHOWN = 20, MAX_SORTED = 1000 }; /* problems of a level that are shown; problems that are sorted */
 
 bool config_container_is_set(void)
 {
-    const char *told = getenv("SYMLOOM_CONTAINER");
-    return told && strcmp(told, "1") == 0;
+    const char *value = getenv("SYMLOOM_CONTAINER");
+    return value && strcmp(value, "1") == 0;
 }
 
 bool config_container_is_detected(void)
@@ -97,7 +97,7 @@ static bool same_place(const struct value_problem *a, const struct value_problem
     return a->line == b->line && a->column == b->column && a->line != 0;
 }
 
-/* Removes later problems at the place of an unresolved reference (the first `unresolved` problems). */
+/* Removes later problems at the position of an unresolved reference (the first `unresolved` problems). */
 static void drop_echoes(struct value_problems *problems, size_t unresolved)
 {
     size_t kept = unresolved;
@@ -112,7 +112,7 @@ static void drop_echoes(struct value_problems *problems, size_t unresolved)
     problems->count = kept;
 }
 
-static int config_by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
     const struct value_problem *x = a, *y = b;
     if (x->line != y->line)
@@ -120,19 +120,20 @@ static int config_by_place(const void *a, const void *b)
     return x->column != y->column ? (x->column < y->column ? -1 : 1) : 0;
 }
 
-/* A stable insertion sort. A list of more than MAX_SORTED problems stays unsorted. */
+/* Sorts problems by position, with a stable insertion sort. A list of more than MAX_SORTED problems stays unsorted. */
 static void sort_problems(struct value_problems *problems)
 {
     for (size_t i = 1; problems->count <= MAX_SORTED && i < problems->count; i++) {
         struct value_problem problem = problems->items[i];
         size_t to = i;
-        for (; to > 0 && config_by_place(&problems->items[to - 1], &problem) > 0; to--)
+        for (; to > 0 && by_position(&problems->items[to - 1], &problem) > 0; to--)
             problems->items[to] = problems->items[to - 1];
         problems->items[to] = problem;
     }
 }
 
-/* `*written`: see env_resolve. The root is in the arena of the configuration, also on failure. */
+/* Reads the text into the configuration, and finds all problems. `*written`: see env_resolve. The tree is in the arena of the
+ * configuration, also on failure. */
 static enum sl_code parse(struct config *config, struct sl_str yaml, struct value_problems *problems,
                           const char **written, struct sl_error *error)
 {
@@ -172,8 +173,9 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
     return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
 }
 
-static enum sl_code config_config_load(struct sl_str yaml, const char *name, bool exposed, struct config **config,
-                                       struct value_problems *problems, struct sl_error *error)
+/* Makes a configuration from a text. `exposed`: everybody can read its file, which is a problem if it has secrets. */
+static enum sl_code load_text(struct sl_str yaml, const char *name, bool exposed, struct config **config,
+                              struct value_problems *problems, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct value_problems own = {.arena = &arena};
@@ -199,7 +201,7 @@ static enum sl_code config_config_load(struct sl_str yaml, const char *name, boo
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error)
 {
-    return config_config_load(yaml, name, false, config, problems, error);
+    return load_text(yaml, name, false, config, problems, error);
 }
 
 /* ---- files ---- */
@@ -250,10 +252,9 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int reason = fd < 0 || fstat(fd, &st) != 0 ? errno : config_read_file(fd, &text);
     sl_close(fd);
-    enum sl_code code =
-        reason ? open_failed(path, reason, error)
-               : config_config_load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config,
-                                    problems, error);
+    enum sl_code code = reason ? open_failed(path, reason, error)
+                               : load_text(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH),
+                                           config, problems, error);
     sl_buf_free(&text);
     return code;
 }
@@ -282,6 +283,7 @@ struct value config_position(const struct config *config, const char *key)
     return at;
 }
 
+/* Writes a problem as a line. */
 static void add_problem(struct sl_buf *out, const char *name, const struct value_problem *problem)
 {
     text_escape(out, sl_str(name), false);

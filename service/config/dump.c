@@ -78,6 +78,7 @@ static uint64_t get_number(const struct config *config, const struct config_key 
     return 0;
 }
 
+/* Writes a number in the unit of its key. */
 static void number_value(struct config_dump *d, const struct config_key *key)
 {
     uint64_t number = get_number(d->config, key);
@@ -102,6 +103,7 @@ static void public_text(struct config_dump *d, struct sl_str text)
     sl_buf_u8(d->out, '"');
 }
 
+/* Writes a list of texts. */
 static void list_value(struct config_dump *d, const struct config_key *key)
 {
     const void *list = field_at(d->config, key->offset);
@@ -115,6 +117,7 @@ static void list_value(struct config_dump *d, const struct config_key *key)
     sl_buf_u8(d->out, ']');
 }
 
+/* Writes a map of texts. */
 static void pairs_value(struct config_dump *d, const struct config_key *key)
 {
     const struct text_pair *pairs = *(struct text_pair *const *)field_at(d->config, key->offset);
@@ -137,7 +140,7 @@ static void string_value(struct config_dump *d, const char *text)
         sl_buf_cstr(d->out, "null");
 }
 
-/* Secrets are never written, only whether there is one. */
+/* Writes whether there is a secret, never its text. */
 static void hidden_value(struct config_dump *d, const struct config_key *key)
 {
     struct sl_secret secret = *(const struct sl_secret *)field_at(d->config, key->offset);
@@ -180,7 +183,7 @@ static void scalar_value(struct config_dump *d, const struct value *value)
         sl_buf_str(d->out, value->string);
 }
 
-/* Writes known keys only, as a misspelt key may have a secret value. */
+/* Whether a key of a source is written: only known ones are, as a misspelt key may have a secret value. */
 static bool shown(struct config_dump *d)
 {
     const struct config_key *row;

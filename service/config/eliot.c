@@ -7,7 +7,7 @@
 #include "config/impl.h"
 #include "core/duration.h"
 
-/* NULL also for an empty variable. */
+/* The value of an environment variable; NULL also if it is empty. */
 static const char *eliot_value(const char *name)
 {
     const char *value = getenv(name);
@@ -28,7 +28,7 @@ static void bad_value(struct value_problems *problems, const char *name, const c
     value_problem(problems, NULL, false, path, "ignoring environment variable %s: invalid value", name);
 }
 
-/* Splits the list at commas. */
+/* Sets the stores from the variable, a list with commas. */
 static void take_urls(struct config *config, const char *list)
 {
     size_t most = 1, count = 0;
@@ -68,7 +68,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     config->bind_count = 1;
 }
 
-/* Parses "1gb": units in upper or lower case. */
+/* Parses a size such as "1gb", whose unit may be in lower case. */
 static bool take_size(const char *text, uint64_t *bytes)
 {
     char upper[32];

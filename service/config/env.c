@@ -43,7 +43,7 @@ static void warn_partial(struct resolver *r, const struct value *value)
     }
 }
 
-/* Environment variables have no type: the key determines it. */
+/* Gives the text of a variable the type that its key has, since environment variables have none. */
 static void give_type(struct value *value, const struct config_key *row, enum key_class class)
 {
     bool plain = class == KEY_FREE_BOOL;
@@ -150,7 +150,7 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-/* `path_known`: the path is not an unresolved reference. */
+/* Replaces `x_file` by `x` with the text of the file. `path_known`: the path is not an unresolved reference. */
 static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret, bool path_known)
 {
     struct value *value = &map->items[index];

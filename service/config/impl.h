@@ -29,10 +29,10 @@ struct path_mark {
     size_t shown, pattern;
 };
 
-/* Descends one step; returns the place for path_up. */
+/* Descends one step; returns the end before it, for path_up. */
 struct path_mark path_key(struct config_path *path, struct sl_str key);
 struct path_mark path_index(struct config_path *path, size_t index);
-void path_up(struct config_path *path, struct path_mark place);
+void path_up(struct config_path *path, struct path_mark end);
 const char *path_shown(struct config_path *path); /* NUL-terminated; valid until the next step */
 struct sl_str path_pattern(const struct config_path *path);
 void path_free(struct config_path *path);

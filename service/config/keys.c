@@ -87,6 +87,7 @@ static void fallbacks_follow(struct config *config)
 
 static struct sl_str all_extensions[] = {SL_STR("function_size"), SL_STR("module_errors")};
 
+/* Sets the two switches from the list of extensions. */
 static void extensions_follow(struct config *config)
 {
     bool *const are[] = {&config->mozilla.function_size, &config->mozilla.module_errors};

@@ -9,7 +9,7 @@
 
 enum { TRIES = 5 };
 
-/* NULL if no source has the id. */
+/* The configured source with this id; NULL if there is none. */
 static const struct source *source_named(const struct config *config, struct sl_str id)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -23,7 +23,7 @@ static bool is_url(struct sl_str text)
     return sl_str_starts(text, SL_STR("http://")) || sl_str_starts(text, SL_STR("https://"));
 }
 
-/* Reports an element of a list, at its place in the file if the list is written there. */
+/* Reports an element of a list, at its position in the file if the list is written there. */
 static void unknown_source(struct value_problems *problems, const struct value *list, size_t i, const char *path)
 {
     const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
@@ -49,7 +49,7 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
     return shown != NULL;
 }
 
-/* Hash of the list as written. */
+/* The key that identifies the stores: the hash of their list as written. */
 static const char *make_key(struct config *config)
 {
     struct sl_buf text = {0};

@@ -29,24 +29,24 @@ static void match(struct sl_buf *text, struct sl_str key)
 
 struct path_mark path_key(struct config_path *path, struct sl_str key)
 {
-    struct path_mark place = here(path);
+    struct path_mark end = here(path);
     config_path_show(&path->shown, key);
     match(&path->pattern, key);
-    return place;
+    return end;
 }
 
 struct path_mark path_index(struct config_path *path, size_t index)
 {
-    struct path_mark place = here(path);
+    struct path_mark end = here(path);
     sl_buf_printf(&path->shown, "[%zu]", index);
     sl_buf_cstr(&path->pattern, "[]");
-    return place;
+    return end;
 }
 
-void path_up(struct config_path *path, struct path_mark place)
+void path_up(struct config_path *path, struct path_mark end)
 {
-    path->shown.size = place.shown;
-    path->pattern.size = place.pattern;
+    path->shown.size = end.shown;
+    path->pattern.size = end.pattern;
 }
 
 const char *path_shown(struct config_path *path)

@@ -113,6 +113,7 @@ static bool is_integer(const struct value *value, uint64_t *number, bool *negati
     return text[strspn(text, "0123456789")] == '\0';
 }
 
+/* Stores an integer. */
 static void read_count(struct config_reading *r)
 {
     uint64_t number;
@@ -123,6 +124,7 @@ static void read_count(struct config_reading *r)
         complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
 }
 
+/* Stores a size: a number of bytes, or a text with a unit. */
 static void read_size(struct config_reading *r)
 {
     uint64_t bytes;
@@ -137,6 +139,7 @@ static void read_size(struct config_reading *r)
                             "is not a size (examples: 512, 64KiB, 1GiB, off)"));
 }
 
+/* Stores a duration: a text with units, never a number. */
 static void read_duration(struct config_reading *r)
 {
     uint64_t ns;
@@ -158,7 +161,7 @@ static void read_bool(struct config_reading *r)
 
 /* ---- texts ---- */
 
-/* Numbers and booleans are accepted as texts, as written in the file. */
+/* Whether the value may be a text: numbers and booleans too, as written in the file. */
 static bool is_text(const struct value *value)
 {
     return value->type == VALUE_STRING || value->type == VALUE_INT || value->type == VALUE_DOUBLE ||
@@ -179,7 +182,7 @@ void config_report_not_one_of(struct value_problems *problems, const struct valu
 }
 
 /* Index of the value in `words`, or -1. */
-static int place_among(const struct value *value, const char *const *words)
+static int index_among(const struct value *value, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
         if (is_text(value) && sl_str_equal(value->string, sl_str(words[i])))
@@ -201,7 +204,7 @@ static bool good_text(struct config_reading *r, const struct value *value)
                       r->key->none ? ", null turns it off" : "");
         return false;
     }
-    if (r->key->words && place_among(value, r->key->words) < 0) {
+    if (r->key->words && index_among(value, r->key->words) < 0) {
         config_report_not_one_of(r->problems, value, r->key->path, r->key->words);
         return false;
     }
@@ -225,7 +228,7 @@ static void config_read_string(struct config_reading *r)
         *(const char **)field = r->value->string.data;
 }
 
-/* Does not show the value in messages. */
+/* Stores a secret, which no message shows. */
 static void read_hidden(struct config_reading *r)
 {
     if (is_text(r->value) && r->value->string.size)
@@ -234,19 +237,19 @@ static void read_hidden(struct config_reading *r)
         value_problem(r->problems, r->value, false, r->key->path, "the value is not a text");
 }
 
-/* Stores one of the key's words: as text, or as its place among them. */
+/* Stores one of the key's words: as text, or as its index among them. */
 static void read_word(struct config_reading *r)
 {
-    int place = place_among(r->value, r->key->words);
-    if (place < 0)
+    int index = index_among(r->value, r->key->words);
+    if (index < 0)
         config_report_not_one_of(r->problems, r->value, r->key->path, r->key->words);
     else if (r->key->type == KEY_WORD)
         *(char **)field_at(r->config, r->key->offset) = (char *)(uintptr_t)r->value->string.data;
     else
-        store_number(r->config, r->key, (uint64_t)place);
+        store_number(r->config, r->key, (uint64_t)index);
 }
 
-/* Reports and drops invalid elements. */
+/* Stores a list of texts; invalid elements are reported and dropped. */
 static void read_list(struct config_reading *r)
 {
     const struct value *items = r->value->items;
@@ -348,7 +351,7 @@ const struct value *config_find(const struct value *root, const char *path)
 }
 
 /* ---- all rows ---- */
-/* Splits the default text at blanks. */
+/* Sets the default of a list: the words of the row's text. */
 static void set_texts(struct config *config, const struct config_key *key)
 {
     size_t count = 1;
@@ -366,6 +369,7 @@ static void set_texts(struct config *config, const struct config_key *key)
     *(size_t *)field_at(config, key->count_offset) = count;
 }
 
+/* Stores the default that the row has. */
 static void set_default(struct config *config, const struct config_key *key)
 {
     if (key->type == KEY_TEXTS && key->text)

@@ -1,6 +1,7 @@
 /* The reference of the configuration, generated from the table that reads it: a chapter and a row in Markdown for each key. */
 #include "config/impl.h"
 
+/* The documentation of a key; NULL if it has none. */
 static const struct key_about *find_about(const char *path)
 {
     for (size_t i = 0; i < key_about_count; i++)
@@ -21,6 +22,7 @@ static void table_words(struct sl_buf *out, const char *const *words)
         sl_buf_printf(out, "%s`%s`", i ? ", " : "", words[i]);
 }
 
+/* Writes the type of a key, or the words that it accepts. */
 static void table_type(struct sl_buf *out, const struct config_key *key)
 {
     static const char *const names[] = {
@@ -37,6 +39,7 @@ static void table_type(struct sl_buf *out, const struct config_key *key)
         sl_buf_printf(out, " or `%s`", key->none);
 }
 
+/* Writes the row of a key. */
 static void table_row(struct sl_buf *out, const struct config *defaults, const struct config_key *key)
 {
     const struct key_about *about = find_about(key->path);
@@ -62,7 +65,7 @@ static bool has_row(const char *path)
     return false;
 }
 
-/* Keys of maps in lists, which have no rows. */
+/* Writes the row of a key of maps in a list, which the table that reads the configuration lacks. */
 static void table_listed(struct sl_buf *out, const struct key_about *about)
 {
     table_title(out, about);

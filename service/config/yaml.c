@@ -6,7 +6,7 @@
 #include "config/impl.h"
 
 /* Stored in the arena before the text of a key, so that struct value needs no field for it. */
-struct key_place {
+struct key_position {
     uint32_t line, column;
 };
 
@@ -29,7 +29,7 @@ struct items { /* a growing array; the keys of a map are parallel to its values 
 };
 
 /* Sets the value's line and column, counted from 1. */
-static void place_at(struct value *value, yaml_mark_t mark)
+static void set_position(struct value *value, yaml_mark_t mark)
 {
     value->line = (uint32_t)mark.line + 1;
     value->column = (uint32_t)mark.column + 1;
@@ -37,17 +37,17 @@ static void place_at(struct value *value, yaml_mark_t mark)
 
 struct value yaml_key_position(struct sl_str key)
 {
-    struct key_place place;
-    memcpy(&place, key.data - sizeof place, sizeof place);
-    return (struct value){.line = place.line, .column = place.column};
+    struct key_position position;
+    memcpy(&position, key.data - sizeof position, sizeof position);
+    return (struct value){.line = position.line, .column = position.column};
 }
 
 /* ---- problems ---- */
-/* Reports a problem at a place of the file; always false. */
+/* Reports a problem at a position of the file; always false. */
 static bool fail_at(struct yaml_builder *b, yaml_mark_t mark, const char *what)
 {
     struct value at = {0};
-    place_at(&at, mark);
+    set_position(&at, mark);
     value_problem(b->problems, &at, false, path_shown(&b->path), "%s", what);
     return false;
 }
@@ -58,8 +58,8 @@ static bool out_of_memory(struct yaml_builder *b)
     return false;
 }
 
-/* Errors below the scanner (bad UTF-8, control bytes) have an offset instead of a mark. */
-static void place_of_offset(struct yaml_builder *b, size_t offset, struct value *at)
+/* Finds line and column of an error below the scanner (bad UTF-8, control bytes), which has an offset instead of a mark. */
+static void position_of_offset(struct yaml_builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
     for (size_t i = 0; i < offset && i < b->text.size; i++) {
@@ -79,11 +79,11 @@ static bool syntax_error(struct yaml_builder *b)
         return out_of_memory(b);
     const char *problem = p->problem ? p->problem : "unreadable";
     if (p->error == YAML_READER_ERROR) {
-        place_of_offset(b, p->problem_offset, &at);
+        position_of_offset(b, p->problem_offset, &at);
         value_problem(b->problems, &at, false, "", "not valid YAML: %s", problem);
         return false;
     }
-    place_at(&at, p->problem_mark);
+    set_position(&at, p->problem_mark);
     if (p->context && p->context_mark.line != p->problem_mark.line)
         value_problem(b->problems, &at, false, "", "not valid YAML: %s (%s that begins on line %zu)", problem,
                       p->context, p->context_mark.line + 1);
@@ -169,7 +169,7 @@ static bool keep_anchor(struct yaml_builder *b, const char *anchor, const struct
     return true;
 }
 
-/* The copy has the position of the alias; nodes inside it keep those of the anchor. */
+/* Copies the node of an alias's anchor. The copy has the position of the alias; nodes inside it keep those of the anchor. */
 static bool build_alias(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     yaml_mark_t mark = b->event.start_mark;
@@ -178,7 +178,7 @@ static bool build_alias(struct yaml_builder *b, struct value *out, unsigned dept
         return fail_at(b, mark, "the alias refers to an anchor that is not complete before it");
     if (!copy_tree(b, node, out, depth))
         return false;
-    place_at(out, mark);
+    set_position(out, mark);
     return true;
 }
 
@@ -232,7 +232,7 @@ struct map_builder {
     bool has_merge;
 };
 
-/* Copies a key, with its place before it. `*merge`: it is `<<`, which a quoted key never is. */
+/* Copies a key, with its position before it. `*merge`: it is `<<`, which a quoted key never is. */
 static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
 {
     if (b->event.type != YAML_SCALAR_EVENT)
@@ -243,18 +243,18 @@ static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
         return fail_at(b, b->event.start_mark, "the key is too long");
     if (memchr(text, '\0', size))
         return fail_at(b, b->event.start_mark, "the text contains a NUL character");
-    struct key_place place = {(uint32_t)b->event.start_mark.line + 1, (uint32_t)b->event.start_mark.column + 1};
-    char *memory = sl_arena_alloc(b->arena, sizeof place + size + 1, _Alignof(struct key_place));
+    struct key_position position = {(uint32_t)b->event.start_mark.line + 1, (uint32_t)b->event.start_mark.column + 1};
+    char *memory = sl_arena_alloc(b->arena, sizeof position + size + 1, _Alignof(struct key_position));
     if (!memory)
         return out_of_memory(b);
-    memcpy(memory, &place, sizeof place);
-    memcpy(memory + sizeof place, text, size + 1);
-    *key = (struct sl_str){memory + sizeof place, size};
+    memcpy(memory, &position, sizeof position);
+    memcpy(memory + sizeof position, text, size + 1);
+    *key = (struct sl_str){memory + sizeof position, size};
     *merge = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && sl_str_equal(*key, SL_STR("<<"));
     return true;
 }
 
-/* False only if reading cannot continue: a duplicate key is reported and dropped. */
+/* Adds a key and its value. False only if reading cannot continue: a duplicate key is reported and dropped. */
 static bool build_member(struct yaml_builder *b, struct map_builder *map, unsigned depth)
 {
     struct sl_str key;
@@ -354,7 +354,7 @@ static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth
         return build_alias(b, out, depth);
     if (!count_node(b, depth))
         return false;
-    place_at(out, b->event.start_mark);
+    set_position(out, b->event.start_mark);
     const char *name = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.anchor
                        : b->event.type == YAML_SEQUENCE_START_EVENT ? (char *)b->event.data.sequence_start.anchor
                                                                     : (char *)b->event.data.mapping_start.anchor;

@@ -541,16 +541,16 @@ void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const
     if (from->count == 0)
         return;
     struct candidate *items = SL_ARENA_ARRAY(arena, struct candidate, count);
-    struct search_position *places = SL_ARENA_ARRAY(arena, struct search_position, count);
-    if (!items || !places)
+    struct search_position *positions = SL_ARENA_ARRAY(arena, struct search_position, count);
+    if (!items || !positions)
         return;
     for (size_t i = 0; i < count; i++)
-        places[i] = (struct search_position){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
-    qsort(places, count, sizeof *places, candidates_compare);
+        positions[i] = (struct search_position){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
+    qsort(positions, count, sizeof *positions, candidates_compare);
     for (size_t i = 0; i < count; i++)
-        if (kept && compare_key(&items[kept - 1], places[i].candidate) == 0)
-            overwrite(&items[kept - 1], places[i].candidate);
+        if (kept && compare_key(&items[kept - 1], positions[i].candidate) == 0)
+            overwrite(&items[kept - 1], positions[i].candidate);
         else
-            items[kept++] = *places[i].candidate;
+            items[kept++] = *positions[i].candidate;
     *into = (struct candidate_list){.items = items, .count = kept, .capacity = count};
 }

@@ -27,6 +27,7 @@ struct store_health {
 
 static struct sl_map stores; /* by id, for all stores that were ever configured */
 
+/* The state of a store, created if necessary. NULL when out of memory. */
 static struct store_health *get_health(const struct source *store)
 {
     struct store_health *health = sl_map_get(&stores, store->id);
@@ -40,7 +41,7 @@ void mozilla_health_clear(void)
     sl_map_free(&stores);
 }
 
-/* SL_OK for every answer, also if the store does not have the file or refuses access. */
+/* What a request says about its store: SL_OK for every answer, also if the store does not have the file or refuses access. */
 static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
 {
     bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, object_no_bucket) == 0;
@@ -81,9 +82,9 @@ static void request_from_store(void *arg)
     struct cache_tmp text;
     struct sl_error error = {0};
     /* not a real module: stores answer that they do not have it */
-    static const struct sl_str place = SL_STR("heartbeat.pdb/000000000000000000000000000000001/heartbeat.sym");
+    static const struct sl_str location = SL_STR("heartbeat.pdb/000000000000000000000000000000001/heartbeat.sym");
     once.attempts = 1;
-    if (!origin_set_path(&file, place, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
+    if (!origin_set_path(&file, location, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
         return;
     enum sl_code code = origin_fetch(&file, text.fd, &error);
     cache_tmp_discard(&text);
@@ -145,7 +146,7 @@ const char mozilla_wrong_id_message[] = "the file has another id";
 struct mozilla_store_request {
     const struct source *stores;
     size_t store_count;
-    struct sl_str place; /* <debug file>/<DEBUG ID> */
+    struct sl_str location; /* <debug file>/<DEBUG ID> */
     struct object_id id;
 };
 
@@ -157,7 +158,7 @@ static char upper(char c)
 }
 
 /* Makes `<debug file>/<DEBUG ID>`, with the id in upper case as on Mozilla's stores. */
-static bool make_location(const struct object_id *id, struct sl_arena *arena, struct sl_str *place)
+static bool make_location(const struct object_id *id, struct sl_arena *arena, struct sl_str *location)
 {
     char text[SL_DEBUG_ID_TEXT];
     struct sl_buf out = {0};
@@ -166,11 +167,11 @@ static bool make_location(const struct object_id *id, struct sl_arena *arena, st
     sl_buf_u8(&out, '/');
     for (const char *c = text; *c; c++)
         sl_buf_u8(&out, (uint8_t)upper(*c));
-    *place = sl_buf_move_to_arena(&out, arena);
-    return place->data;
+    *location = sl_buf_move_to_arena(&out, arena);
+    return location->data;
 }
 
-/* <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
+/* Makes the module's file on a store: <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
 static bool make_file(const struct mozilla_store_request *request, const struct source *store, struct sl_arena *arena,
                       struct remote_file *file)
 {
@@ -178,7 +179,7 @@ static bool make_file(const struct mozilla_store_request *request, const struct 
     struct sl_buf path = {0};
     if (sl_str_ends(stem, SL_STR(".pdb")))
         stem.size -= 4;
-    sl_buf_str(&path, request->place);
+    sl_buf_str(&path, request->location);
     sl_buf_u8(&path, '/');
     sl_buf_str(&path, stem);
     sl_buf_cstr(&path, ".sym");
@@ -200,7 +201,7 @@ static struct sl_list watchers;
 static void update_watchers(const struct mozilla_store_request *request, const struct mozilla_stats *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
-        if (sl_str_equal(w->request->place, request->place))
+        if (sl_str_equal(w->request->location, request->location))
             *w->work = *work;
 }
 
@@ -216,7 +217,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
                                        struct sl_error *error)
 {
     const struct mozilla_syms_options *asked = converter_options(call);
-    struct mozilla_syms_result *told = result;
+    struct mozilla_syms_result *done = result;
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     struct sl_object *object;
     enum sl_code code = conversion_open(conversion, file, &asked->limits, &object, error);
@@ -232,11 +233,11 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
         code = sl_fail(error, SL_MALFORMED, "%s", mozilla_wrong_id_message);
     else
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
-    told->has_table = code == SL_OK;
-    if (told->has_table)
+    done->has_table = code == SL_OK;
+    if (done->has_table)
         code = conversion_write(conversion, call, &out, error);
-    told->is_written = code == SL_OK;
-    told->written_ns = conversion->written_ns;
+    done->is_written = code == SL_OK;
+    done->written_ns = conversion->written_ns;
     sl_buf_free(&out);
     sl_object_close(object);
     return code;
@@ -248,6 +249,7 @@ static bool check_result(const void *result)
     return converter_bool_is_valid(&told->has_table) && converter_bool_is_valid(&told->is_written);
 }
 
+/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
 const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
                                                  sizeof(struct mozilla_syms_result), convert_store_file, check_result};
 
@@ -266,17 +268,17 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
                                      int from, int to, struct mozilla_stats *work, struct sl_error *error)
 {
     struct mozilla_syms_options options = {current_reader_limits(), request->id.debug_id};
-    struct mozilla_syms_result told;
+    struct mozilla_syms_result done;
     struct conversion_about about = {.location = file->location, .kind = kind_mozilla_syms.name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = to};
     converter_add_file(&call, INPUT_FILE, from);
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = conversion_run(&about, &converter_mozilla_syms, &call, &told, error);
+    enum sl_code code = conversion_run(&about, &converter_mozilla_syms, &call, &done, error);
     work->parsed = true;
     work->is_bad = code != SL_OK;
-    work->save_s = (double)told.written_ns / 1e9;
-    if (told.has_table)
-        metric_observe(METRIC_ELIOT_CACHE_SET, work->save_s, told.is_written ? "success" : "fail", NULL, NULL);
+    work->save_s = (double)done.written_ns / 1e9;
+    if (done.has_table)
+        metric_observe(METRIC_ELIOT_CACHE_SET, work->save_s, done.is_written ? "success" : "fail", NULL, NULL);
     double seconds = seconds_since(begin) - work->save_s;
     if (!(seconds >= 0)) /* the worker's own measurement is not trusted */
         seconds = 0;
@@ -375,7 +377,7 @@ static struct sl_str mozilla_queue_name(const void *context)
 }
 
 /* Copies the request into the arena, as the computation may outlive the client that started it. The debug file is the
- * beginning of the copied `place`. */
+ * beginning of the copied `location`. */
 static void *mozilla_retain(const void *context, struct sl_arena *arena)
 {
     const struct mozilla_store_request *from = context;
@@ -391,10 +393,10 @@ static void *mozilla_retain(const void *context, struct sl_arena *arena)
     }
     *to = (struct mozilla_store_request){.stores = stores, .store_count = from->store_count};
     to->id = (struct object_id){.debug_id = from->id.debug_id, .has_debug_id = true};
-    const char *place = sl_arena_strndup(arena, from->place.data, from->place.size);
-    to->place = (struct sl_str){place, from->place.size};
-    to->id.debug_file = (struct sl_str){place, from->id.debug_file.size};
-    return place ? to : NULL;
+    const char *location = sl_arena_strndup(arena, from->location.data, from->location.size);
+    to->location = (struct sl_str){location, from->location.size};
+    to->id.debug_file = (struct sl_str){location, from->id.debug_file.size};
+    return location ? to : NULL;
 }
 
 static enum sl_code mozilla_open(struct sl_bytes bytes, void *into, struct sl_error *error)
@@ -429,17 +431,17 @@ static bool make_request(const struct config *config, const struct mozilla_query
                          struct mozilla_asking *asking)
 {
     struct sl_buf key = {0};
-    struct sl_str place;
-    if (!make_location(question->id, arena, &place))
+    struct sl_str location;
+    if (!make_location(question->id, arena, &location))
         return false;
     sl_buf_cstr(&key, "scope: global\n\ntype: mozilla_syms\nsources: ");
     sl_buf_cstr(&key, config->mozilla.stores_key);
     sl_buf_cstr(&key, "\nsource: mozilla\nlocation: ");
-    sl_buf_str(&key, place);
+    sl_buf_str(&key, location);
     sl_buf_u8(&key, '\n');
     *asking = (struct mozilla_asking){.request = {.stores = config->mozilla.stores,
                                                   .store_count = config->mozilla.source_count,
-                                                  .place = place,
+                                                  .location = location,
                                                   .id = *question->id},
                                       .key = {.text = sl_buf_move_to_arena(&key, arena)},
                                       .found = question->found,

@@ -23,6 +23,7 @@ struct supplied_result {
     struct supplied_result *next;
 };
 
+/* Called when the arena is freed: releases the entries made from the objects. */
 static void own_objects_end(void *arg)
 {
     struct supplied_objects *own = arg;
@@ -90,21 +91,21 @@ static struct own_key own_key_of_path(struct sl_str path)
 }
 
 /* Registers the object under a key. Of two with the same features the one with the higher age stays. */
-static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
+static bool own_add_key(struct supplied_objects *own, size_t index, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
-    struct supplied_positions *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
-    if (key.size && !places) {
+    struct supplied_positions *positions = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    if (key.size && !positions) {
         char *kept = sl_arena_strndup(own->arena, view.data, view.size);
-        places = SL_ARENA_NEW(own->arena, struct supplied_positions);
-        if (!kept || !places || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, places))
+        positions = SL_ARENA_NEW(own->arena, struct supplied_positions);
+        if (!kept || !positions || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, positions))
             return false;
     }
-    if (!places)
+    if (!positions)
         return true;
-    uint32_t *item = &places->items[own_sort(&own->items[place])];
-    if (!*item || own->items[*item - 1].debug_id.age < own->items[place].debug_id.age)
-        *item = (uint32_t)(place + 1);
+    uint32_t *item = &positions->items[own_sort(&own->items[index])];
+    if (!*item || own->items[*item - 1].debug_id.age < own->items[index].debug_id.age)
+        *item = (uint32_t)(index + 1);
     return true;
 }
 
@@ -122,14 +123,14 @@ static bool own_add_name(struct supplied_objects *own, size_t place)
 }
 
 /* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
-static bool own_add_keys(struct supplied_objects *own, size_t place)
+static bool own_add_keys(struct supplied_objects *own, size_t index)
 {
-    const struct supplied_object *object = &own->items[place];
-    return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
-           own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
-           own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
-           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
-           own_add_key(own, place, own_key_of_path(object->name)) && own_add_name(own, place);
+    const struct supplied_object *object = &own->items[index];
+    return own_add_key(own, index, own_key_of_debug_id(&object->debug_id)) &&
+           own_add_key(own, index, own_key_of_raw(object->raw_code_id)) &&
+           own_add_key(own, index, own_key('c', object->code_id.data, object->code_id.size)) &&
+           own_add_key(own, index, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           own_add_key(own, index, own_key_of_path(object->name)) && own_add_name(own, place);
 }
 
 /* ---- adding ---- */
@@ -312,10 +313,10 @@ static bool own_is_meant(const struct supplied_object *object, const struct obje
 static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
                        const struct object_id *id, struct supplied_object **best)
 {
-    const struct supplied_positions *places =
+    const struct supplied_positions *positions =
         key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
-    for (size_t i = 0; places && i < OWN_SORTS; i++) {
-        struct supplied_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
+    for (size_t i = 0; positions && i < OWN_SORTS; i++) {
+        struct supplied_object *object = positions->items[i] ? &own->items[positions->items[i] - 1] : NULL;
         if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
@@ -340,6 +341,7 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *own
     return best;
 }
 
+/* Adds the object to the candidates of the result, with the source "artifact". */
 /* ---- by name ---- */
 
 static bool own_has_ids_of(const struct supplied_object *a, const struct supplied_object *b)
@@ -413,7 +415,7 @@ static void own_make(const struct supplied_object *object, const struct search_t
     fiber_wake_all(&made->waiting);
 }
 
-/* A fiber that finds the entry in the making waits for it. An object that cannot be converted gives no answer: then the
+/* A fiber that finds the entry being made waits for it. An object that cannot be converted gives no answer: then the
  * sources are searched. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {

@@ -14,6 +14,7 @@ uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t imag
 }
 
 /* ---- reporting ---- */
+/* The field of a candidate that reports this use. */
 static struct candidate_use *get_report_field(const struct search_target *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);
