@@ -7,6 +7,7 @@
 enum { DIGEST = 32 };
 
 /* ---- signatures ---- */
+/* HMAC-SHA-256. */
 static bool hmac(const void *key, size_t key_size, struct sl_str text, uint8_t out[DIGEST])
 {
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.data, text.size, out, NULL) != NULL;
@@ -37,6 +38,7 @@ struct signing_time { /* time and scope of a signature; texts lie in the arena *
     struct sl_str scope, names; /* "<day>/<region>/s3/aws4_request", "host;x-amz-meta-a" */
 };
 
+/* Makes the texts that depend on the time and the header fields. */
 static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *s, struct signing_time *signing_time)
 {
     struct tm tm;

@@ -50,6 +50,7 @@ static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, stru
     return SL_OK;
 }
 
+/* Stores the keys of a JSON response. */
 static enum sl_code keep_json(struct keys_request *a, struct sl_str json)
 {
     struct credentials {
@@ -70,6 +71,7 @@ static enum sl_code keep_json(struct keys_request *a, struct sl_str json)
     return keep_keys(a, c.access, c.secret, c.token, c.expiration);
 }
 
+/* Sends a request for keys; `*answer` is the response, in the arena. */
 static enum sl_code request_service(struct keys_request *a, struct fetch_request request, struct sl_str *answer)
 {
     struct sl_buf body = {0};
@@ -177,6 +179,7 @@ static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struc
     return status >= 500 || status == 429 ? error->code = SL_DOWNLOAD_ERROR : result;
 }
 
+/* Stores the keys of an XML response. */
 static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
 {
     struct xml_text texts[] = {

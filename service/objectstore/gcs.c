@@ -206,6 +206,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
     return !j->failed;
 }
 
+/* Gets a page of names. */
 static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                              struct sl_error *error)
 {

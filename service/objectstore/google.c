@@ -94,6 +94,7 @@ static void add_claims(struct sl_buf *out, const struct google_account *account,
     sl_buf_free(&json);
 }
 
+/* Appends the signature of all that is in the buffer. */
 static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
 {
     unsigned char bytes[KEY_BITS_MAX / 8];
@@ -245,6 +246,7 @@ struct signing { /* pool work */
     bool ok;
 };
 
+/* Pool work: makes the form of a token request. */
 static void sign_work(void *arg)
 {
     struct signing *s = arg;
@@ -276,6 +278,7 @@ static enum sl_code exchange(const struct google_account *account, const char *s
     return code;
 }
 
+/* Requests a token for the machine's own account from the metadata server. */
 static enum sl_code request_from_machine(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
                                          struct sl_error *error)
 {

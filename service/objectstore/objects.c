@@ -127,7 +127,7 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
                    "the object store responded with status %d: " SL_STR_FMT, status, SL_STR_ARG(start));
 }
 
-/* `prepare` NULL: the caller prepares the request. */
+/* Fills in a request. `prepare` sets URL and credentials; NULL: the caller does that. */
 static enum sl_code begin(struct bucket_request *request, const struct object_store *store,
                           struct object_store_call *call, struct sl_str name, object_prepare *prepare,
                           struct sl_error *error)
@@ -196,7 +196,7 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
     return end(&request, code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
 }
 
-/* SL_MALFORMED without an error status means that the response was larger than the limit: the object exists. */
+/* Asks whether the object exists. SL_MALFORMED without an error status means that the response was larger than the limit: it does. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error)
 {

@@ -18,6 +18,7 @@ struct sl_str s3_region(const struct bucket_config *config)
 
 /* ---- errors ---- */
 
+/* Whether the name is one of the list, which ends with NULL. */
 static bool is_one_of(const char *const *names, struct sl_str name)
 {
     for (; *names; names++)
@@ -141,6 +142,7 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
         object_set_metadata(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
 }
 
+/* Reads the properties of an object. */
 static enum sl_code s3_head(struct bucket_request *request, struct sl_error *error)
 {
     enum sl_code code = s3_prepare(request, "HEAD", request->key, error);
@@ -154,6 +156,7 @@ static enum sl_code s3_head(struct bucket_request *request, struct sl_error *err
 
 /* ---- writing ---- */
 
+/* Orders fields by name. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct object_field *)a)->name, ((const struct object_field *)b)->name);
@@ -179,6 +182,7 @@ static bool sign_metadata(struct bucket_request *request, const struct object_co
     return fields != NULL;
 }
 
+/* Uploads an object with its metadata. */
 static enum sl_code s3_put(struct bucket_request *request, const struct object_contents *contents,
                            struct sl_error *error)
 {
@@ -223,6 +227,7 @@ static void s3_take_text(void *arg, const char *element, unsigned depth, struct 
     }
 }
 
+/* Gets a page of names. */
 static enum sl_code s3_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                             struct sl_error *error)
 {

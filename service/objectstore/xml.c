@@ -2,7 +2,7 @@
 
 #include "objectstore/impl.h"
 
-enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 };
+enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 }; /* open elements; bytes of the text of one */
 
 /* ---- walking ---- */
 struct walking {

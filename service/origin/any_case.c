@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
 static size_t name_count; /* in all listings of the table */
 
+/* Drops a reference; call with the lock held. */
 static void listing_unreference(struct directory_listing *listing)
 {
     if (--listing->references)
@@ -85,12 +86,12 @@ static int compare_names(const void *a, const void *b)
  * listing must not be used, as it would make files missing. */
 static bool scan_names(struct directory_listing *listing, DIR *directory)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     const struct dirent *entry;
     while (listing->count < MAX_NAMES && (entry = dir_next(directory, NULL))) {
-        if (listing->count == room) {
-            room = room ? 2 * room : 64;
-            const char **more = realloc(listing->names, room * sizeof *more);
+        if (listing->count == capacity) {
+            capacity = capacity ? 2 * capacity : 64;
+            const char **more = realloc(listing->names, capacity * sizeof *more);
             if (!more)
                 return false;
             listing->names = more;
@@ -118,6 +119,7 @@ static bool is_still_valid(const struct directory_listing *listing, const struct
            listing->read_s - listing->modified.tv_sec >= SETTLED_S;
 }
 
+/* A listing without names, with one reference for the caller. NULL when out of memory. */
 static struct directory_listing *listing_new(const char *key, size_t key_size, const struct stat *st)
 {
     struct directory_listing *listing = calloc(1, sizeof *listing + key_size);

@@ -76,6 +76,7 @@ void origin_failures_clear(void)
     known.failing = 0;
 }
 
+/* Adds a source without failures. NULL when out of memory. */
 static struct failing_source *add_source(struct sl_str name)
 {
     if (known.map.count >= MAX_SOURCES) /* requests can name any number of sources; failing ones are added again */

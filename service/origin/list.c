@@ -109,6 +109,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     return SL_OK;
 }
 
+/* Downloads a file from a bucket. */
 static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -124,6 +125,7 @@ static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct 
     return code;
 }
 
+/* Gets a file in the way of its source's type. */
 static enum sl_code fetch_by_type(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
     const struct source_index *index = file->source->index;

@@ -1,6 +1,7 @@
 /* Location of a relative path on a source, and its URI. */
 #include "origin/impl.h"
 
+/* Makes "<scheme><bucket>/<key>". */
 static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, struct sl_str bucket, struct sl_str key)
 {
     struct sl_buf uri = {0};

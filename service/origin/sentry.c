@@ -185,6 +185,7 @@ static enum sl_code digest(const struct sentry_query *query, struct sl_str json,
     return SL_OK;
 }
 
+/* Called by the cache: requests a list of files and converts it to the cached form. */
 static enum sl_code request_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_buf answer = {0};

@@ -37,6 +37,7 @@ static const char *source_join(struct source_schema_reader *r, const char *key)
 #define BAD(r, at, key, ...)                                                                                           \
     value_problem((r)->problems, (at) ? (at) : (r)->map, false, source_join((r), (key)), __VA_ARGS__)
 
+/* The type of a value as messages name it. */
 static const char *type_word(const struct value *v)
 {
     static const char *const words[] = {
@@ -180,6 +181,7 @@ static void read_filters(struct source_schema_reader *outer, struct source *sour
     }
 }
 
+/* Reads `layout`: type and casing. */
 static void read_layout(struct source_schema_reader *outer, struct source *source)
 {
     static const char *const casings[] = {"default", "lowercase", "uppercase", "insensitive",
@@ -310,6 +312,7 @@ static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){out, size};
 }
 
+/* Reads a Google bucket, and a key or a token. With both, the token is dropped. */
 static void read_gcs(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.gcs_name, &source->bucket.prefix);
@@ -398,11 +401,11 @@ static void read_source(struct source_schema_reader *r, struct source *source)
 /* Reads element `index` of the list at `path`. Returns false if out of memory. */
 static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
-    size_t room = strlen(path) + 24;
-    char *at = sl_arena_alloc(r.arena, room, 1);
+    size_t path_size = strlen(path) + 24;
+    char *at = sl_arena_alloc(r.arena, path_size, 1);
     if (!at)
         return false;
-    snprintf(at, room, "%s[%zu]", path, index);
+    snprintf(at, path_size, "%s[%zu]", path, index);
     r.path = at;
     source->configured = r.policy->configuration;
     if (r.map->type == VALUE_MAP)
@@ -457,6 +460,7 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct s
     return source && source_read_entry(r, path, index, source) ? SL_OK : SL_BUSY;
 }
 
+/* Reports a value that is not a list, and skips it. */
 static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const char *path,
                                struct value_problems *problems)
 {

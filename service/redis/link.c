@@ -306,7 +306,7 @@ static const struct addrinfo *pick_address(const struct addrinfo *found, unsigne
     return found;
 }
 
-/* On the pool: reads certificates and resolves the host, which both may take long. */
+/* Reads certificates and resolves the host, on the pool, since both may take long. */
 static void prepare(void *arg)
 {
     struct preparation *p = arg;

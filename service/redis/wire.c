@@ -47,6 +47,7 @@ static struct write_buf *take_write_buf(struct wire *wire)
     return write_buf;
 }
 
+/* The handle is closed: frees everything. */
 static void wire_free(uv_handle_t *handle)
 {
     struct wire *wire = handle->data;
@@ -175,6 +176,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(wire->in, sizeof wire->in);
 }
 
+/* On the loop: bytes, their end, or an error. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct wire *wire = stream->data;

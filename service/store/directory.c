@@ -239,6 +239,7 @@ static void sweep_uploads(int fd, uint64_t try_life_s)
     sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
 }
 
+/* Removes expired symbols and records in all scopes. */
 static void sweep_scopes(int fd, uint64_t try_life_s)
 {
     DIR *dir = dir_open(fd, "scopes");
@@ -254,6 +255,7 @@ static void sweep_scopes(int fd, uint64_t try_life_s)
         closedir(dir);
 }
 
+/* Pool work: removes all that has expired. */
 void store_directory_sweep(const struct store_area *area, uint64_t try_life_s)
 {
     store_area_sweep_tmp(area);

@@ -19,7 +19,7 @@ static struct {
 
 /* ---- start, end, sources ---- */
 
-/* Allocates in the arena; `scope` as in store_scope_sources(), empty: not of a scope. */
+/* Makes the sources of both parts, in the arena. `scope` as in store_scope_sources(); empty: those of no scope. */
 static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct source sources[STORE_PARTS])
 {
     for (int part = 0; part < STORE_PARTS; part++) {

@@ -17,6 +17,7 @@
 enum { LOOK_EVERY_MS = 1000 /* age at which the generation is read again */, MAX_ANSWERS = 32768 };
 
 /* ---- the file ---- */
+/* Makes the path of the generation file. False if it is too long. */
 static bool generation_path(const char *store, char out[STORE_PATH])
 {
     return snprintf(out, STORE_PATH, "%s/generation", store) < STORE_PATH;

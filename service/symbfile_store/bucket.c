@@ -365,7 +365,8 @@ enum sl_code remote_changed(struct sl_error *error)
     uint8_t random[16];
     char hex[2 * sizeof random + 1];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return sl_fail(error, SL_BUSY, "cannot read random bytes");
+        return sl_fail(error, SL_BUSY,
+                       "cannot announce a change of the upload store: the system returned no random bytes");
     sl_hex_encode(random, sizeof random, hex);
     return remote_write("symbfiles/generation", sl_str(hex), error);
 }

@@ -59,7 +59,7 @@ static void check_job(void *arg)
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
-/* Pieces are downloaded and read together; of parts that are complete symbfiles only the names are checked. */
+/* Validates the parts of a set. Pieces are downloaded and read together; of complete symbfiles only the names are checked. */
 static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
@@ -227,7 +227,7 @@ static enum sl_code write_id(const struct symbfile_key *file_key, const char *id
     return remote_write(name, SL_STR(""), error);
 }
 
-/* Writes the associations before info: so every id in info has one. */
+/* Merges the description of an upload into the stored one. Writes the associations first: so every id in the description has one. */
 static enum sl_code update_info(const struct symbfile_upload_set *a, bool *news, struct sl_error *error)
 {
     struct symbfile_info info;
@@ -359,7 +359,7 @@ enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_
     return code;
 }
 
-/* Removes markers first, so that no published set lacks parts. */
+/* Removes all uploads of an executable: markers first, so that no published set lacks parts. */
 enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error)
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
@@ -399,7 +399,7 @@ static bool note_expired(void *arg, const struct object_entry *object)
     return expired->count < MAX_LISTED_OBJECTS;
 }
 
-/* "symbfiles/open/<scope>/<file id>/<parts>" */
+/* Parses "symbfiles/open/<scope>/<file id>/<parts>". False for other names. */
 static bool parse_open_name(const char *name, struct symbfile_key *file_key, char parts[SET_NAME])
 {
     char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";

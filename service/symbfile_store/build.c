@@ -2,6 +2,7 @@
 #include "symbfile_store/converters.h"
 #include "symbfile_store/impl.h"
 
+/* Creates the decoder of a part, unless it exists. False when out of memory. */
 static bool has_part(struct set_reader *r, struct symbfile_failure *failure)
 {
     if (!r->part)
@@ -47,6 +48,7 @@ static bool take_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, 
     return true;
 }
 
+/* Decodes all parts into the sink. */
 static enum sl_code read_parts(const struct converter_call *call, struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     const struct symbfile_index_options *options = converter_options(call);
@@ -59,7 +61,7 @@ static enum sl_code read_parts(const struct converter_call *call, struct sl_symb
     for (size_t i = 0; i < count && good; i++) {
         if (!take_part(&rest, lengths, i, &part)) {
             set_reader_close(&reader);
-            return sl_fail(error, SL_INTERNAL, "a part of an upload is not all there");
+            return sl_fail(error, SL_INTERNAL, "a part of an upload is shorter than its length says");
         }
         good = set_reader_feed(&reader, part, &failure) && set_reader_end_part(&reader, i + 1 == count, &failure);
     }
@@ -67,6 +69,7 @@ static enum sl_code read_parts(const struct converter_call *call, struct sl_symb
     return good ? SL_OK : store_failure_code(&failure, error);
 }
 
+/* Converter: makes the index of a set. */
 static enum sl_code make_index(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {

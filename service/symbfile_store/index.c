@@ -80,10 +80,11 @@ static enum sl_code convert_pack(const struct set_packing *p, int out, struct sl
                         (struct sl_bytes){(const uint8_t *)p->pack.lengths, p->pack.count * sizeof *p->pack.lengths});
     converter_add_file(&call, INPUT_SCRATCH, p->scratch.fd);
     /* At least the size of the records in a symbfile. */
-    struct conversion_about about = {set->records * RECORD_BYTES, sl_str(set->name), kind_symbfile_index.name};
+    struct conversion_description about = {set->records * RECORD_BYTES, sl_str(set->name), kind_symbfile_index.name};
     return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
 }
 
+/* Copies the parts of a set to a file and makes its index. */
 static enum sl_code make_index(const struct symbfile_index_request *request, const char *copy, int out,
                                struct sl_error *error)
 {
@@ -110,6 +111,7 @@ static enum sl_code not_read(enum sl_code code, struct sl_error *error)
     return error->code;
 }
 
+/* Makes the entry; downloads the parts first if they are in a bucket. */
 static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
@@ -151,6 +153,7 @@ const struct cache_kind kind_symbfile_index = {
     .opened_size = sizeof(struct sl_symbfile_index),
 };
 
+/* Gets the index of a set from the cache, or makes it. */
 static enum sl_code get_index(const struct symbfile_index_request *request, struct cache_item **item)
 {
     char text[240], hex[FILE_ID_HEX];
@@ -183,6 +186,7 @@ static size_t add_text(char out[QUESTION], size_t size, const char *text)
     return size + length;
 }
 
+/* Makes the key of an answer. */
 static struct sl_str make_question(const struct symbfile_search *s, char out[QUESTION])
 {
     size_t size = 0;
@@ -195,6 +199,7 @@ static struct sl_str make_question(const struct symbfile_search *s, char out[QUE
     return (struct sl_str){out, add_text(out, size, s->scope)};
 }
 
+/* Fills in a search. */
 static void search_begin(struct symbfile_search *s, struct sl_str scope, const struct sl_file_id *file_id,
                          const struct object_id *id)
 {
@@ -208,6 +213,7 @@ static void search_begin(struct symbfile_search *s, struct sl_str scope, const s
 }
 
 /* ---- on the pool for a directory, else in the fiber ---- */
+/* Gets the published sets of an executable. */
 static enum sl_code look_at_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                       struct sl_error *error)
 {
@@ -228,7 +234,7 @@ static enum sl_code look_at_info(const struct symbfile_key *file_key, struct sym
     return SL_OK;
 }
 
-/* These functions also return true on failure: see `code`. */
+/* Whether the executable has published sets. This and the following functions also return true on failure: see `code`. */
 static bool find_published(struct symbfile_search *s)
 {
     struct upload_answer *answer = &s->answer;
@@ -284,6 +290,7 @@ static void search(void *arg)
     answer->arch = sl_arch_parse(sl_str(info.arch));
 }
 
+/* Gets the indexes of all sets that were found. */
 static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
 {
     enum sl_code code = SL_NOT_FOUND;

@@ -9,7 +9,7 @@
 
 #include "base/json_write.h"
 
-/* Ignores a text that does not fit. */
+/* Copies a text; ignores one that does not fit. */
 static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
 {
     struct sl_str text;
@@ -17,6 +17,7 @@ static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
         snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
 }
 
+/* Reads one member of the description. */
 static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_info *info)
 {
     const struct {
@@ -87,6 +88,7 @@ void info_format(const struct symbfile_info *info, struct sl_buf *json)
     sl_json_end_object(&w);
 }
 
+/* Replaces the stored description. False on failure, with errno set. */
 static bool info_write(const char *home, const struct symbfile_info *info)
 {
     char tmp[STORE_PATH], from[STORE_PATH + 32], path[STORE_PATH + 16];
@@ -180,7 +182,7 @@ bool info_id_is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-/* Several executables may have the same build id. Returns the one that was published last; looks at no more than MAX_ALIASES
+/* Finds the executable with this id. If there are several, it is the one that was published last; looks at no more than MAX_ALIASES
  * of them. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
 {

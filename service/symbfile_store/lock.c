@@ -23,8 +23,9 @@ struct symbfile_lock_waiter {
     struct symbfile_key file_key;
 };
 
-static struct sl_map turns; /* by place; only those in use. Loop thread */
+static struct sl_map turns; /* by turn_key; only those in use. Loop thread */
 
+/* Changes the number of uploads that wait for a lock, in the metrics. */
 static void count_waiting(int by)
 {
     static int waiting;

@@ -28,7 +28,7 @@ void symbfile_store_configure(const struct config *config)
     store_limits.staging_ttl_ns = config->symbfile.staging_ttl_ns;
 }
 
-/* A shared directory has precedence over one of this node, and that over the cache directory. */
+/* The directory of the store: a shared one has precedence over one of this node, and that over the cache directory. */
 bool symbfile_store_dir(char out[512])
 {
     const char *shared = store_limits.shared_dir, *own = shared ? shared : store_limits.store_dir;

@@ -31,8 +31,8 @@ struct symbfile_part {
     bool scarce; /* decompression ran out of memory */
     uint8_t *out;
     /* for later parts: their first inflated bytes */
-    uint8_t judged[SYMBFILE_HEAD];
-    size_t judged_size;
+    uint8_t begin[SYMBFILE_HEAD];
+    size_t begin_size;
 };
 
 static enum sl_code ignore_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
@@ -138,15 +138,15 @@ static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct
         return feed_reader(p, bytes, failure);
     if (p->mode == SYMBFILE_PIECE)
         return true;
-    if (p->judged_size < SYMBFILE_HEAD) {
-        size_t size = SYMBFILE_HEAD - p->judged_size < bytes.size ? SYMBFILE_HEAD - p->judged_size : bytes.size;
-        memcpy(p->judged + p->judged_size, bytes.data, size);
-        p->judged_size += size;
+    if (p->begin_size < SYMBFILE_HEAD) {
+        size_t size = SYMBFILE_HEAD - p->begin_size < bytes.size ? SYMBFILE_HEAD - p->begin_size : bytes.size;
+        memcpy(p->begin + p->begin_size, bytes.data, size);
+        p->begin_size += size;
         bytes.data += size;
         bytes.size -= size;
-        if (p->judged_size < SYMBFILE_HEAD)
+        if (p->begin_size < SYMBFILE_HEAD)
             return true;
-        struct sl_bytes head = {p->judged, SYMBFILE_HEAD};
+        struct sl_bytes head = {p->begin, SYMBFILE_HEAD};
         if (!sl_symbfile_detect(head)) {
             p->mode = SYMBFILE_PIECE;
             return true;
@@ -167,7 +167,7 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
         symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
         return false;
     }
-    if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* not compressed, the magic was a coincidence */
+    if (!p->first && p->begin_size < SYMBFILE_HEAD) { /* not compressed, the magic was a coincidence */
         p->mode = SYMBFILE_PIECE;
         return true;
     }
@@ -292,7 +292,7 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
     if (p->coding == CODING_UNKNOWN && !symbfile_part_begin(p, failure))
         return false;
     bool cut = p->coding != CODING_PLAIN && !p->ended;
-    if (!p->first && p->judged_size < SYMBFILE_HEAD)
+    if (!p->first && p->begin_size < SYMBFILE_HEAD)
         p->mode = SYMBFILE_PIECE;
     if (p->mode == SYMBFILE_PIECE)
         return true;

@@ -23,10 +23,10 @@ struct tls {
 
 /* ---- a BIO that reads fed bytes and writes to the output buffer (BIO_meth_new(3)) ---- */
 /* Gives OpenSSL the fed bytes. When there are none, a retry: SSL_read then reports SSL_ERROR_WANT_READ. */
-static int bytes_read(BIO *bio, char *out, int room)
+static int bytes_read(BIO *bio, char *out, int capacity)
 {
     struct tls *tls = BIO_get_data(bio);
-    size_t size = tls->fed.size < (size_t)room ? tls->fed.size : (size_t)room;
+    size_t size = tls->fed.size < (size_t)capacity ? tls->fed.size : (size_t)capacity;
     BIO_clear_retry_flags(bio);
     if (size == 0) {
         BIO_set_retry_read(bio);
@@ -270,12 +270,12 @@ static void note_failure(struct tls *tls)
     ERR_clear_error();
 }
 
-enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t room, size_t *size)
+enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t capacity, size_t *size)
 {
     if (tls->failed)
         return TLS_FAILED;
     ERR_clear_error();
-    if (SSL_read_ex(tls->ssl, out, room, size) == 1)
+    if (SSL_read_ex(tls->ssl, out, capacity, size) == 1)
         return TLS_DATA;
     switch (SSL_get_error(tls->ssl, 0)) {
     case SSL_ERROR_WANT_READ: return TLS_MORE;

@@ -44,7 +44,7 @@ enum tls_result {
     TLS_FAILED /* the connection is broken */
 };
 /* Decrypts into `out`, at most `room` bytes; performs the handshake first. */
-enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t room, size_t *size);
+enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t capacity, size_t *size);
 
 bool tls_is_ready(const struct tls *tls);                   /* the handshake is finished */
 const char *tls_version(const struct tls *tls);             /* "TLSv1.3" */
