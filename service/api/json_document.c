@@ -7,13 +7,13 @@ const struct json_failure json_no_memory = {503, "not enough memory for this req
 /* Returns the failure of a reader: its status, and "<reason> at line L column C". */
 static struct json_failure json_failure(const struct sl_json *j)
 {
-    struct sl_json_position place = sl_json_position(j->text, j->at);
+    struct sl_json_position position = sl_json_position(j->text, j->at);
     struct sl_buf text = {0};
     if (j->busy && j->arena->over_limit)
         return (struct json_failure){413, "the request takes too much memory for its size"};
     if (j->busy)
         return json_no_memory;
-    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
+    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, position.line, position.column);
     const char *problem = sl_buf_move_to_arena(&text, j->arena).data;
     return problem ? (struct json_failure){400, problem} : json_no_memory;
 }
@@ -55,17 +55,17 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str key, text, *kept = out;
-    struct sl_json_path place = {.up = at};
+    struct sl_json_path position = {.up = at};
     size_t begin = s->json->at;
     bool escaped;
     if (!sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence"))
         return false;
-    for (; sl_json_next(s->json, &key); place.index++)
+    for (; sl_json_next(s->json, &key); position.index++)
         if (sl_json_peek(s->json) != SL_JSON_STRING)
-            return sl_fields_text(s, &place, &text);
+            return sl_fields_text(s, &position, &text);
         else
             sl_json_raw_string(s->json, &text, &escaped);
-    if (place.index)
+    if (position.index)
         *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
     return !s->json->failed;
 }

@@ -6,6 +6,7 @@
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
+/* Converter: checks that a UUID map can be read. */
 static enum sl_code check_uuidmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -17,6 +18,7 @@ static enum sl_code check_uuidmap(struct conversion *conversion, const struct co
 
 const struct converter converter_uuidmap = {"uuidmap", 0, 0, check_uuidmap};
 
+/* Converter: checks that a BCSymbolMap can be read. */
 static enum sl_code check_bcsymbolmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
@@ -36,7 +38,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
     enum sl_code code = origin_fetch(request->file, fd, error);
     if (code != SL_OK)
         return code;
-    struct conversion_about about = {.location = request->file->location};
+    struct conversion_description about = {.location = request->file->location};
     struct converter_call call = {.out = -1};
     converter_add_file(&call, INPUT_FILE, fd);
     code = conversion_run(&about, check, &call, NULL, error);
@@ -70,6 +72,7 @@ const struct cache_kind kind_auxdifs = {
     .retain = object_request_retain,
 };
 
+/* Converter: checks that a line mapping can be read. */
 static enum sl_code check_il2cpp(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

@@ -112,6 +112,8 @@ static void detect(void *arg)
     d->format = sl_format_detect(d->file);
 }
 
+/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
+ * Portable PDB inside is used. */
 /* The format by the first bytes of the file; false if they cannot be read. */
 static bool read_format(struct sl_bytes file, enum sl_format *format)
 {

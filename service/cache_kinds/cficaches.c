@@ -12,17 +12,18 @@ static enum sl_code cficaches_store(struct conversion *conversion, const struct 
     return conversion_write(conversion, call, out, error);
 }
 
+/* Converter: makes the unwind rules of an object. */
 static enum sl_code cficaches_make(struct conversion *conversion, const struct converter_call *call, void *result,
                                    struct sl_error *error)
 {
     const struct reader_limits *limits = converter_options(call);
-    struct cficache_result *told = result;
+    struct cficache_result *outcome = result;
     struct sl_object *object;
     struct sl_buf out = {0};
     enum sl_code code = conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), limits, &object, error);
     if (code != SL_OK)
         return code;
-    told->arch = sl_object_info(object)->arch;
+    outcome->arch = sl_object_info(object)->arch;
     code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
     if (code == SL_OK)
         code = cficaches_store(conversion, call, &out, error);
@@ -43,8 +44,8 @@ const struct converter converter_cficache = {"cficache", sizeof(struct reader_li
 static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
-    struct cficache_result told;
-    return convert_to_entry(context, &kind_cficaches, &converter_cficache, &told, tmp->fd, arena, error);
+    struct cficache_result outcome;
+    return convert_to_entry(context, &kind_cficaches, &converter_cficache, &outcome, tmp->fd, arena, error);
 }
 
 static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_error *error)

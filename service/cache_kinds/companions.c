@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 
+/* The text with a suffix, in the arena; data NULL when out of memory. */
 static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const char *suffix)
 {
     struct sl_buf out = {0};
@@ -42,7 +43,7 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
     return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 
-/* Gets it by its build id, if the source's layout has debug files by id. */
+/* Gets the supplementary file by its build id, if the source's layout has debug files by id. */
 static enum sl_code get_supplementary(const struct object_request *request, const struct companion_wants *wants,
                                       struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {
@@ -96,6 +97,7 @@ void companions_release(struct companion_items *items)
     cache_release(items->dwz);
 }
 
+/* Opens a companion; `*object` is NULL without one, or if it is damaged. */
 static enum sl_code open_companion(struct conversion *conversion, const struct converter_call *call,
                                    enum input_role role, const struct reader_limits *limits, struct sl_object **object,
                                    struct sl_error *error)

@@ -24,6 +24,7 @@ static void write_dump(void *arg)
     k->written = sl_write_all(k->fd, k->dump);
 }
 
+/* Writes the minidump to the entry. */
 static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                         struct sl_error *error)
 {

@@ -33,7 +33,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     if (code != SL_OK)
         return code;
     struct reader_limits limits = current_reader_limits();
-    struct conversion_about about = {.location = request->file->location, .kind = kind ? kind->name : NULL};
+    struct conversion_description about = {.location = request->file->location, .kind = kind ? kind->name : NULL};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = fd};
     converter_add_item(&call, INPUT_FILE, object);
     code = conversion_run(&about, converter, &call, result, error);
@@ -53,13 +53,13 @@ enum sl_code create_work_file(int *fd, struct sl_error *error)
     return fiber_self() ? pool_call(POOL_IO, open_work_file, fd, error) : open_work_file(fd, error);
 }
 
-enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,
+enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_description *about,
                              const struct converter *converter, struct converter_call *call, void *result,
                              struct cache_item **item, struct sl_error *error)
 {
     *item = NULL;
     call->out = memfd_create(converter->name, MFD_CLOEXEC);
-    enum sl_code code = call->out < 0 ? sl_fail_errno(error, errno, "cannot create a file in memory")
+    enum sl_code code = call->out < 0 ? sl_fail_errno(error, errno, "cannot create an in-memory file for a conversion")
                                       : conversion_run(about, converter, call, result, error);
     if (code == SL_OK)
         code = cache_item_from_file(kind, call->out, item, error);

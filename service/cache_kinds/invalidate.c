@@ -6,6 +6,7 @@
 #include "conversion/conversion.h"
 #include "origin/origin.h"
 
+/* The configured source with this id; NULL if there is none. */
 static const struct source *find_source(struct sl_str id)
 {
     const struct config *config = current_config();
@@ -65,9 +66,9 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     struct invalidation_found found = {0};
     const struct source *source = find_source(what->source);
     if (!source)
-        return sl_fail(error, SL_NOT_FOUND, "no such source is configured");
+        return sl_fail(error, SL_NOT_FOUND, "no source with this id is configured");
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
-        return sl_fail(error, SL_MALFORMED, "not a debug id");
+        return sl_fail(error, SL_MALFORMED, "'debug_id' is not a debug id");
     const struct config *config = config_retain(current_config()); /* owns the source */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)

@@ -1,6 +1,7 @@
 /* The kind `proguard`: tables made from mappings of ProGuard and R8. */
 #include "cache_kinds/impl.h"
 
+/* Converter: makes the table of a mapping. */
 static enum sl_code convert_mapping(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)
 {
@@ -17,12 +18,13 @@ static enum sl_code convert_mapping(struct conversion *conversion, const struct 
 
 const struct converter converter_proguard = {"proguard", 0, 0, convert_mapping};
 
+/* Downloads the mapping to a temporary file and converts it. */
 static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                      struct sl_error *error)
 {
     (void)arena;
     const struct object_request *request = context;
-    struct conversion_about about = {.location = request->file->location, .kind = kind_proguard.name};
+    struct conversion_description about = {.location = request->file->location, .kind = kind_proguard.name};
     struct converter_call call = {.out = tmp->fd};
     struct cache_tmp text;
     enum sl_code code = cache_tmp_create(&text, true, error);
@@ -57,7 +59,7 @@ const struct cache_kind kind_proguard = {
 
 enum sl_code item_from_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
-    struct conversion_about about = {.location = SL_STR("artifact"), .kind = kind_proguard.name};
+    struct conversion_description about = {.location = SL_STR("artifact"), .kind = kind_proguard.name};
     struct converter_call call = {0};
     converter_add_text(&call, INPUT_FILE, text);
     return convert_to_item(&kind_proguard, &about, &converter_proguard, &call, NULL, item, error);

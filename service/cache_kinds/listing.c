@@ -44,6 +44,7 @@ static bool make_key(const struct source_index_request *r, struct sl_arena *aren
     return key->text.data && (global || root.data);
 }
 
+/* Gets an index or a segment from the cache, or makes it. */
 static enum sl_code source_index_get(const struct source_index_request *r, struct sl_arena *arena,
                                      struct cache_item **item, struct sl_error *error)
 {
@@ -165,6 +166,7 @@ static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, s
     return code;
 }
 
+/* Copies the request into the arena of the computation, which may outlive it. NULL when out of memory. */
 static void *retain(const void *context, struct sl_arena *arena)
 {
     const struct source_index_request *from = context;
@@ -201,8 +203,8 @@ static struct good { /* last segment of the last index that was available, by so
     uint32_t last;
 } good[GOOD_MAX];
 
-/* Returns the place in `good` for this source. It is a hash table without chains: a source displaces another with the same
- * place, which then downloads its whole index again. NULL when out of memory. */
+/* Returns the slot in `good` for this source. It is a hash table without chains: a source displaces another with the same
+ * slot, which then downloads its whole index again. NULL when out of memory. */
 static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
     struct source_index_request any = *r;
@@ -211,13 +213,13 @@ static struct good *find_good(const struct source_index_request *r, struct sl_ar
     if (!make_key(&any, arena, &key))
         return NULL;
     uint64_t hash = sl_hash(key.text.data, key.text.size);
-    struct good *place = &good[hash % GOOD_MAX];
-    if (place->source != hash)
-        *place = (struct good){.source = hash};
-    return place;
+    struct good *slot = &good[hash % GOOD_MAX];
+    if (slot->source != hash)
+        *slot = (struct good){.source = hash};
+    return slot;
 }
 
-/* Gets the newest index; if it cannot be downloaded, the last one that was available. The place in `good` is looked up again
+/* Gets the newest index; if it cannot be downloaded, the last one that was available. The slot in `good` is looked up again
  * after the fiber was suspended, as another source may have taken it. */
 static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                             struct cache_item **item, struct sl_error *error)

@@ -17,6 +17,7 @@
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
+/* Writes the features as JSON. */
 enum { MAX_LOADS = 32 }; /* of the PT_LOAD entries that are kept; programs have four to ten */
 
 static void encode_load(struct sl_json_writer *w, const struct sl_load_header *load)
@@ -67,13 +68,13 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_object 
         sl_json_member_boolean(&w, "has_sources", meta->embedded.has_sources);
         sl_json_end_object(&w);
     }
-    if (meta->place.is_fixed)
-        sl_json_member_u64(&w, "fixed_address", meta->place.address);
+    if (meta->fixed_load.is_fixed)
+        sl_json_member_u64(&w, "fixed_address", meta->fixed_load.address);
     encode_stored(&w, object);
     sl_json_end_object(&w);
 }
 
-/* Ignores a Portable PDB that cannot be read: the PE file itself is usable. */
+/* Gets the features of the Portable PDB inside a PE file. Ignores one that cannot be read: the PE file itself is usable. */
 static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe,
                                       const struct reader_limits *limits, struct sl_features *features,
                                       struct sl_error *error)
@@ -100,6 +101,7 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
+/* Converter: writes the features of an object. */
 static enum sl_code describe(struct conversion *conversion, const struct converter_call *call, void *result,
                              struct sl_error *error)
 {
@@ -112,7 +114,7 @@ static enum sl_code describe(struct conversion *conversion, const struct convert
         return code;
     struct sl_buf json = {0};
     const struct sl_object_info *info = sl_object_info(object);
-    struct object_meta meta = {.features = info->features, .place = {info->is_fixed, info->load_address}};
+    struct object_meta meta = {.features = info->features, .fixed_load = {info->is_fixed, info->load_address}};
     code = describe_embedded(conversion, object, limits, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     object_meta_encode(&meta, object, &json);
@@ -146,7 +148,7 @@ static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *o
 static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;
-    return meta->place.is_fixed = sl_json_u64(s->json, &meta->place.address);
+    return meta->fixed_load.is_fixed = sl_json_u64(s->json, &meta->fixed_load.address);
 }
 
 static const struct sl_field stored_fields[] = {
@@ -181,6 +183,7 @@ static const struct sl_field meta_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the features of an entry. */
 static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};

@@ -40,7 +40,7 @@ static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
            size == SHA256_SIZE;
 }
 
-/* True also if there is nothing to compare: the file is not a Portable PDB, or has no id. */
+/* Whether a Portable PDB has the wanted checksum. True also if there is nothing to compare: the file is not one, or has no id. */
 static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_SIZE])
 {
     uint8_t found[SHA256_SIZE];
@@ -55,23 +55,25 @@ static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_S
     return !known || memcmp(wanted, found, SHA256_SIZE) == 0;
 }
 
-static enum sl_code tell_slice(const struct sl_archive *archive, size_t index, struct object_check_result *told,
-                               struct sl_error *error)
+/* Stores where the object is in the fat file. */
+static enum sl_code set_slice(const struct sl_archive *archive, size_t index, struct object_check_result *outcome,
+                              struct sl_error *error)
 {
     struct sl_bytes slice;
     if (!sl_archive_slice(archive, index, &slice))
         return sl_fail(error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
-    told->is_fat = true;
-    told->slice_offset = (uint64_t)(slice.data - archive->bytes.data);
-    told->slice_size = slice.size;
+    outcome->is_fat = true;
+    outcome->slice_offset = (uint64_t)(slice.data - archive->bytes.data);
+    outcome->slice_size = slice.size;
     return SL_OK;
 }
 
+/* Converter: checks that the file has a valid object, and compares its ids with the wanted ones. */
 static enum sl_code check_object(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
     const struct object_check_options *options = converter_options(call);
-    struct object_check_result *told = result;
+    struct object_check_result *outcome = result;
     struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE),
                     code_id = converter_input_bytes(call, INPUT_CODE_ID);
     struct sl_object_wanted wanted = {options->has_debug_id ? &options->debug_id : NULL,
@@ -87,11 +89,11 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
         return code;
     const struct sl_object_info *info = sl_object_info(object);
     bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
-    told->same_id = !comparable || sl_object_matches(info, &wanted);
-    told->same_checksum = !options->has_checksum || checksum_matches(bytes, options->checksum);
-    told->debug_id = info->debug_id;
+    outcome->same_id = !comparable || sl_object_matches(info, &wanted);
+    outcome->same_checksum = !options->has_checksum || checksum_matches(bytes, options->checksum);
+    outcome->debug_id = info->debug_id;
     sl_object_close(object);
-    return archive.is_fat ? tell_slice(&archive, index, told, error) : SL_OK;
+    return archive.is_fat ? set_slice(&archive, index, outcome, error) : SL_OK;
 }
 
 static bool check_result(const void *result)
@@ -106,7 +108,7 @@ const struct converter converter_object_check = {"object_check", sizeof(struct o
 
 /* ---- the kind ---- */
 
-struct slice_keeping {
+struct file_slice {
     int fd;
     uint64_t offset, size;
 };
@@ -116,57 +118,59 @@ struct slice_keeping {
 static enum sl_code keep_slice(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
-    const struct slice_keeping *keep = arg;
+    const struct file_slice *slice = arg;
     uint8_t *piece = malloc(PIECE);
     enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    for (uint64_t at = 0; code == SL_OK && at < keep->size;) {
-        size_t size = keep->size - at < PIECE ? (size_t)(keep->size - at) : PIECE;
-        if (pread(keep->fd, piece, size, (off_t)(keep->offset + at)) != (ssize_t)size ||
-            pwrite(keep->fd, piece, size, (off_t)at) != (ssize_t)size)
+    for (uint64_t at = 0; code == SL_OK && at < slice->size;) {
+        size_t size = slice->size - at < PIECE ? (size_t)(slice->size - at) : PIECE;
+        if (pread(slice->fd, piece, size, (off_t)(slice->offset + at)) != (ssize_t)size ||
+            pwrite(slice->fd, piece, size, (off_t)at) != (ssize_t)size)
             code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
         at += size;
     }
     free(piece);
-    if (code == SL_OK && ftruncate(keep->fd, (off_t)keep->size) != 0)
+    if (code == SL_OK && ftruncate(slice->fd, (off_t)slice->size) != 0)
         code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
     return code;
 }
 
-static enum sl_code run_check(const struct object_request *request, int fd, struct object_check_result *told,
+/* Checks the downloaded file; of a fat one, keeps the wanted slice. */
+static enum sl_code run_check(const struct object_request *request, int fd, struct object_check_result *outcome,
                               struct sl_error *error)
 {
     const struct object_id *id = request->id;
     struct object_check_options options = {
         .limits = current_reader_limits(), .has_debug_id = id->has_debug_id, .debug_id = id->debug_id};
     options.has_checksum = read_checksum(id->debug_checksum, options.checksum);
-    struct conversion_about about = {.size = get_file_size(fd), .location = request->file->location};
+    struct conversion_description about = {.size = get_file_size(fd), .location = request->file->location};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
     converter_add_file(&call, INPUT_FILE, fd);
     if (id->code_id.size)
         converter_add_text(&call, INPUT_CODE_ID, id->code_id);
-    enum sl_code code = conversion_run(&about, &converter_object_check, &call, told, error);
-    struct slice_keeping keep = {fd, told->slice_offset, told->slice_size};
+    enum sl_code code = conversion_run(&about, &converter_object_check, &call, outcome, error);
+    struct file_slice slice = {fd, outcome->slice_offset, outcome->slice_size};
     bool fits = told->slice_offset <= about.size && told->slice_size <= about.size - told->slice_offset;
     if (code == SL_OK && told->is_fat && !fits) /* a result comes from a process that a file may have taken over */
         return sl_fail(error, SL_MALFORMED, "the reader of this file gave a slice outside of it");
-    return code == SL_OK && told->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &keep, error) : code;
+    return code == SL_OK && outcome->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &slice, error) : code;
 }
 
-/* Only logs and counts a wrong id or checksum: stores with such files are in use. */
-static void report_mismatch(const struct object_request *request, const struct object_check_result *told)
+/* Logs and counts a wrong id or checksum. The file is used nevertheless, as stores with such files are in use. */
+static void report_mismatch(const struct object_request *request, const struct object_check_result *outcome)
 {
     char found[SL_DEBUG_ID_TEXT];
     struct sl_arena arena = {0};
-    sl_debug_id_format(&told->debug_id, found);
+    sl_debug_id_format(&outcome->debug_id, found);
     metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, origin_label(&arena, request->file->source), NULL, NULL);
     sl_arena_free(&arena);
     log_info("objects",
-             told->same_id ? "the downloaded file's checksum is not the one asked for"
-                           : "the downloaded file's id is not the one asked for",
+             outcome->same_id ? "the downloaded file's checksum is not the one asked for"
+                              : "the downloaded file's id is not the one asked for",
              LOG_SLSTR("source", request->file->source->id), LOG_SLSTR("location", request->file->location),
              LOG_STR("debug_id", found));
 }
 
+/* Downloads the file and checks it. */
 _Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
 
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -176,14 +180,14 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     enum sl_code code = origin_fetch_noting(request->file, tmp->fd, tmp->note, error);
     if (code != SL_OK)
         return code;
-    struct object_check_result told;
-    code = run_check(request, tmp->fd, &told, error);
-    if (code == SL_OK && (!told.same_id || !told.same_checksum))
-        report_mismatch(request, &told);
+    struct object_check_result outcome;
+    code = run_check(request, tmp->fd, &outcome, error);
+    if (code == SL_OK && (!outcome.same_id || !outcome.same_checksum))
+        report_mismatch(request, &outcome);
     return code;
 }
 
-/* Sentry's own buckets are shared already. */
+/* Whether the file goes to the shared cache: not one of Sentry's own buckets, which all nodes can read. */
 static bool shareable(const void *context)
 {
     const struct object_request *request = context;

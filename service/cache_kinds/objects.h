@@ -23,7 +23,7 @@ struct object_request {
 /* The common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
-/* cache_kind.base of kinds made from the request's object, and cache_kind.place: the store of the file, empty for a directory. */
+/* cache_kind.base of kinds made from the request's object, and cache_kind.queue_name: the store of the file, empty for a directory. */
 bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                          struct cache_key *key, const void **context);
 struct sl_str object_request_queue_name(const void *request);
@@ -76,7 +76,7 @@ struct fixed_load_address {
 struct object_meta {
     struct sl_features features;
     struct sl_features embedded; /* of the Portable PDB inside a PE file; all false if there is none */
-    struct fixed_load_address place;
+    struct fixed_load_address fixed_load;
     struct sl_stored_parts
         stored; /* valid if `has_stored`: entries of older versions lack this, and are made anew when used */
     bool has_stored;
@@ -104,7 +104,7 @@ enum sl_code create_work_file(int *fd, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs the converter and opens its output as an item of `kind` outside the cache; sets `call->out`. Returns the conversion's error, or
  * SL_MALFORMED if the output is not a valid file of the kind. */
-enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,
+enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_description *about,
                              const struct converter *converter, struct converter_call *call, void *result,
                              struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 

@@ -18,8 +18,9 @@ static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct
     return conversion_write(conversion, call, out, error);
 }
 
+/* Makes the table of a Portable PDB. */
 static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct converter_call *call,
-                                     struct sl_bytes bytes, struct sl_arena *arena, struct ppdb_cache_result *told,
+                                     struct sl_bytes bytes, struct sl_arena *arena, struct ppdb_cache_result *outcome,
                                      struct sl_error *error)
 {
     size_t dropped = 0;
@@ -30,7 +31,7 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct
     enum sl_code code = sl_ppdb_open(bytes, arena, &ppdb, &info, &reason);
     if (code == SL_OK)
         code = sl_ppdb_table_build(ppdb, &info, &out, &dropped, &reason);
-    told->dropped = dropped;
+    outcome->dropped = dropped;
     if (code != SL_OK)
         sl_fail(error, code, "error processing portable pdb file: %s", reason.message);
     else
@@ -39,6 +40,7 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct
     return code;
 }
 
+/* Converter: makes the table of a Portable PDB, or of the one inside a PE file. */
 /* Sets `*ppdb` to the Portable PDB that the file is or, inflated into the arena, contains. SL_NOT_FOUND: neither. */
 static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
                                       struct sl_bytes *ppdb, struct sl_error *error)
@@ -96,19 +98,20 @@ static enum sl_code write_ppdb(struct conversion *conversion, const struct conve
     return code;
 }
 
+/* Makes the entry; logs methods and documents that could not be read. */
 const struct converter converter_embedded_ppdb = {"embedded_ppdb", sizeof(struct reader_limits), 0, write_ppdb};
 
 static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {
     const struct object_request *request = context;
-    struct ppdb_cache_result told;
+    struct ppdb_cache_result outcome;
     enum sl_code code =
-        convert_to_entry(request, &kind_ppdb_caches, &converter_ppdb_cache, &told, tmp->fd, arena, error);
-    if (code == SL_OK && told.dropped) {
+        convert_to_entry(request, &kind_ppdb_caches, &converter_ppdb_cache, &outcome, tmp->fd, arena, error);
+    if (code == SL_OK && outcome.dropped) {
         metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
         log_warn("ppdb", "skipped damaged methods or documents of a portable PDB; some frames get no lines",
-                 LOG_U64("count", told.dropped), LOG_SLSTR("location", request->file->location));
+                 LOG_U64("count", outcome.dropped), LOG_SLSTR("location", request->file->location));
     }
     return code;
 }

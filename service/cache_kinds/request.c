@@ -1,14 +1,14 @@
 #include "cache_kinds/objects.h"
 
-enum { PLACE_PARTS = 8 };
+enum { LOCATION_PARTS = 8 };
 
 /* Adds the part of a cache key that identifies a file: its source and location, and its checksum if that selects between
  * files at this location. */
-static size_t add_place(const struct object_request *request, struct sl_str parts[PLACE_PARTS])
+static size_t add_location(const struct object_request *request, struct sl_str parts[LOCATION_PARTS])
 {
     const struct remote_file *file = request->file;
     bool checksum = (file->source->requires_checksum || file->source->index) && file->checksum.size;
-    const struct sl_str place[PLACE_PARTS] = {
+    const struct sl_str location[LOCATION_PARTS] = {
         SL_STR("source: "),
         file->source->id,
         SL_STR("\nlocation: "),
@@ -18,8 +18,8 @@ static size_t add_place(const struct object_request *request, struct sl_str part
         checksum ? file->checksum : SL_STR(""),
         checksum ? SL_STR("\n") : SL_STR(""),
     };
-    memcpy(parts, place, sizeof place);
-    return PLACE_PARTS;
+    memcpy(parts, location, sizeof location);
+    return LOCATION_PARTS;
 }
 
 /* Concatenates the parts in the arena. False when out of memory. */
@@ -49,19 +49,19 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
 {
-    struct sl_str parts[3 + PLACE_PARTS + 2 * (1 + PLACE_PARTS) + 1], scope = request->scope;
+    struct sl_str parts[3 + LOCATION_PARTS + 2 * (1 + LOCATION_PARTS) + 1], scope = request->scope;
     size_t count = 0;
     parts[count++] = SL_STR("scope: ");
     parts[count++] = scope.size ? scope : SL_STR("global");
     parts[count++] = SL_STR("\n\n");
-    count += add_place(&request->object, &parts[count]);
+    count += add_location(&request->object, &parts[count]);
     if (request->map) {
         parts[count++] = SL_STR("\nbcsymbolmap:\n");
-        count += add_place(request->map, &parts[count]);
+        count += add_location(request->map, &parts[count]);
     }
     if (request->lines) {
         parts[count++] = SL_STR("\nil2cpp:\n");
-        count += add_place(request->lines, &parts[count]);
+        count += add_location(request->lines, &parts[count]);
     }
     if (request->variables)
         parts[count++] = SL_STR("\nvariables: true\n");

@@ -92,6 +92,7 @@ static enum sl_code hash_script(void *arg, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Pool work: finds the debug references of a script, and hashes it. */
 /* Takes a script whose reader failed: it says nothing of a map. Its hash identifies it all the same. */
 static enum sl_code take_unreadable(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {

@@ -2,6 +2,8 @@
 #include "cache_kinds/impl.h"
 
 #include <errno.h>
+#include <string.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -5,19 +5,20 @@
 #include "core/loop.h"
 #include "js/comment.h"
 
+/* The options of the current configuration. */
 static struct sl_smcache_options options_now(void)
 {
     return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};
 }
 
 /* Opens the new table as its readers will, before it is used. */
-static enum sl_code check_table(const struct sl_buf *table, struct sourcemap_result *told, struct sl_error *error)
+static enum sl_code check_table(const struct sl_buf *table, struct sourcemap_result *outcome, struct sl_error *error)
 {
     struct sl_smcache cache;
     enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
     if (code != SL_OK)
         return sl_fail(error, SL_INTERNAL, "cannot open a newly converted source map");
-    told->bad_scopes = cache.bad_scopes;
+    outcome->bad_scopes = cache.bad_scopes;
     return SL_OK;
 }
 
@@ -44,6 +45,7 @@ static enum sl_code find_map(struct conversion *conversion, const struct convert
     return SL_OK;
 }
 
+/* Converter: makes the table of a script and its source map. */
 static enum sl_code convert_sourcemap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
@@ -81,15 +83,15 @@ struct sourcemap_texts {
     struct sl_str embedded, location;
 };
 
-/* `item` NULL: the table is written to `fd`. */
+/* Makes the table: as an item outside of the cache, or, if `item` is NULL, in the file `fd`. */
 static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, struct cache_item **item,
                                   struct sl_error *error)
 {
     struct sl_smcache_options now = options_now();
     struct sourcemap_options options = {now.partial_scopes, now.compat_names};
-    struct sourcemap_result told;
+    struct sourcemap_result outcome;
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
-    struct conversion_about about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
+    struct conversion_description about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
     converter_add_item(&call, INPUT_SCRIPT, texts->script);
     converter_add_item(&call, INPUT_SOURCE_MAP, texts->map);
     if (!texts->map && texts->embedded.data)
@@ -97,14 +99,15 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     else if (!texts->map && texts->script)
         about.size = 2 * texts->script->mapping.bytes.size; /* the script contains the map, too */
     enum sl_code code =
-        item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &told, item, error)
-             : conversion_run(&about, &converter_sourcemap, &call, &told, error);
-    if (told.bad_scopes)
+        item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &outcome, item, error)
+             : conversion_run(&about, &converter_sourcemap, &call, &outcome, error);
+    if (outcome.bad_scopes)
         log_info("kinds", "ignoring the malformed `scopes` of a source map", LOG_SLSTR("location", texts->location),
-                 LOG_U64("item", told.bad_scopes));
+                 LOG_U64("item", outcome.bad_scopes));
     return code;
 }
 
+/* Gets script and map, and makes the table. */
 static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {
@@ -161,7 +164,7 @@ const struct cache_kind kind_sourcemap_caches = {
     .opened_size = sizeof(struct sl_smcache),
 };
 
-/* Ids of artifacts are unique within their installation only. */
+/* Adds the source of an artifact to the key, as ids of artifacts are unique within their installation only. */
 static void put_origin(struct sl_buf *text, const struct source_request *request)
 {
     if (!request || !request->file)
@@ -175,7 +178,7 @@ static void put_origin(struct sl_buf *text, const struct source_request *request
     sl_buf_cstr(text, "\n");
 }
 
-/* The options that change the table's bytes. */
+/* Adds the options that change the table's bytes to the key. */
 static void put_options(struct sl_buf *text, struct sl_smcache_options options)
 {
     if (options.compat_names || options.partial_scopes)

@@ -31,7 +31,7 @@ static struct sl_str map_name(void *arg, struct sl_str name)
     return sl_bcsymbolmap_resolve(r->map, name);
 }
 
-/* Applies the BCSymbolMap first, as the line mapping has the paths that it results in. */
+/* Translates a line: by the BCSymbolMap first, as the line mapping has the paths that result from that. */
 static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
 {
     const struct rewriting *r = arg;
@@ -56,7 +56,8 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     return changed;
 }
 
-/* They were validated when they were fetched: a failure to open them now makes the symcache malformed. */
+/* Opens BCSymbolMap and line mapping. They were validated when they were fetched: a failure to open them now makes the symcache
+ * malformed. */
 static enum sl_code open_rewriting(struct conversion *conversion, const struct converter_call *call,
                                    struct rewriting *rewriting, struct sl_error *error)
 {
@@ -77,9 +78,10 @@ static void close_rewriting(struct rewriting *rewriting)
     sl_il2cpp_close(rewriting->lines);
 }
 
+/* Converts the object, with its companions. */
 static enum sl_code write_symcache(struct conversion *conversion, const struct converter_call *call,
-                                   struct sl_object *object, struct rewriting *rewriting, struct symcache_result *told,
-                                   struct sl_error *error)
+                                   struct sl_object *object, struct rewriting *rewriting,
+                                   struct symcache_result *outcome, struct sl_error *error)
 {
     const struct symcache_options *asked = converter_options(call);
     const struct sl_object_info *info = sl_object_info(object);
@@ -91,10 +93,10 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
         .map_name = rewriting->map ? map_name : NULL,
         .map_line = rewriting->map || rewriting->lines ? map_line : NULL,
         .map_arg = rewriting,
-        .gaps = &told->gaps,
+        .gaps = &outcome->gaps,
         .variables = asked->variables,
     };
-    told->damaged = info->partial;
+    outcome->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
     sl_object_set_bcsymbolmap(object, rewriting->map);
@@ -108,23 +110,24 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
     return code;
 }
 
+/* Converter: makes the symcache of an object, unless it refers to companions that are not given yet. */
 static enum sl_code make_symcache(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
     const struct symcache_options *options = converter_options(call);
-    struct symcache_result *told = result;
+    struct symcache_result *outcome = result;
     struct rewriting rewriting = {0};
     struct sl_object *object;
     enum sl_code code =
         conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), &options->limits, &object, error);
     if (code != SL_OK)
         return code;
-    told->arch = sl_object_info(object)->arch;
-    told->wanting = conversion->is_trial = !options->complete && companions_wanted(object, &told->wants);
-    if (!told->wanting)
+    outcome->arch = sl_object_info(object)->arch;
+    outcome->wanting = conversion->is_trial = !options->complete && companions_wanted(object, &outcome->wants);
+    if (!outcome->wanting)
         code = open_rewriting(conversion, call, &rewriting, error);
-    if (!told->wanting && code == SL_OK)
-        code = write_symcache(conversion, call, object, &rewriting, told, error);
+    if (!outcome->wanting && code == SL_OK)
+        code = write_symcache(conversion, call, object, &rewriting, outcome, error);
     sl_object_close(object);
     close_rewriting(&rewriting);
     return code;
@@ -149,7 +152,7 @@ struct symcache_items { /* references; NULL = none */
     struct companion_items companions;
 };
 
-/* Both existed when the key was made; without one of them the entry would not match its key. */
+/* Gets BCSymbolMap and line mapping. Both existed when the key was made; without one of them the entry would not match its key. */
 static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena,
                                   struct symcache_items *items, struct sl_error *error)
 {
@@ -164,65 +167,67 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
                : sl_fail(error, SL_INTERNAL, "the BCSymbolMap or il2cpp mapping of the file is no longer in the cache");
 }
 
+/* Converts the object with what was found for it. */
 static enum sl_code convert(const struct symcache_request *request, const struct symcache_items *items, bool complete,
-                            int fd, struct symcache_result *told, struct sl_error *error)
+                            int fd, struct symcache_result *outcome, struct sl_error *error)
 {
     struct symcache_options options = {current_reader_limits(), request->variables, complete};
-    struct conversion_about about = {.location = request->object.file->location, .kind = kind_symcaches.name};
+    struct conversion_description about = {.location = request->object.file->location, .kind = kind_symcaches.name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
     converter_add_item(&call, INPUT_FILE, items->object);
     converter_add_item(&call, INPUT_SYMBOL_MAP, items->map);
     converter_add_item(&call, INPUT_LINE_MAP, items->lines);
     converter_add_item(&call, INPUT_DWP, items->companions.package);
     converter_add_item(&call, INPUT_DWZ, items->companions.dwz);
-    return conversion_run(&about, &converter_symcache, &call, told, error);
+    return conversion_run(&about, &converter_symcache, &call, outcome, error);
 }
 
 /* Converts the object. If the first attempt finds references to companions, gets these and converts it with them. */
 static enum sl_code convert_with_companions(const struct symcache_request *request, struct sl_arena *arena, int fd,
-                                            struct symcache_items *items, struct symcache_result *told,
+                                            struct symcache_items *items, struct symcache_result *outcome,
                                             struct sl_error *error)
 {
     enum sl_code code = get_rewriting(request, arena, items, error);
     if (code == SL_OK)
-        code = convert(request, items, false, fd, told, error);
-    if (code != SL_OK || !told->wanting)
+        code = convert(request, items, false, fd, outcome, error);
+    if (code != SL_OK || !outcome->wanting)
         return code;
-    code = companions_get(&request->object, &told->wants, arena, &items->companions, error);
+    code = companions_get(&request->object, &outcome->wants, arena, &items->companions, error);
     if (code == SL_OK)
-        code = convert(request, items, true, fd, told, error);
+        code = convert(request, items, true, fd, outcome, error);
     companions_release(&items->companions);
     return code;
 }
 
-/* The table is still useful; logs the gaps for the owner of the file. */
-static void report_gaps(const struct object_request *request, const struct symcache_result *told)
+/* Logs what the symcache lacks, for the owner of the file. It is used nevertheless. */
+static void report_gaps(const struct object_request *request, const struct symcache_result *outcome)
 {
-    if (!told->gaps.units && !told->damaged)
+    if (!outcome->gaps.units && !outcome->damaged)
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
     log_warn("symcaches", "skipped damaged debug information of a file; some frames get no names or lines",
-             LOG_SLSTR("location", request->file->location), LOG_U64("skipped_units", told->gaps.units),
-             LOG_STR("first", told->gaps.units ? told->gaps.first.message
-                                               : "the file lacks contents that its headers refer to"));
+             LOG_SLSTR("location", request->file->location), LOG_U64("skipped_units", outcome->gaps.units),
+             LOG_STR("first", outcome->gaps.units ? outcome->gaps.first.message
+                                                  : "the file lacks contents that its headers refer to"));
 }
 
+/* Gets the object and makes the entry. */
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
     const struct symcache_request *request = context;
     struct symcache_items items = {0};
-    struct symcache_result told = {0};
+    struct symcache_result outcome = {0};
     enum sl_code code = cache_get_own_file(&kind_objects, &request->object, arena, &items.object, error);
     if (code != SL_OK)
         return code;
-    code = convert_with_companions(request, arena, tmp->fd, &items, &told, error);
+    code = convert_with_companions(request, arena, tmp->fd, &items, &outcome, error);
     tmp->incomplete = items.companions.incomplete;
     struct cache_item *const used[] = {items.object, items.map, items.lines};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         cache_release(used[i]);
     if (code == SL_OK)
-        report_gaps(&request->object, &told);
+        report_gaps(&request->object, &outcome);
     return code;
 }
 

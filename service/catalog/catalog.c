@@ -46,11 +46,11 @@
 #define DECLARE(name) extern const struct cache_kind kind_##name;
 KINDS(DECLARE)
 
-#define PLACE(name) &kind_##name,
-const struct cache_kind *const catalog_kinds[] = {KINDS(PLACE)};
+#define ADDRESS(name) &kind_##name,
+const struct cache_kind *const catalog_kinds[] = {KINDS(ADDRESS)};
 const size_t catalog_kind_count = sizeof catalog_kinds / sizeof *catalog_kinds;
 
-/* Every one that conversion_run is called with. */
+/* All converters that conversion_run is called with. */
 const struct converter *const catalog_converters[] = {
     &converter_object_check,   &converter_object_meta,      &converter_symcache,     &converter_ppdb_cache,
     &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,    &converter_uuidmap,

@@ -63,18 +63,18 @@ void missing_count(struct missing_report *report, size_t missing, size_t total)
     report->total += total;
 }
 
-void missing_add_location(struct missing_report *report, struct sl_str place)
+void missing_add_location(struct missing_report *report, struct sl_str location)
 {
-    list_add(report, &report->places, place, place);
+    list_add(report, &report->places, location, location);
 }
 
-bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why)
+bool missing_failure(struct missing_report *report, struct sl_str location, struct sl_str why)
 {
     struct sl_buf text = {0};
-    sl_buf_str(&text, place);
+    sl_buf_str(&text, location);
     sl_buf_cstr(&text, ": ");
     sl_buf_str(&text, why);
-    bool is_new = !text.failed && list_add(report, &report->failures, place, sl_buf_view(&text));
+    bool is_new = !text.failed && list_add(report, &report->failures, location, sl_buf_view(&text));
     sl_buf_free(&text);
     return is_new;
 }

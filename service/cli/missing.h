@@ -9,8 +9,8 @@
  *
  *     missing_init ─▶ missing_add_location, missing_failure, missing_add, missing_count, in any order ─▶ missing_print ─▶ missing_free
  *
- * locator_describe (locator/locator.h) adds the places and failures of an open `struct locator`. All texts are copied. Running out of memory
- * shortens the line and is not an error. */
+ * locator_describe (locator/locator.h) adds the places and failures of an open `struct locator`. All texts are copied. Running out of
+ * memory shortens the line and is not an error. */
 #pragma once
 
 #include "base/arena.h"
@@ -55,9 +55,9 @@ bool missing_found(struct missing_report *report, struct sl_str name, struct sl_
 /* Adds to the counts: `total` units were looked up, `missing` of them without success. */
 void missing_count(struct missing_report *report, size_t missing, size_t total);
 /* Adds a place that was searched: a path or URL as the user wrote it, without secrets. */
-void missing_add_location(struct missing_report *report, struct sl_str place);
+void missing_add_location(struct missing_report *report, struct sl_str location);
 /* Adds a place or file that could not be used, and why. Only the first failure of each place is kept: false for the others. */
-bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why);
+bool missing_failure(struct missing_report *report, struct sl_str location, struct sl_str why);
 /* Copies the failures of another report. */
 void missing_add_failures(struct missing_report *report, const struct missing_report *from);
 

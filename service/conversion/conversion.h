@@ -9,7 +9,7 @@
 #include "conversion/converter.h"
 #include "fetch/unpack.h"
 
-struct conversion_about {
+struct conversion_description {
     uint64_t size; /* bytes from which the step and time limits are computed; 0 = the sum of the inputs' sizes */
     struct sl_str location; /* for the log */
     const char *kind;       /* kind of the new cache entry, for metrics; NULL = no metrics */
@@ -27,7 +27,7 @@ void conversions_abort_all(void);
  * it was aborted, or cancelled while it waited; SL_BUSY, SL_INTERNAL if it could not run. Inputs without bytes are mapped from their
  * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run.
  * Outside of fibers, as in commands, it runs in the calling thread and only the work is limited. */
-enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
+enum sl_code conversion_run(const struct conversion_description *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error) SL_SUSPENDS;
 
 /* Decompresses INPUT_FILE into `out` (fetch/unpack.h). INPUT_NAME: name of the wanted member of a tar archive. */

@@ -207,7 +207,7 @@ static void take_listing(struct candidate_file *probe, enum sl_code code, struct
         return;
     const struct object_meta *meta = item->loaded;
     probe->features = meta->features;
-    probe->place = meta->place;
+    probe->fixed_load = meta->fixed_load;
     probe->stored = meta->stored;
     probe->has_stored = meta->has_stored;
     if (probe->request.id->type == OBJECT_PE_DOTNET) {

@@ -28,7 +28,7 @@ struct candidate_file { /* one candidate file */
     struct sl_features features;
     struct sl_stored_parts stored;
     bool has_stored; /* `stored` is known */
-    struct fixed_load_address place;
+    struct fixed_load_address fixed_load;
     bool skipped; /* an unusable pointer */
     bool renewed; /* not found; looked up again if that was long ago */
     struct candidate *candidate;
@@ -113,7 +113,7 @@ struct search_cache_value {
     enum sl_code code;
     const struct sl_error *error; /* NULL if there is none */
     struct sl_features features;
-    struct fixed_load_address place;
+    struct fixed_load_address fixed_load;
     struct candidate_list candidates;
     struct sl_str source, path; /* as in struct search_result, like `is_public` */
     bool is_public, is_best;

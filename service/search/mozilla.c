@@ -269,7 +269,7 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
 {
     struct mozilla_syms_options options = {current_reader_limits(), request->id.debug_id};
     struct mozilla_syms_result done;
-    struct conversion_about about = {.location = file->location, .kind = kind_mozilla_syms.name};
+    struct conversion_description about = {.location = file->location, .kind = kind_mozilla_syms.name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = to};
     converter_add_file(&call, INPUT_FILE, from);
     uint64_t begin = clock_mono_ns();

@@ -66,7 +66,7 @@ struct search_scope {             /* where to look */
 /* Returns the address to which addresses in the file's table are relative, for a module that was reported at
  * `image_address`. The two differ if a tool put segments before those of a program with a fixed address: its code and its
  * debug file keep their addresses. */
-uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t image_address);
+uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t image_address);
 
 struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */
     enum sl_code code; /* SL_OK: `item` is set */
@@ -74,9 +74,9 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     struct cache_item *item;            /* a reference: the entry made from the chosen file. NULL unless SL_OK */
     const struct sl_symcache *symcache; /* of `item`, if it is of this type; likewise `ppdb` */
     const struct sl_ppdb_table *ppdb;
-    struct sl_features features;     /* of the chosen object; all false if none */
-    struct fixed_load_address place; /* of the chosen object */
-    enum sl_arch arch;               /* of the symcache; SL_ARCH_UNKNOWN if none */
+    struct sl_features features;          /* of the chosen object; all false if none */
+    struct fixed_load_address fixed_load; /* of the chosen object */
+    enum sl_arch arch;                    /* of the symcache; SL_ARCH_UNKNOWN if none */
     struct candidate_list candidates;
     struct sl_str source, path; /* of the chosen file: id of the source, and path relative to it; empty if none */
     bool is_public;             /* the chosen file's source is public */
@@ -104,7 +104,7 @@ struct supplied_object {
     struct sl_debug_id debug_id;
     struct sl_str code_id, raw_code_id;
     struct sl_features features;
-    struct fixed_load_address place;
+    struct fixed_load_address fixed_load;
     struct supplied_result *made; /* entries made from it, for later look-ups */
     size_t next_named;            /* another object of the same name: index plus 1; 0: there is none */
 };

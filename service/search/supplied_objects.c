@@ -275,7 +275,7 @@ static enum sl_code own_convert(const struct supplied_object *object, const stru
     struct symcache_options options = {current_reader_limits(), use->variables, true};
     struct symcache_result symcache = {0};
     struct cficache_result cficache = {0};
-    struct conversion_about about = {.location = SL_STR("artifact"), .kind = use->kind->name};
+    struct conversion_description about = {.location = SL_STR("artifact"), .kind = use->kind->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     bool is_cfi = use->kind == &kind_cficaches;
     if (is_cfi)
@@ -433,7 +433,7 @@ bool supplied_objects_answer(const struct search_scope *where, const struct sear
     if (!made || !made->item)
         return false;
     struct search_result found = {
-        .code = SL_OK, .features = object->features, .place = object->place, .arch = made->arch};
+        .code = SL_OK, .features = object->features, .fixed_load = object->fixed_load, .arch = made->arch};
     found.item = cache_retain(made->item);
     found.symcache = use->kind == &kind_symcaches ? made->item->loaded : NULL;
     own_report(where, object, use, &found);

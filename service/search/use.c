@@ -2,15 +2,15 @@
  * its names and lines. */
 #include "search/impl.h"
 
-uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t image_address)
+uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t image_address)
 {
     /* Reported and fixed address differ by at most the size of the segments that a tool inserted in front of the program's
      * own ones, which is small. A larger distance means that the module was not loaded at its fixed address; then the fixed
      * address says nothing. */
     enum { MAX_DISTANCE = 1 << 20 };
-    uint64_t above = place->address - image_address, below = image_address - place->address;
+    uint64_t above = fixed_load->address - image_address, below = image_address - fixed_load->address;
     bool near = above <= MAX_DISTANCE || below <= MAX_DISTANCE;
-    return place->is_fixed && image_address && near ? place->address : image_address;
+    return fixed_load->is_fixed && image_address && near ? fixed_load->address : image_address;
 }
 
 /* ---- reporting ---- */
@@ -119,7 +119,7 @@ static void use_chosen(struct search *search)
         use_nothing(search);
     } else {
         found->features = chosen->features;
-        found->place = chosen->place;
+        found->fixed_load = chosen->fixed_load;
         found->source = chosen->request.file->source->id;
         found->path = chosen->request.file->path;
         found->is_public = chosen->request.file->source->is_public;
@@ -167,7 +167,7 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     found->symcache = NULL;
     found->ppdb = NULL;
     found->features = outcome->features;
-    found->place = outcome->place;
+    found->fixed_load = outcome->fixed_load;
     found->arch = SL_ARCH_UNKNOWN;
     found->candidates = outcome->candidates;
     found->source = outcome->source;
@@ -204,7 +204,7 @@ static void copy_found(const struct search *search)
     const struct search_cache_value outcome = {.code = found->code,
                                                .error = found->code == SL_OK ? NULL : &found->error,
                                                .features = found->features,
-                                               .place = found->place,
+                                               .place = found->fixed_load,
                                                .candidates = found->candidates,
                                                .source = found->source,
                                                .path = found->path,
@@ -451,7 +451,7 @@ static void look_inside(struct search *search)
     }
     if (embedded) {
         found->features = embedded->features;
-        found->place = embedded->place;
+        found->fixed_load = embedded->fixed_load;
         found->code = cache_get(search->use->kind, &embedded->key, &embedded->request, &found->item, &found->error);
         found->error.code = found->code;
         search_report(&inside, embedded->candidate, found, search->use);

@@ -114,8 +114,8 @@ bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
         return sl_fields_fail(s, at, s->json->at, "rewrite_first_module has more than %d rules", MAX_RULES);
     *rules = (struct rewrite_rules){items, count};
     for (size_t i = 0; i < count; i++) {
-        struct sl_json_path place = {.up = at, .index = i};
-        if (!rewrite_check(s, &place, &rules->rules[i]))
+        struct sl_json_path element = {.up = at, .index = i};
+        if (!rewrite_check(s, &element, &rules->rules[i]))
             return false;
     }
     return true;

@@ -71,7 +71,7 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
     *added = (struct walk_table){.module = (uint32_t)index,
                                  .is_symbols = is_symbols,
                                  .is_found = table,
-                                 .ahead = base - symbol_table_base(&found->place, base)};
+                                 .ahead = base - symbol_table_base(&found->fixed_load, base)};
     w->modules[index].has[is_symbols] = true;
     if (!table)
         return;

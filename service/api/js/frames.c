@@ -85,14 +85,14 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
 /* Returns the name of the function, from what the map says about its scope, the token at the position, and the name used by
  * the caller. */
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
-                                   const struct sl_smcache_position *place)
+                                   const struct sl_smcache_position *position)
 {
-    struct sl_js_function_hints clues = {.scope = place->function,
-                                         .kind = place->kind,
-                                         .token = place->name,
+    struct sl_js_function_hints clues = {.scope = position->function,
+                                         .kind = position->kind,
+                                         .token = position->name,
                                          .caller = s->caller,
                                          .function = raw->function};
-    if (place->inlined) /* they belong to the enclosing function */
+    if (position->inlined) /* they belong to the enclosing function */
         clues.caller = clues.function = (struct sl_str){NULL, 0};
     struct sl_buf text = {0};
     sl_js_function_name(&clues, &text);
@@ -101,31 +101,31 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
 
 /* Sets the frame's function, file and position from the map. Maps count from 0, frames from 1. */
 static void js_set_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                         struct js_frame *frame, const struct sl_smcache_position *place)
+                         struct js_frame *frame, const struct sl_smcache_position *position)
 {
-    struct sl_str source = sl_smcache_source(module->item->loaded, place->source);
-    frame->function = function_name(s, raw, place);
+    struct sl_str source = sl_smcache_source(module->item->loaded, position->source);
+    frame->function = function_name(s, raw, position);
     if (source.size) {
         frame->abs_path = js_joined_path(s, module, source);
         struct sl_js_file file = sl_js_file(source, frame->abs_path, raw->module);
         frame->filename = file.name;
         frame->module = file.module;
     }
-    frame->line = (struct sl_opt_u64){true, (uint64_t)place->line + 1};
-    frame->column = (struct sl_opt_u64){true, (uint64_t)place->column + 1};
-    s->caller = place->name;
+    frame->line = (struct sl_opt_u64){true, (uint64_t)position->line + 1};
+    frame->column = (struct sl_opt_u64){true, (uint64_t)position->column + 1};
+    s->caller = position->name;
 }
 
 /* Adds the lines of the original source: from the map if it contains the text. */
 static void js_set_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                          struct js_frame *frame, const struct sl_smcache_position *place)
+                          struct js_frame *frame, const struct sl_smcache_position *position)
 {
     const struct sl_smcache *table = module->item->loaded;
-    if (sl_smcache_text(table, place->source).data) {
-        js_set_lines(s, frame, sl_smcache_cursor(table, place->source, place->line + 1));
+    if (sl_smcache_text(table, position->source).data) {
+        js_set_lines(s, frame, sl_smcache_cursor(table, position->source, position->line + 1));
         return;
     }
-    struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, place->source));
+    struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, position->source));
     js_want_source(s, (struct js_missing_source){frame, raw->abs_path, path, module->label, NULL});
 }
 
@@ -149,9 +149,9 @@ static bool js_set_origin(struct js_resolving *s, const struct js_module *module
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_entry *entry)
 {
-    struct sl_smcache_position place;
+    struct sl_smcache_position position;
     uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
-    if (!sl_smcache_lookup(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
+    if (!sl_smcache_lookup(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &position))
         return false;
     struct js_frame *frame = SL_ARENA_NEW(s->request->arena, struct js_frame);
     s->request->out_of_memory |= !frame;
@@ -162,9 +162,9 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
     if (!js_set_origin(s, module, module->label, frame))
         return false;
-    js_set_place(s, module, raw, frame, &place);
+    js_set_place(s, module, raw, frame, &position);
     if (s->request->apply_source_context != SL_BOOL_FALSE)
-        js_set_source(s, module, raw, frame, &place);
+        js_set_source(s, module, raw, frame, &position);
     return true;
 }
 

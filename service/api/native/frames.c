@@ -225,9 +225,9 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
  * position-independent files. False if the address lies before the module. */
 static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
 {
-    const struct fixed_load_address *place = &module->found->lookup.place;
+    const struct fixed_load_address *fixed_load = &module->found->lookup.fixed_load;
     *relative = sent->relative;
-    return !sent->of_file || !place->is_fixed || !__builtin_sub_overflow(*relative, place->address, relative);
+    return !sent->of_file || !fixed_load->is_fixed || !__builtin_sub_overflow(*relative, fixed_load->address, relative);
 }
 
 /* Adds the results of one frame. */

@@ -470,7 +470,7 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 
 uint64_t native_table_base(const struct native_module *module)
 {
-    return symbol_table_base(&module->found->lookup.place, module->image_address);
+    return symbol_table_base(&module->found->lookup.fixed_load, module->image_address);
 }
 
 const char *native_lookup_status(enum sl_code code)

@@ -180,12 +180,12 @@ static int native_read_by_name(const void *a, const void *b)
 static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
-    struct sl_json_path place = {at, name, 0};
+    struct sl_json_path path = {at, name, 0};
     struct native_register *r = sl_arena_array_add(registers);
     if (!r)
         return sl_json_no_memory(s->json);
     r->name = name;
-    return sl_fields_hex(s, &place, &r->value);
+    return sl_fields_hex(s, &path, &r->value);
 }
 
 /* Reads the registers, sorted by name, the order of the answer. */

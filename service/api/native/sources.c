@@ -26,7 +26,7 @@ struct web_source { /* a URL, and the cache scope of its text */
 /* A path of a module without a text but with links; the first download that works is used. */
 struct native_source_link {
     struct native_source_link *next;
-    struct native_source_location *places;
+    struct native_source_location *locations;
     size_t count;
     struct web_source *sources;
     size_t source_count;
@@ -37,7 +37,7 @@ struct native_source_link {
 
 struct source_lookup_run {
     struct native_request *request;
-    struct native_source_location *places;
+    struct native_source_location *locations;
     size_t count;
     struct sl_buf text, decoded, url, line;
     uint64_t work, held; /* held: bytes of the text buffers that are charged */
@@ -87,17 +87,18 @@ static bool has_source(const struct native_request *request, const struct native
 /* Adds a frame whose source may be found. False when out of memory. */
 static bool add_place(struct source_lookup_run *s, struct native_result_frame *frame)
 {
-    struct native_source_location place = {.frame = frame};
+    struct native_source_location location = {.frame = frame};
     struct sl_buf *scratch = &s->line;
-    if (!has_source(s->request, frame) || !native_frame_location(s->request, frame, scratch, &place.path, &place.line))
+    if (!has_source(s->request, frame) ||
+        !native_frame_location(s->request, frame, scratch, &location.path, &location.line))
         return true;
     if (scratch->size) {
-        char *copy = sl_arena_strndup(s->request->arena, place.path.data, place.path.size);
+        char *copy = sl_arena_strndup(s->request->arena, location.path.data, location.path.size);
         if (!copy)
             return false;
-        place.path.data = copy;
+        location.path.data = copy;
     }
-    s->places[s->count++] = place;
+    s->locations[s->count++] = location;
     return true;
 }
 
@@ -120,15 +121,15 @@ static bool collect_places(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
     answer_limit_step(request->limit);
-    s->places = SL_ARENA_ARRAY(request->arena, struct native_source_location, request->result_count + 1);
-    if (!s->places)
+    s->locations = SL_ARENA_ARRAY(request->arena, struct native_source_location, request->result_count + 1);
+    if (!s->locations)
         return false;
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count; i++)
             if (!add_place(s, &request->results[t].frames[i]))
                 return false;
     if (s->count)
-        qsort(s->places, s->count, sizeof *s->places, by_source_and_line);
+        qsort(s->locations, s->count, sizeof *s->locations, by_source_and_line);
     return true;
 }
 
@@ -164,34 +165,34 @@ static const struct native_context *copy_context(struct source_lookup_run *s, co
 
 /* Sets the source of all frames of one path. Frames with the same line, which are adjacent, share one. `text` NULL: only the
  * link. */
-static void native_set_source(struct source_lookup_run *s, struct native_source_location *places, size_t count,
+static void native_set_source(struct source_lookup_run *s, struct native_source_location *locations, size_t count,
                               const struct sl_str *text, struct sl_str link)
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
     struct native_source *source = NULL;
     for (size_t i = 0; i < count && !s->request->out_of_memory && answer_limit_has_memory(s->request->limit); i++) {
         struct sl_context context;
-        if (!source || places[i].line != places[i - 1].line) {
+        if (!source || locations[i].line != locations[i - 1].line) {
             source = SL_ARENA_NEW(s->request->arena, struct native_source);
             if (!source) {
                 s->request->out_of_memory = true;
                 return;
             }
             source->link = link;
-            if (text && sl_context_at(&cursor, places[i].line, &context))
+            if (text && sl_context_at(&cursor, locations[i].line, &context))
                 source->context = copy_context(s, &context);
         }
-        places[i].frame->source = source;
+        locations[i].frame->source = source;
     }
 }
 
-static void native_set_text(struct source_lookup_run *s, struct native_source_location *places, size_t count,
+static void native_set_text(struct source_lookup_run *s, struct native_source_location *locations, size_t count,
                             struct sl_bytes bytes, struct sl_str link)
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
     memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
-    native_set_source(s, places, count, is_text ? &text : NULL, link);
+    native_set_source(s, locations, count, is_text ? &text : NULL, link);
 }
 
 /* ---- from objects ---- */
@@ -204,7 +205,7 @@ static void add_link(struct source_lookup_run *s, struct native_source_link *lin
         return;
     if (!link->sources)
         link->sources = SL_ARENA_ARRAY(s->request->arena, struct web_source,
-                                       s->request->modules[link->places->frame->module].found->sources.count + 1);
+                                       s->request->modules[link->locations->frame->module].found->sources.count + 1);
     if (link->sources)
         link->sources[link->source_count++] = (struct web_source){url, scope};
     else
@@ -251,7 +252,8 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
     for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
         const struct sl_symcache *table;
         struct sl_symcache_origin origin;
-        if (!native_frame_origin(s->request, link->places[i].frame, &table, &origin) || origin.url == SL_SYMCACHE_NONE)
+        if (!native_frame_origin(s->request, link->locations[i].frame, &table, &origin) ||
+            origin.url == SL_SYMCACHE_NONE)
             continue;
         sl_buf_clear(&s->url);
         sl_symcache_string(table, origin.url, &s->url);
@@ -263,19 +265,19 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
 
 /* Sets the source of the frames of one path: the first text that the module's objects have. Without one, the links are
  * queued for download. */
-static void resolve(struct source_lookup_run *s, struct native_source_location *places, size_t count)
+static void resolve(struct source_lookup_run *s, struct native_source_location *locations, size_t count)
 {
-    const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;
-    struct native_source_link link = {.places = places, .count = count};
+    const struct source_lookup *sources = &s->request->modules[locations->frame->module].found->sources;
+    struct native_source_link link = {.locations = locations, .count = count};
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
         bool has_text = false;
-        if (!read_source_text(s, &sources->objects[i], places->path, &has_text))
+        if (!read_source_text(s, &sources->objects[i], locations->path, &has_text))
             continue;
         struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
         known = known || has_text || s->url.size;
         if (has_text) {
-            native_set_text(s, places, count, sl_buf_bytes(&s->text), url);
+            native_set_text(s, locations, count, sl_buf_bytes(&s->text), url);
             return;
         }
         add_link(s, &link, sources->objects[i].scope, url);
@@ -283,7 +285,7 @@ static void resolve(struct source_lookup_run *s, struct native_source_location *
     known = add_origin(s, &link) || known;
     if (!known)
         return;
-    native_set_source(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
+    native_set_source(s, locations, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
     if (link.source_count)
         queue_download(s, &link);
 }
@@ -304,9 +306,9 @@ void native_apply_sources(struct native_request *request)
     size_t end;
     request->out_of_memory = request->out_of_memory || !collect_places(&s);
     for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
-        for (end = begin + 1; end < s.count && same_source(&s.places[begin], &s.places[end]);)
+        for (end = begin + 1; end < s.count && same_source(&s.locations[begin], &s.locations[end]);)
             end++;
-        resolve(&s, &s.places[begin], end - begin);
+        resolve(&s, &s.locations[begin], end - begin);
     }
     native_sources_finish(&s);
 }
@@ -366,7 +368,7 @@ static bool download(struct downloads *d, struct native_source_link *link, const
     error.code = source_file_get(&wanted, d->request->arena, &link->item, &error);
     if (error.code == SL_CANCELLED)
         return true;
-    report(d->request, link->places->frame->module, source->url, &error);
+    report(d->request, link->locations->frame->module, source->url, &error);
     link->url = source->url;
     return error.code == SL_OK;
 }
@@ -390,7 +392,7 @@ static void apply_texts(void *arg)
     struct source_lookup_run s = {.request = arg};
     for (const struct native_source_link *link = s.request->links; link; link = link->next)
         if (link->item)
-            native_set_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
+            native_set_text(&s, link->locations, link->count, link->item->mapping.bytes, link->url);
     native_sources_finish(&s);
 }
 

@@ -69,7 +69,7 @@ void findings_print(struct inspect_results *f, struct sl_buf *out);
 void findings_json(struct inspect_results *f, struct sl_json_writer *w);
 /* Adds a function to the list while reading: a line, indented by its depth. */
 void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
-                           struct sl_str place, unsigned depth);
+                           struct sl_str location, unsigned depth);
 /* Writes one element of `variants`. */
 void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
 /* "dsym", "elf" ...: the format's name in the JSON output. */

@@ -48,16 +48,16 @@ static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 /* ---- lists ---- */
 
 void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
-                           struct sl_str place, unsigned depth)
+                           struct sl_str location, unsigned depth)
 {
     struct sl_json_writer *w = &f->function_writer;
     if (!f->json) {
         sl_buf_printf(&f->functions, "  %16llx %8llx  %*s", (unsigned long long)function->address,
                       (unsigned long long)function->size, (int)(depth < 100 ? depth : 100) * 2, "");
         output_put_safe(&f->functions, name);
-        if (place.size)
+        if (location.size)
             sl_buf_cstr(&f->functions, "  ");
-        output_put_safe(&f->functions, place);
+        output_put_safe(&f->functions, location);
         sl_buf_u8(&f->functions, '\n');
         return;
     }
@@ -66,7 +66,7 @@ void findings_add_function(struct inspect_results *f, const struct sl_function *
     sl_json_member_hex(w, "size", function->size);
     sl_json_member_str(w, "name", name);
     sl_json_put_key(w, "place");
-    place.size ? sl_json_put_str(w, place) : sl_json_put_null(w);
+    location.size ? sl_json_put_str(w, location) : sl_json_put_null(w);
     sl_json_put_key(w, "inlinees"); /* the caller writes the elements and ends the array */
     sl_json_begin_array(w);
 }

@@ -47,14 +47,15 @@ static void count_function(struct function_counter *c, const struct sl_function_
     else
         f->counts.functions++;
     if (f->lists.functions) {
-        struct sl_buf name = {0}, place = {0};
+        struct sl_buf name = {0}, location = {0};
         bool readable = option_given(f->options, "demangle") && sl_demangle(function->name, function->language, &name);
         if (function->line_count && function->lines[0].file < batch->file_count)
-            sl_buf_printf(&place, SL_STR_FMT ":%u", SL_STR_ARG(c->paths[function->lines[0].file]),
+            sl_buf_printf(&location, SL_STR_FMT ":%u", SL_STR_ARG(c->paths[function->lines[0].file]),
                           function->lines[0].line);
-        findings_add_function(f, function, readable ? sl_buf_view(&name) : function->name, sl_buf_view(&place), depth);
+        findings_add_function(f, function, readable ? sl_buf_view(&name) : function->name, sl_buf_view(&location),
+                              depth);
         sl_buf_free(&name);
-        sl_buf_free(&place);
+        sl_buf_free(&location);
     }
     for (uint32_t i = 0; i < function->inlinee_count; i++)
         count_function(c, batch, &function->inlinees[i], depth + 1);

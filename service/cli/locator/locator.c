@@ -93,14 +93,14 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
     b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
     /* place_of counts up, and the layouts of one place follow each other: `done` is the last place added */
     for (size_t i = 0, done = 0; i < b->own.count; i++) {
-        size_t place = b->own.place_of[i];
-        if (!place)
+        size_t place_number = b->own.place_of[i];
+        if (!place_number)
             good = good && source_list_add(&b->all, &b->own.items[i]);
-        if (place <= done) /* its index includes the layouts */
+        if (place_number <= done) /* its index includes the layouts */
             continue;
-        done = place;
+        done = place_number;
         index.id = b->own.items[i].id;
-        index.index = file_index_source(b->indexes[place - 1]);
+        index.index = file_index_source(b->indexes[place_number - 1]);
         good = good && source_list_add(&b->all, &index);
     }
     index.id = SL_STR("local:files");
@@ -497,16 +497,16 @@ static enum sl_code search_own(struct locator *b, const struct object_id *id, en
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
     for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
-        size_t place = b->own.place_of[i];
+        size_t place_number = b->own.place_of[i];
         /* the sources from `i` to `end` are the layouts of one place, searched together */
-        for (end = i + 1; end < b->own.count && b->own.place_of[end] == place;)
+        for (end = i + 1; end < b->own.count && b->own.place_of[end] == place_number;)
             end++;
         const struct locator_source_list part = {.items = &b->own.items[i], .count = end - i};
         code = by_id_search(b, &part, id, purpose, bytes, error);
         if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
             *first = *error;
-        if (code != SL_OK && place)
-            code = search_index(b, b->indexes[place - 1], id, purpose, bytes, error);
+        if (code != SL_OK && place_number)
+            code = search_index(b, b->indexes[place_number - 1], id, purpose, bytes, error);
     }
     return code;
 }

@@ -218,10 +218,10 @@ int source_paths_check(const char *const *paths, size_t count)
 {
     char message[4200];
     for (size_t i = 0; i < count; i++) {
-        const char *place = source_path_without_layout(paths[i]);
-        if (!is_path(paths[i]) || !*place || access(place, F_OK) == 0)
+        const char *path = source_path_without_layout(paths[i]);
+        if (!is_path(paths[i]) || !*path || access(path, F_OK) == 0)
             continue;
-        snprintf(message, sizeof message, "%.4000s: %s", place,
+        snprintf(message, sizeof message, "%.4000s: %s", path,
                  errno == ENOENT ? "no such directory or file" : strerror(errno));
         return report_error(2, message, NULL);
     }

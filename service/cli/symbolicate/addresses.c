@@ -77,11 +77,11 @@ static void read_file(struct process_code *process, size_t index, const char *pa
 static void read_own_pid(const char *pid, char own[16])
 {
     char path[64], *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     snprintf(own, 16, "%.15s", pid);
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *status = fopen(path, "re");
-    while (status && getline(&line, &room, status) > 0)
+    while (status && getline(&line, &capacity, status) > 0)
         if (strncmp(line, "NSpid:", 6) == 0) {
             char *last = strrchr(line, '\t');
             if (last)
@@ -426,12 +426,12 @@ static int add_line(struct address_run *run, const char *line, const char *root)
 static int add_maps(struct address_run *run, const char *path, const char *root)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int status = 0;
     FILE *maps = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!maps)
         return report_error(1, path, strerror(errno));
-    while (!status && getline(&line, &room, maps) > 0)
+    while (!status && getline(&line, &capacity, maps) > 0)
         status = add_line(run, line, root);
     free(line);
     if (maps != stdin)
@@ -499,9 +499,9 @@ static int read_address_words(struct address_run *run)
 {
     static const char blanks[] = " \t\r\n,";
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int status = 0;
-    while (!status && getline(&line, &room, stdin) > 0) {
+    while (!status && getline(&line, &capacity, stdin) > 0) {
         char *rest = line;
         for (char *word; !status && (word = strtok_r(rest, blanks, &rest));)
             status = read_address(run, word);

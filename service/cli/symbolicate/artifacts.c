@@ -68,12 +68,13 @@ static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
 }
 
 /* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. */
-static struct sl_str make_uri(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
+static struct sl_str make_uri(struct local_artifacts *a, size_t directory, struct sl_str relative,
+                              const struct stat *st)
 {
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
-    if (place)
-        sl_buf_printf(&uri, "%zu:", place + 1);
+    if (directory)
+        sl_buf_printf(&uri, "%zu:", directory + 1);
     sl_buf_str(&uri, relative);
     sl_buf_printf(&uri, "#%" PRIx64 "%08lx-%" PRIx64, (uint64_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                   (uint64_t)st->st_size);
@@ -93,16 +94,16 @@ static bool open_local_bundle(struct local_artifact *item)
 }
 
 /* Adds a file of a place. False when out of memory. */
-static bool add_file(struct local_artifacts *a, size_t place, const char *path, struct sl_str relative,
+static bool add_file(struct local_artifacts *a, size_t directory, const char *path, struct sl_str relative,
                      const struct stat *st)
 {
     struct local_artifact item = {.path = kept_text(a, sl_str(path)).data};
     item.kind = path_is_script(path) ? ARTIFACT_SCRIPT : ends(path, ".map") ? ARTIFACT_MAP : ARTIFACT_BUNDLE;
-    item.file =
-        (struct remote_file){.source = &a->sources[place], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
+    item.file = (struct remote_file){
+        .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
     item.file.location = item.file.path;
     item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
-    item.file.uri = make_uri(a, place, relative, st);
+    item.file.uri = make_uri(a, directory, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))
         return false;
@@ -115,7 +116,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
 }
 
 /* Adds the files below a directory, or a single file, whose source is then its directory. */
-static bool artifacts_add_place(struct local_artifacts *a, size_t place, const char *path)
+static bool artifacts_add_place(struct local_artifacts *a, size_t directory, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
     bool is_directory = path_is_directory(path), good = true;
@@ -123,11 +124,11 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         root = name.size < root.size ? (struct sl_str){path, root.size - name.size} : SL_STR(".");
     while (is_directory && root.size > 1 && sl_str_ends(root, SL_STR("/")))
         root.size--;
-    a->sources[place] = (struct source){
+    a->sources[directory] = (struct source){
         .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = kept_text(a, root), .configured = true};
     struct file_walk walk;
     file_walk_open(&walk, path);
-    good = a->sources[place].path.data != NULL;
+    good = a->sources[directory].path.data != NULL;
     for (const FTSENT *entry; good && a->count < MAX_FILES && (entry = file_walk_next(&walk));) {
         const char *at = entry->fts_path;
         struct sl_str relative = sl_str(at);
@@ -137,7 +138,7 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         while (is_directory && skipped < relative.size && at[skipped] == '/')
             skipped++;
         relative = (struct sl_str){at + skipped, relative.size - skipped};
-        good = add_file(a, place, at, relative, entry->fts_statp);
+        good = add_file(a, directory, at, relative, entry->fts_statp);
     }
     file_walk_close(&walk);
     return good;

@@ -263,7 +263,7 @@ void search_place_close(struct search_place *place, struct missing_report *missi
 }
 
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg)
+                     struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg)
 {
     int status = search_place_open(o, project, local, place);
     if (status)

@@ -12,7 +12,7 @@
 
 struct crash_run {
     struct crash_file file;
-    struct search_place place;
+    struct search_inputs inputs;
     struct walked_dump *walked;
     bool wants_walk, wants_stack;
     struct missing_report missing;
@@ -25,10 +25,10 @@ struct crash_run {
 static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
-    const struct config *config = run->place.config;
-    run->file.scope = run->place.scope;
-    run->file.sources = run->place.sources;
-    run->file.source_count = run->place.source_count;
+    const struct config *config = run->inputs.config;
+    run->file.scope = run->inputs.scope;
+    run->file.sources = run->inputs.sources;
+    run->file.source_count = run->inputs.source_count;
     run->walked->was_searched = run->file.source_count != 0;
     run->code = crash_file_symbolicate(&run->file, config, &run->text, &run->error);
     if (run->code == SL_OK && run->wants_walk)
@@ -81,7 +81,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     struct sl_arena arena = {0};
     struct local_files local = {.arena = &arena};
     int status = crash_find_local_files(o, run, &local)
-                     ? symbolicate_here(o, project, &local, &run->missing, &run->place, crash_work, run)
+                     ? symbolicate_here(o, project, &local, &run->missing, &run->inputs, crash_work, run)
                      : report_no_memory();
     sl_arena_free(&arena);
     return status;

@@ -139,7 +139,7 @@ static int names_send(struct names_wanted *n)
 
 struct local_names_request { /* lookup in this process */
     struct names_wanted *wanted;
-    struct search_place place;
+    struct search_inputs inputs;
     enum sl_code code;
     struct sl_error error;
 };
@@ -148,9 +148,9 @@ struct local_names_request { /* lookup in this process */
 static void names_work(void *arg)
 {
     struct local_names_request *here = arg;
-    here->wanted->scope = here->place.scope;
+    here->wanted->scope = here->inputs.scope;
     here->code =
-        names_find(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
+        names_find(here->wanted, here->inputs.sources, here->inputs.source_count, here->inputs.config, &here->error);
 }
 
 int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
@@ -158,7 +158,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
     struct local_names_request here = {.wanted = n};
     if (option_given(n->o, "server"))
         return names_send(n);
-    int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);
+    int status = symbolicate_here(n->o, project, local, n->missing, &here.inputs, names_work, &here);
     return status || here.code == SL_OK ? status : report_error(1, here.error.message, NULL);
 }
 

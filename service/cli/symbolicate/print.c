@@ -14,11 +14,11 @@ static bool is_shown(const struct answer_style *style, size_t thread)
 }
 
 /* The index of the thread to print at a place: the last exception's comes first. */
-static size_t shown_thread(const struct answer_style *style, size_t place)
+static size_t shown_thread(const struct answer_style *style, size_t index)
 {
-    if (style->exception == ALL_THREADS || place > (size_t)style->exception)
-        return place;
-    return place ? place - 1 : (size_t)style->exception;
+    if (style->exception == ALL_THREADS || index > (size_t)style->exception)
+        return index;
+    return index ? index - 1 : (size_t)style->exception;
 }
 
 /* In formats without thread titles, only the exception's stack gets one. */
@@ -33,8 +33,8 @@ bool answer_print_compact(const struct symbolicated_answer *answer, const struct
 {
     struct answer_printer p = printing_make(answer, style);
     bool any = false;
-    for (size_t place = 0; place < answer->thread_count; place++) {
-        size_t t = shown_thread(style, place);
+    for (size_t index = 0; index < answer->thread_count; index++) {
+        size_t t = shown_thread(style, index);
         if (!is_shown(style, t))
             continue;
         p.table.count = 0;
@@ -99,8 +99,8 @@ static void put_request_errors(struct answer_printer *p, struct sl_buf *out)
 bool answer_print_pretty(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);
-    for (size_t place = 0; place < answer->thread_count; place++) {
-        size_t t = shown_thread(style, place);
+    for (size_t index = 0; index < answer->thread_count; index++) {
+        size_t t = shown_thread(style, index);
         put_exception_title(style, t, out);
         for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             char title[32];
@@ -365,8 +365,8 @@ static bool is_failure(struct sl_str status)
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
-    bool told = sl_str_equal(status, SL_STR("error")) && details.size;
-    const struct sl_str parts[] = {whose, where, told ? (struct sl_str){NULL, 0} : status, details};
+    bool has_details = sl_str_equal(status, SL_STR("error")) && details.size;
+    const struct sl_str parts[] = {whose, where, has_details ? (struct sl_str){NULL, 0} : status, details};
     sl_buf_cstr(out, "error");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].size) {

@@ -39,7 +39,7 @@ struct request_run {
     const char **places; /* local places: --symbols, and the arguments after the input */
     size_t place_count;
     struct local_artifacts *artifacts;
-    struct search_place place;
+    struct search_inputs inputs;
     struct missing_report missing;
     struct sl_buf answer;
     enum sl_code code;
@@ -274,10 +274,10 @@ static void find_mappings(struct request_run *run)
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
-    run->request.scope = run->place.scope;
-    run->request.sources = run->place.sources;
-    run->request.source_count = run->place.source_count;
-    run->code = local_request_symbolicate(&run->request, run->place.config, &run->answer, &run->error);
+    run->request.scope = run->inputs.scope;
+    run->request.sources = run->inputs.sources;
+    run->request.source_count = run->inputs.source_count;
+    run->code = local_request_symbolicate(&run->request, run->inputs.config, &run->answer, &run->error);
 }
 
 /* Copies the options and sets `extract_variables`. */
@@ -348,7 +348,7 @@ static int request_send(struct request_run *run)
 
 static int request_symbolicate(struct request_run *run)
 {
-    int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->place, request_work, run);
+    int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->inputs, request_work, run);
     if (status || run->code == SL_OK)
         return status;
     return report_error(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
@@ -381,9 +381,9 @@ static int list_places(struct request_run *run)
     if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
         return report_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *place = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
-        if (access(place, F_OK) == 0)
-            run->places[run->place_count++] = place;
+        const char *inputs = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
+        if (access(inputs, F_OK) == 0)
+            run->places[run->place_count++] = inputs;
     }
     return 0;
 }

@@ -57,10 +57,10 @@ struct script_symbolication {
 
 /* Lists scripts and source maps at or below a place. A file that is named itself is listed whatever its name is. False when out of
  * memory. */
-static bool find_scripts(struct script_symbolication *s, const char *place)
+static bool find_scripts(struct script_symbolication *s, const char *position)
 {
     struct file_walk walk;
-    file_walk_open(&walk, place);
+    file_walk_open(&walk, position);
     bool good = walk.fts != NULL;
     for (const FTSENT *entry; good && s->file_count < MAX_FILES && (entry = file_walk_next(&walk));) {
         bool is_map = path_is_map(entry->fts_path);
@@ -279,33 +279,33 @@ static struct sl_str escaped(struct script_symbolication *s, const struct sl_js_
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
 static bool put_original_place(struct script_symbolication *s, const struct symbolicate_script *script,
-                               const struct sl_smcache_position *place, struct sl_str caller,
+                               const struct sl_smcache_position *position, struct sl_str caller,
                                struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
     struct sl_buf function = {0}, path = {0};
     const struct sl_js_function_hints clues = {
-        .kind = place->kind,
-        .scope = place->function,
-        .token = place->name,
+        .kind = position->kind,
+        .scope = position->function,
+        .token = position->name,
         .caller = caller,
         .function = {frame->function.size ? frame->function.data : NULL, frame->function.size},
     };
     sl_js_function_name(&clues, &function);
-    struct sl_str source = sl_smcache_source(&script->cache, place->source);
+    struct sl_str source = sl_smcache_source(&script->cache, position->source);
     if (source.size && url.size)
         sl_js_join(script->base, source, &path);
     else
         sl_buf_str(&path, url.size ? url : source);
-    bool is_named = frame->function.size || place->kind != SL_JS_FUNCTION_UNKNOWN || place->inlined;
+    bool is_named = frame->function.size || position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
     if (is_named)
         frame->function = escaped(s, frame, &function, 0);
     bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
     frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
-    frame->line = place->line + 1;
-    frame->column = place->column + 1;
-    stack_frame->is_hidden = place->is_hidden;
+    frame->line = position->line + 1;
+    frame->column = position->column + 1;
+    stack_frame->is_hidden = position->is_hidden;
     sl_buf_free(&function);
     return frame->url.data && (!is_named || frame->function.data);
 }
@@ -331,26 +331,26 @@ static void make_inlined(struct stack_frame *frame)
 /* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
  * False when out of memory. */
 static bool put_places(struct script_symbolication *s, const struct symbolicate_script *script,
-                       struct sl_smcache_position place, struct sl_str caller, struct stack_line *line)
+                       struct sl_smcache_position position, struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
     const struct sl_js_stack_frame *text = &as_it_was.text;
     struct stack_frame *frame = &line->frame;
     struct sl_str none = {NULL, 0};
     bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
-    if (place.inlined && !repeats) { /* the line's name is that of the enclosing function */
+    if (position.inlined && !repeats) { /* the line's name is that of the enclosing function */
         frame->text.function = none;
-        return put_original_place(s, script, &place, none, frame);
+        return put_original_place(s, script, &position, none, frame);
     }
-    for (struct sl_smcache_position outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
+    for (struct sl_smcache_position outer = position; sl_smcache_caller(&script->cache, &outer); position = outer) {
         make_inlined(frame);
         frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
-        if (!put_original_place(s, script, &place, none, frame) || !frame->caller)
+        if (!put_original_place(s, script, &position, none, frame) || !frame->caller)
             return false;
         frame = frame->caller;
         *frame = as_it_was;
     }
-    return put_original_place(s, script, &place, caller, frame);
+    return put_original_place(s, script, &position, caller, frame);
 }
 
 /* Maps the line's frame. `*caller` is the name of the token at the call site in the calling frame; it becomes the one of this frame.
@@ -360,17 +360,17 @@ static bool map_frame(struct script_symbolication *s, struct stack_line *line, s
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
     const struct symbolicate_script *script = url.data ? find_script(s, url) : NULL;
-    struct sl_smcache_position place;
+    struct sl_smcache_position position;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
         return false;
     uint32_t column = frame->column ? frame->column - 1 : 0;
-    if (!script->mapped || !sl_smcache_lookup(&script->cache, frame->line - 1, column, &place))
+    if (!script->mapped || !sl_smcache_lookup(&script->cache, frame->line - 1, column, &position))
         return true;
     line->is_mapped = true;
     if (!frame->of_eval)
-        *caller = place.name;
-    return put_places(s, script, place, before, line);
+        *caller = position.name;
+    return put_places(s, script, position, before, line);
 }
 
 /* Whether the script is built into the engine: no source map exists. */

@@ -59,7 +59,7 @@ bool log_input_open(struct log_input *input, const char *path);
 bool log_input_waits(const struct log_input *input, int ms);
 /* Reads 1 to `room` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
  * truncated. */
-size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
+size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
 /* Encodes output text like the input; a terminal gets UTF-8. The result is a view of `text` or of the input's buffer. `*ok` is false
  * when out of memory. */
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
@@ -226,7 +226,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 /* The configuration and sources for lookups in this process. */
 struct locator;
-struct search_place {
+struct search_inputs {
     struct locator *locator;
     const struct config *config;
     const struct source *sources;
@@ -243,7 +243,7 @@ void search_place_close(struct search_place *place, struct missing_report *missi
 /* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
  * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg);
+                     struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
 
 /* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns a status, after a report unless
  * 0. */

@@ -96,10 +96,10 @@ extern const struct command command_symbolicate, command_inspect;
 /* Runs `symbolicate` with the translated options. Options of the text format are left out for others. */
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
-    size_t room = 32 + o->argument_count;
+    size_t most = 32 + o->argument_count;
     for (size_t i = 0; o->specs[i].name; i++)
-        room += 2 * o->counts[i];
-    struct argument_list words = {calloc(room, sizeof(char *)), 0};
+        most += 2 * o->counts[i];
+    struct argument_list words = {calloc(most, sizeof(char *)), 0};
     char timeout[32];
     if (!words.items)
         return report_no_memory();

@@ -89,8 +89,8 @@ static void on_unknown_class(void *arg, struct sl_str class)
     enum { MAX_NAMED = 1000 };
     struct unknown_classes *unknown = arg;
     struct recent_class it = make_recent_class(class);
-    uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
-    struct recent_class *recent = &unknown->recent[place];
+    uint64_t location = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
+    struct recent_class *recent = &unknown->recent[location];
     if (__builtin_expect(recent->first != it.first || recent->last != it.last || recent->size != it.size, 0)) {
         *recent = it;
         recent->is_of_platform = is_of_platform(class);

@@ -12,7 +12,7 @@ static struct sl_error error;
 
 static enum sl_code run_converter(uint64_t size, const struct converter *converter, struct sl_bytes options)
 {
-    struct conversion_about about = {size, SL_STR("there"), NULL};
+    struct conversion_description about = {size, SL_STR("there"), NULL};
     struct converter_call call = {.options = options, .out = -1};
     error = (struct sl_error){0};
     return conversion_run(&about, converter, &call, NULL, &error);
@@ -122,7 +122,7 @@ static void check_body(void *arg)
     size_t size = 0;
     put_file("download", "12345", 0);
     int fd = open(in_dir("download"), O_RDONLY);
-    struct conversion_about about = {.location = SL_STR("there")};
+    struct conversion_description about = {.location = SL_STR("there")};
     struct converter_call call = {.out = -1};
     converter_add_file(&call, INPUT_FILE, fd);
     assert_int_equal(conversion_run(&about, &long_check, &call, &size, &error), SL_UNSUPPORTED);
@@ -169,7 +169,7 @@ static const struct converter heavy = {"heavy", 0, 0, be_heavy};
 static void run_heavy(void *arg)
 {
     struct sl_error mine;
-    struct conversion_about about = {(UINT64_C(1) << 30) + 1, SL_STR("there"), NULL};
+    struct conversion_description about = {(UINT64_C(1) << 30) + 1, SL_STR("there"), NULL};
     struct converter_call call = {.out = -1};
     enum sl_code code = conversion_run(&about, &heavy, &call, NULL, &mine);
     assert_int_equal(code, fiber_cancelled() ? SL_CANCELLED : SL_OK);

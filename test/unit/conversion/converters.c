@@ -405,7 +405,7 @@ TEST(there_is_a_sample_of_every_converter)
 static struct sl_buf run_sample(const struct sample *sample, uint8_t result[CONVERTER_MAX_RESULT])
 {
     struct sl_error error = {0};
-    struct conversion_about about = {.location = SL_STR("there")};
+    struct conversion_description about = {.location = SL_STR("there")};
     struct converter_call call = sample->call;
     struct sl_mapping made;
     struct sl_buf bytes = {0};
@@ -587,7 +587,7 @@ TEST(texts_must_end_within_their_arrays)
 static void refused_body(void *arg)
 {
     struct sl_error error;
-    struct conversion_about about = {.location = SL_STR("there")};
+    struct conversion_description about = {.location = SL_STR("there")};
     struct converter_call call = {.out = -1}; /* without its options */
     struct object_check_result told;
     assert_int_equal(conversion_run(&about, &converter_object_check, &call, &told, &error), SL_INTERNAL);
