@@ -184,7 +184,7 @@ static void put_parts(const struct wasm_splitting *s, struct removed_sections dr
         put_custom(out, "build_id", s->id);
 }
 
-/* The companion has all sections except the link to another companion. */
+/* Makes the companion: all sections except the link to another companion. */
 static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
 {
     put_parts(s, (struct removed_sections){.link = true}, out);

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* False if the text is not a number, or the limit cannot be set. */
+/* Sets a resource limit of this process. False if the text is not a number, or the limit cannot be set. */
 static bool worker_limit(int which, const char *text)
 {
     char *end;
@@ -20,7 +20,8 @@ static bool worker_limit(int which, const char *text)
     return !errno && !*end && setrlimit((__rlimit_resource_t)which, &limit) == 0;
 }
 
-/* Also undoes what a child inherits from the service: blocked signals, and SIGPIPE ignored. No core dumps, as a crash of an external
+/* Sets the limits and executes the program. Undoes what a child inherits from the service: blocked signals, and SIGPIPE ignored. Writes no
+ * core dumps, as a crash of an external
  * program is no fault of the service. */
 static int worker_main(const struct command *command, int argc, char **argv)
 {

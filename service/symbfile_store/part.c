@@ -193,6 +193,7 @@ static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     return true;
 }
 
+/* Decodes a piece of gzip data to `out`. After the end of a member the next one begins with a reset decoder. False: see step_zstd(). */
 static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
     if (p->ended && inflateReset(&p->zlib) != Z_OK)

@@ -8,10 +8,11 @@
 
 #include "core/loop.h"
 
+/* How long a measured size of the store counts. Measuring reads the whole tree, so it is done once a minute; but once a second when the
+ * store is full, so that uploads succeed soon after files were removed. */
 enum { SIZE_KNOWN_S = 60, FULL_KNOWN_S = 1 };
 
-/* Size of the store and time of its measurement. Measuring reads the whole tree, so it is done once a minute, or once a
- * second when the store is full; bytes received since then are added. */
+/* Size of the store and time of its measurement; bytes received since then are added. */
 static _Atomic uint64_t known_bytes;
 static _Atomic int64_t known_s;
 

@@ -83,7 +83,7 @@ static bool feed_set_reader(void *arg, struct sl_bytes bytes, struct symbfile_fa
     return set_reader_feed(arg, bytes, failure);
 }
 
-/* Reads all parts: each for itself, or the pieces as the one file that they are. */
+/* Counts the records of a set by reading all its parts: each for itself, or the pieces of a split file as that file. */
 static bool count_records(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
 {
     struct set_reader reader = {.max_bytes = store_limits.max_set_bytes, .is_split = store_is_split(set)};
@@ -195,6 +195,7 @@ static bool load_complete(const char *home, struct symbfile_set *set, const stru
     return true;
 }
 
+/* Checks and publishes a set if all its parts have arrived. An invalid set is removed, so that it can be sent again. */
 static bool complete(const char *home, const char *dir, struct symbfile_set *set, struct part_table *table, bool *news,
                      struct symbfile_failure *failure)
 {
@@ -212,6 +213,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     return ok;
 }
 
+/* Stages a received part, and publishes its set if that is complete. `*news`: cached answers of the store are out of date. */
 static bool add_part(const struct symbfile_upload_set *a, const char *home, const char *root, bool *news,
                      struct symbfile_failure *failure)
 {
@@ -312,6 +314,7 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
 
 /* ---- a set as one file ---- */
 
+/* Appends bytes of a part to the pack: the callback of read_part(). */
 static bool append_to_pack(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     struct set_pack *pack = arg;
@@ -321,6 +324,7 @@ static bool append_to_pack(void *arg, struct sl_bytes bytes, struct symbfile_fai
     return true;
 }
 
+/* Appends all parts of a set to the pack, with the length of each. */
 static bool pack_parts(const char *home, const struct symbfile_set *set, struct set_pack *pack,
                        struct symbfile_failure *failure)
 {

@@ -32,7 +32,8 @@ static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool re
     return expired;
 }
 
-/* Checks again under the lock, as a part may have arrived meanwhile. If the lock is taken, leaves it to the next sweep. */
+/* Removes expired sets of a file's directory. Checks again under the lock, as a part may have arrived meanwhile. If the
+ * lock is taken, leaves the directory to the next sweep. */
 static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
 {
     if (!expired_sets(home, now, ttl_s, false))

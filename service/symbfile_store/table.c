@@ -25,12 +25,13 @@ enum { MAGIC = 4, ENTRY = 64, AT_RECORDS = 32, AT_INFLATED = 40, AT_MODE = 48, A
 
 static const uint8_t empty_head[16] = "SLUT"; /* a table without parts */
 
+/* Makes the path of a set's table. */
 static void table_path(const char *home, const struct symbfile_set *set, char out[STORE_PATH + 200])
 {
     snprintf(out, STORE_PATH + 200, "%s/%s/table", home, set->name);
 }
 
-/* Returns the offset of a part's entry; the header occupies the place of one entry. */
+/* Returns the offset of a part's entry; the header is as large as one entry. */
 static uint64_t get_offset(uint64_t number)
 {
     return (number + 1) * ENTRY;

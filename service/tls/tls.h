@@ -43,7 +43,7 @@ enum tls_result {
     TLS_END,   /* the peer will send no more */
     TLS_FAILED /* the connection is broken */
 };
-/* Decrypts into `out`, at most `room` bytes; performs the handshake first. */
+/* Decrypts into `out`, at most `capacity` bytes; performs the handshake first. */
 enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t capacity, size_t *size);
 
 bool tls_is_ready(const struct tls *tls);                   /* the handshake is finished */

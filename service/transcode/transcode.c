@@ -43,6 +43,7 @@ struct transcode_process {
 
 /* ---- preparation ---- */
 
+/* Writes the PDB to the run's input file. False with errno. */
 static bool write_pdb(struct transcode_process *run)
 {
     int fd = open(run->in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0440);
@@ -82,6 +83,7 @@ static void run_wake(struct transcode_process *run)
         fiber_wake(run->waiter);
 }
 
+/* Called when the program has ended: notes how, and wakes the fiber of the run. */
 static void run_ended(uv_process_t *process, int64_t status, int number)
 {
     struct transcode_process *run = process->data;
@@ -244,6 +246,7 @@ static int open_result(const struct transcode_process *run)
     return found ? open(three, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
+/* Copies the program's output file into the cache file. */
 static enum sl_code copy_result(struct transcode_process *run, int from)
 {
     char piece[64 << 10];
@@ -252,10 +255,10 @@ static enum sl_code copy_result(struct transcode_process *run, int from)
     if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
         return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is not a file");
     if ((uint64_t)st.st_size > run->job->config->ms_symcache.max_output)
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is too large");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is larger than ms_symcache.max_output");
     for (uint64_t at = 0; (n = read(from, piece, sizeof piece)) > 0; at += (uint64_t)n)
         if (!sl_write_all_at(run->fd, (struct sl_bytes){(const uint8_t *)piece, (size_t)n}, at))
-            return sl_fail_errno(run->error, errno, "cannot write a cache file");
+            return sl_fail_errno(run->error, errno, "cannot write the transcoder's output to the cache");
     return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read the transcoder's output");
 }
 
@@ -274,7 +277,8 @@ static void log_output(const struct transcode_process *run)
 static enum sl_code take_result(struct transcode_process *run)
 {
     if (run->late)
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder timed out");
+        return sl_fail(run->error, SL_MALFORMED,
+                       "the transcoder timed out: it ran for longer than ms_symcache.timeout");
     if (run->signal || run->status)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder failed: %s %lld", run->signal ? "signal" : "status",
                        run->signal ? (long long)run->signal : (long long)run->status);

@@ -62,6 +62,7 @@ static const char *time_text(double seconds, char text[32])
     return text;
 }
 
+/* Appends the report as text. */
 static void report_text(const struct stress_report *r, struct sl_buf *out)
 {
     char a[32], b[32], c[32], d[32];
@@ -82,6 +83,7 @@ static void report_text(const struct stress_report *r, struct sl_buf *out)
         sl_buf_printf(out, "Reports: %zu\n", r->reports);
 }
 
+/* Appends the report as JSON. */
 static void report_json(const struct stress_report *r, struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
@@ -129,7 +131,7 @@ static bool read_p90(struct sl_json *j, double *p90)
     return number.data;
 }
 
-/* Compares workloads by their place in the list. Returns 1 if one has become slower. */
+/* Compares workloads that have the same index in both reports. Returns 1 if one has become slower. */
 static int compare_workloads(const struct stress_report *r, struct sl_json *j)
 {
     struct sl_str key;
@@ -173,6 +175,7 @@ static int compare(const struct stress_report *r, const char *path)
 
 /* ---- the command ---- */
 
+/* Reads the options of the load. False after a report of a usage error. */
 static bool read_load(const struct options *o, struct stress_load *load)
 {
     uint64_t ns = 0, warmup = 1;
@@ -195,6 +198,7 @@ static bool read_load(const struct options *o, struct stress_load *load)
     return true;
 }
 
+/* Prints the report as text or JSON. Returns a status. */
 static int print_report(const struct options *o, const struct stress_report *r)
 {
     struct sl_buf out = {0};
@@ -254,6 +258,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
     return code == SL_OK ? print_report(o, &result) : report_error(1, error.message, NULL);
 }
 
+/* Reads the workloads of the file and runs them. Returns a status. */
 static int read_and_load(const struct options *o, struct stress_load *load, const char *path)
 {
     struct sl_arena arena = {0};

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "config/tree.h"
 
+/* Appends the contents of a file. */
 static enum sl_code whole_file(const char *path, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_mapping mapping;

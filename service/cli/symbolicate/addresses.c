@@ -47,7 +47,8 @@ static enum sl_code read_dump_or_map(struct process_code *process, struct sl_byt
                                  : sl_jit_read_perf_map(bytes, &process->code, &budget, error);
 }
 
-/* Anybody may write to /tmp: like perf, only trust a regular file that the process' user or root owns. */
+/* Whether the file in /tmp, where every user can write, can be trusted: like perf, only if it is a regular file that the process' user or
+ * root owns. */
 static bool is_own(int fd, const char *pid)
 {
     char path[64];
@@ -395,10 +396,10 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     if (!sl_str_equal(name, run->last_name) || base != run->last_base)
         put_module(&run->w, name, good ? input.object : NULL, base, 0);
     input_close(&input);
-    const char *kept = sl_arena_strndup(&run->arena, name.data, name.size);
-    run->last_name = (struct sl_str){kept, kept ? name.size : 0};
+    const char *copy = sl_arena_strndup(&run->arena, name.data, name.size);
+    run->last_name = (struct sl_str){copy, copy ? name.size : 0};
     run->last_base = base;
-    return kept && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
+    return copy && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
 /* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. `root`: directory to prepend to the paths. */
@@ -439,6 +440,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     return status ? status : add_made_code(run);
 }
 
+/* Adds the modules and the generated code of the process --pid. Returns a status. */
 static int add_process(struct address_run *run, const char *pid)
 {
     char path[64], root[64];
@@ -482,6 +484,7 @@ static int addresses_put_modules(struct address_run *run)
 
 /* ---- addresses ---- */
 
+/* Adds the address that the text is. Returns a status. */
 static int read_address(struct address_run *run, const char *text)
 {
     uint64_t address;

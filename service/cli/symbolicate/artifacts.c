@@ -14,7 +14,7 @@
 #include "js/names.h"
 #include "source/bundle.h"
 
-enum { MAX_FILES = 200000 };
+enum { MAX_FILES = 200000 }; /* that are indexed, since a directory may be `/` */
 
 enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 
@@ -33,7 +33,7 @@ struct local_artifact {
 
 struct local_artifacts {
     struct sl_arena arena;
-    struct source *sources; /* one per place */
+    struct source *sources; /* one per directory or single file that is named */
     struct local_artifact *items;
     size_t count, capacity;
     struct sl_map paths; /* the items' paths */
@@ -61,7 +61,7 @@ bool path_is_map(const char *path)
 }
 
 /* Copies the text; data NULL when out of memory. */
-static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
+static struct sl_str copy_text(struct local_artifacts *a, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&a->arena, text.data ? text.data : "", text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
@@ -93,14 +93,14 @@ static bool open_local_bundle(struct local_artifact *item)
     return code == SL_OK;
 }
 
-/* Adds a file of a place. False when out of memory. */
+/* Adds a file that belongs to `sources[directory]`. False when out of memory. */
 static bool add_file(struct local_artifacts *a, size_t directory, const char *path, struct sl_str relative,
                      const struct stat *st)
 {
-    struct local_artifact item = {.path = kept_text(a, sl_str(path)).data};
+    struct local_artifact item = {.path = copy_text(a, sl_str(path)).data};
     item.kind = path_is_script(path) ? ARTIFACT_SCRIPT : ends(path, ".map") ? ARTIFACT_MAP : ARTIFACT_BUNDLE;
     item.file = (struct remote_file){
-        .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
+        .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = copy_text(a, relative)};
     item.file.location = item.file.path;
     item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
     item.file.uri = make_uri(a, directory, relative, st);
@@ -116,7 +116,7 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
 }
 
 /* Adds the files below a directory, or a single file, whose source is then its directory. */
-static bool artifacts_add_place(struct local_artifacts *a, size_t directory, const char *path)
+static bool add_directory(struct local_artifacts *a, size_t directory, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
     bool is_directory = path_is_directory(path), good = true;
@@ -125,7 +125,7 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t directory, con
     while (is_directory && root.size > 1 && sl_str_ends(root, SL_STR("/")))
         root.size--;
     a->sources[directory] = (struct source){
-        .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = kept_text(a, root), .configured = true};
+        .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = copy_text(a, root), .configured = true};
     struct file_walk walk;
     file_walk_open(&walk, path);
     good = a->sources[directory].path.data != NULL;
@@ -149,7 +149,7 @@ struct local_artifacts *local_artifacts_new(const char *const *places, size_t co
     struct local_artifacts *a = calloc(1, sizeof *a);
     bool good = a && (a->sources = calloc(count + 1, sizeof *a->sources));
     for (size_t i = 0; good && i < count; i++)
-        good = artifacts_add_place(a, i, places[i]);
+        good = add_directory(a, i, places[i]);
     if (good)
         return a;
     local_artifacts_free(a);
@@ -189,7 +189,7 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
     }
     if (!item->has_map_comment && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
         sl_map_get(&a->paths, sl_str(beside)))
-        item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
+        item->map_beside = copy_text(a, path_file_name(sl_str(beside)));
 }
 
 struct sl_str url_without_parameters(struct sl_str url)

@@ -11,7 +11,7 @@
 
 struct local_artifacts;
 
-/* Indexes the places: directories, or single files. Warns of files that are broken archives. NULL: out of memory. */
+/* Indexes the files of `places`: directories, or single files. Warns of files that are broken archives. NULL: out of memory. */
 struct local_artifacts *local_artifacts_new(const char *const *places, size_t count);
 void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 

@@ -94,7 +94,7 @@ bool symbolicate_as_symbolicli(void)
     return strcmp(options_program_name(), "symbolicli") == 0;
 }
 
-/* The log level. symbolicli, which this program replaces, shows more unless told otherwise. */
+/* The log level. As symbolicli the program logs at `info` unless an option sets the level: that program, which it replaces, does so. */
 static const char *log_level(const struct options *o)
 {
     const char *level = server_verbosity(o);
@@ -134,11 +134,11 @@ static bool is_regular(const char *path)
 /* Adds a copy of the path. False when out of memory. */
 static bool add_path(struct local_files *files, const char *path)
 {
-    const char *kept = sl_arena_strndup(files->arena, path, strlen(path));
-    if (!kept ||
+    const char *copy = sl_arena_strndup(files->arena, path, strlen(path));
+    if (!copy ||
         !sl_grow_in_arena(files->arena, &files->items, &files->capacity, files->count + 1, sizeof *files->items))
         return false;
-    files->items[files->count++] = kept;
+    files->items[files->count++] = copy;
     return true;
 }
 
@@ -157,14 +157,14 @@ bool local_files_add(struct local_files *files, struct sl_str path)
     struct input input;
     if (!path.size || *path.data != '/')
         return true;
-    const char *kept = sl_arena_strndup(files->arena, path.data, path.size);
-    if (!kept)
+    const char *copy = sl_arena_strndup(files->arena, path.data, path.size);
+    if (!copy)
         return false;
-    if (!is_regular(kept))
+    if (!is_regular(copy))
         return true;
-    if (!add_path(files, kept))
+    if (!add_path(files, copy))
         return false;
-    bool good = input_open(kept, &options, &input, NULL) != SL_OK || add_companions(files, &input);
+    bool good = input_open(copy, &options, &input, NULL) != SL_OK || add_companions(files, &input);
     input_close(&input);
     return good;
 }
@@ -341,7 +341,7 @@ int symbolicate_write(const struct options *o, struct sl_str text)
 
 static const char boundary[] = "symloom-form-5b2c9d1e7f";
 
-enum { WAIT_S = 30 }; /* for one request; then it polls */
+enum { WAIT_S = 30 }; /* how long one HTTP request waits for the answer; then another one polls for it */
 
 struct remote_run {
     const char *url; /* without trailing slashes */
@@ -363,7 +363,7 @@ static void put_part(struct sl_buf *out, const struct remote_part *part)
     sl_buf_cstr(out, "\r\n");
 }
 
-/* Makes an error of a response that is no success, with the beginning of its body. */
+/* Turns a response with an error status into an error with the beginning of its body. */
 static enum sl_code remote_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg;

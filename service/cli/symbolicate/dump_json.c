@@ -319,7 +319,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     sl_json_end_object(d->w);
 }
 
-/* The schema has the analysis for x86-64 only. */
+/* Writes the analysis of the crashing instruction; an empty one unless the processor is an x86-64, as the schema has it for that only. */
 static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;

@@ -24,7 +24,7 @@ struct text_frame {
     bool is_inline;
 };
 
-/* Breakpad prints return addresses for x86 and amd64, and the address of the call for other CPUs. */
+/* The address that is printed for a frame: like Breakpad, the return address for x86 and amd64, the address of the call for other CPUs. */
 static uint64_t text_place(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);

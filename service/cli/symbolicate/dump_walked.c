@@ -313,7 +313,8 @@ static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* A return address belongs to the physical function, the outermost call of the chain. */
+/* Stores the name of a stack word: that of the outermost call of the inline chain, as a return address belongs to the physical function.
+ * False when out of memory. */
 static bool stack_take(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct stack_word_names *)arg)->walked;

@@ -18,10 +18,10 @@ struct print_row *table_add(struct print_table *t)
 struct sl_str table_text(struct print_table *t, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_view(buf);
-    char *kept = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
-    t->failed |= !kept || buf->failed;
+    char *copy = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
+    t->failed |= !copy || buf->failed;
     sl_buf_clear(buf);
-    return (struct sl_str){kept, kept ? text.size : 0};
+    return (struct sl_str){copy, copy ? text.size : 0};
 }
 
 static unsigned most_columns;
@@ -322,9 +322,9 @@ size_t printing_fold(struct answer_printer *p, const struct answer_thread *threa
         sl_buf_str(&p->buf, row->below);
         sl_buf_u8(&p->buf, ' ');
         sl_buf_str(&p->buf, sl_buf_view(&line));
-        struct sl_str kept = sl_buf_move_to_arena(&p->buf, &p->table.arena);
-        p->table.failed |= !kept.data || line.failed;
-        row->below = kept.data ? kept : row->below;
+        struct sl_str copy = sl_buf_move_to_arena(&p->buf, &p->table.arena);
+        p->table.failed |= !copy.data || line.failed;
+        row->below = copy.data ? copy : row->below;
     }
     sl_buf_free(&line);
     return count;

@@ -23,7 +23,7 @@ static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size
 
 /* ---- in ---- */
 
-/* The 16-bit unit at a place, in the byte order of the log. */
+/* Reads the 16-bit unit at `at`, in the byte order of the log. */
 static uint32_t unit_at(const struct log_encoding *e, const uint8_t *at)
 {
     return e->units == LOG_UTF16_BIG ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
@@ -154,15 +154,15 @@ enum { PACKINGS = sizeof packings / sizeof *packings };
 /* Reads once and appends to the block's unused bytes. False at the end. */
 static bool log_input_fill(struct log_input *input, const char **problem)
 {
-    size_t kept = input->left.size;
+    size_t unused = input->left.size;
     ssize_t n;
-    memmove(input->block, input->left.data, kept);
+    memmove(input->block, input->left.data, unused);
     do
-        n = read(input->fd, input->block + kept, PIECE - kept);
+        n = read(input->fd, input->block + unused, PIECE - unused);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         *problem = strerror(errno);
-    input->left = (struct sl_bytes){input->block, kept + (n > 0 ? (size_t)n : 0)};
+    input->left = (struct sl_bytes){input->block, unused + (n > 0 ? (size_t)n : 0)};
     return n > 0;
 }
 

@@ -64,7 +64,7 @@ static bool have_names(const struct answer_frame *calls, size_t count)
     return true;
 }
 
-/* Frames with the same original_index are the inline chain at one address. */
+/* Passes the names of a stack to the caller, by address: frames with the same original_index are the inline chain at one address. */
 static bool take_thread(struct names_wanted *n, const struct answer_thread *thread)
 {
     for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
@@ -262,7 +262,8 @@ static int named_write(const struct named_run *run)
     return status;
 }
 
-/* `code`, `error`: the result of reading the file. */
+/* Looks up the names and writes the file back, or reports why it could not be read: `code` and `error` are the result of that. Returns a
+ * status. */
 static int named_finish(struct named_run *run, const struct sentry_project *project, enum sl_code code,
                         const struct sl_error *error)
 {

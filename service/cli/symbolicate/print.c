@@ -13,7 +13,7 @@ static bool is_shown(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
 }
 
-/* The index of the thread to print at a place: the last exception's comes first. */
+/* The index of the thread that is printed as number `index`: the last exception's comes first. */
 static size_t shown_thread(const struct answer_style *style, size_t index)
 {
     if (style->exception == ALL_THREADS || index > (size_t)style->exception)
@@ -21,7 +21,7 @@ static size_t shown_thread(const struct answer_style *style, size_t index)
     return index ? index - 1 : (size_t)style->exception;
 }
 
-/* In formats without thread titles, only the exception's stack gets one. */
+/* Appends the title of the exception's stack, the only one that has a title in formats without thread titles. */
 static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
 {
     if ((int64_t)thread == style->exception)

@@ -55,22 +55,22 @@ struct script_symbolication {
 
 /* ---- files ---- */
 
-/* Lists scripts and source maps at or below a place. A file that is named itself is listed whatever its name is. False when out of
+/* Lists the scripts and source maps at or below `path`. A file that is named itself is listed whatever its name is. False when out of
  * memory. */
-static bool find_scripts(struct script_symbolication *s, const char *position)
+static bool find_scripts(struct script_symbolication *s, const char *path)
 {
     struct file_walk walk;
-    file_walk_open(&walk, position);
+    file_walk_open(&walk, path);
     bool good = walk.fts != NULL;
     for (const FTSENT *entry; good && s->file_count < MAX_FILES && (entry = file_walk_next(&walk));) {
         bool is_map = path_is_map(entry->fts_path);
         if (entry->fts_level != 0 && !path_is_script(entry->fts_path) && !is_map)
             continue;
         s->script_count += !is_map;
-        char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
-        good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
+        char *copy = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
+        good = copy && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
         if (good)
-            s->files[s->file_count++] = path;
+            s->files[s->file_count++] = copy;
     }
     file_walk_close(&walk);
     return good;
@@ -139,7 +139,10 @@ static enum sl_code map_beside(const char *path, struct sl_str reference, struct
         if (code == SL_OK || code == SL_BUSY)
             return code;
     }
-    return sl_fail(error, SL_NOT_FOUND, "it has no source map");
+    if (last.size)
+        return sl_fail(error, SL_NOT_FOUND, "its source map, %.*s, was not found beside it",
+                       (int)(last.size < 200 ? last.size : 200), last.data);
+    return sl_fail(error, SL_NOT_FOUND, "it names no source map, and there is none beside it");
 }
 
 /* Builds the look-up table of a script and its source map. */
@@ -164,8 +167,9 @@ static enum sl_code read_map(struct script_symbolication *s, struct symbolicate_
     enum sl_code code = SL_OK;
     bool there = sl_js_map_comment(text, &reference);
     if (there && sl_js_is_data_url(reference)) {
-        code = sl_js_data_url(reference, &decoded) ? make_table(script, text, sl_buf_view(&decoded), error)
-                                                   : sl_fail(error, SL_MALFORMED, "its source map is not a data URL");
+        code = sl_js_data_url(reference, &decoded)
+                   ? make_table(script, text, sl_buf_view(&decoded), error)
+                   : sl_fail(error, SL_MALFORMED, "the data URL of its source map is malformed");
         sl_buf_free(&decoded);
         return code;
     }
@@ -211,11 +215,11 @@ static const struct symbolicate_script *find_script(struct script_symbolication 
     struct symbolicate_script *script = sl_map_get(&s->by_url, url);
     if (script)
         return script;
-    const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
-    script = kept ? SL_ARENA_NEW(&s->arena, struct symbolicate_script) : NULL;
-    if (!script || !sl_map_put(&s->by_url, (struct sl_str){kept, url.size}, script))
+    const char *copy = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
+    script = copy ? SL_ARENA_NEW(&s->arena, struct symbolicate_script) : NULL;
+    if (!script || !sl_map_put(&s->by_url, (struct sl_str){copy, url.size}, script))
         return NULL;
-    script->url = (struct sl_str){kept, url.size};
+    script->url = (struct sl_str){copy, url.size};
     read_script(s, script);
     return script;
 }
@@ -328,8 +332,8 @@ static void make_inlined(struct stack_frame *frame)
     text->behind = text->escapes ? SL_STR("") : sl_str_ends(text->behind, crlf) ? crlf : SL_STR("\n");
 }
 
-/* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
- * False when out of memory. */
+/* Writes the original position into the line's frame. Where calls were inlined there, adds a frame for each caller, if
+ * the line can be repeated. False when out of memory. */
 static bool put_places(struct script_symbolication *s, const struct symbolicate_script *script,
                        struct sl_smcache_position position, struct sl_str caller, struct stack_line *line)
 {
@@ -373,7 +377,7 @@ static bool map_frame(struct script_symbolication *s, struct stack_line *line, s
     return put_places(s, script, position, before, line);
 }
 
-/* Whether the script is built into the engine: no source map exists. */
+/* Whether the script is built into Node.js, Deno or Bun: it has no source map, so a frame of it is not reported as missing one. */
 static bool is_of_engine(struct sl_str url)
 {
     return sl_str_starts(url, SL_STR("node:")) || sl_str_starts(url, SL_STR("internal/")) ||
@@ -406,7 +410,8 @@ static void count_frame(struct script_symbolication *s, const struct stack_line 
     sl_buf_free(&path);
 }
 
-/* Goes backwards: callers follow their callees in the text, and the callee's name depends on the token in the caller. */
+/* Maps the frames of the lines, from the last to the first: callers follow their callees in the text, and the callee's name depends on the
+ * token in the caller. False when out of memory. */
 static bool map_lines(struct script_symbolication *s)
 {
     struct sl_str caller = {NULL, 0};

@@ -79,8 +79,8 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
         progress_file(&progress, path);
     struct missing_report missing;
     missing_init(&missing, &missing_mappings);
-    int status =
-        symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output, .missing = &missing});
+    int status = symbolicate_trace(path, mappings, mapping_count,
+                                   &(struct trace_options){.output = output, .missing = &missing});
     progress_end(&progress);
     if (!status)
         missing_print(&missing, o);
@@ -89,7 +89,8 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     return status;
 }
 
-/* Scripts are searched below --symbols and the arguments after the stack. `stack` is NULL if the input has not been read. */
+/* Symbolicates a JavaScript stack with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
+ * been read. Returns a status. */
 static int run_scripts(const struct options *o, const struct sl_str *stack)
 {
     const char *path = o->argument_count ? o->arguments[0] : "-";
@@ -239,7 +240,7 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
-/* The message of symbolicli, which scripts may expect. */
+/* Reports that the input cannot be opened, with the words of symbolicli, as scripts may look for them. Returns a status. */
 static int cannot_open(const char *path)
 {
     struct sl_error error;
@@ -353,7 +354,8 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* The arguments after the first are symbol paths. A second crash file there would silently be ignored, so refuse it. */
+/* Refuses a second crash file among the arguments: those after the first are symbol paths, so it would silently be ignored. Returns a
+ * status. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {

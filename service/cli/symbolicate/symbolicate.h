@@ -27,6 +27,7 @@
 
 struct local_files;
 struct sentry_project;
+struct walked_dump;
 
 /* ---- log_input.c ---- */
 
@@ -57,7 +58,7 @@ struct log_input {
 bool log_input_open(struct log_input *input, const char *path);
 /* Whether more input, or its end, arrives within `ms` milliseconds. */
 bool log_input_waits(const struct log_input *input, int ms);
-/* Reads 1 to `room` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
+/* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
  * truncated. */
 size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
 /* Encodes output text like the input; a terminal gets UTF-8. The result is a view of `text` or of the input's buffer. `*ok` is false
@@ -67,9 +68,8 @@ void log_input_end(struct log_input *input);
 
 /* ---- trace.c ---- */
 
-/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
- * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
-struct trace_words {
+/* What symbolicate_trace() does with the lines. */
+struct trace_options {
     const char *output;             /* NULL: standard output */
     const char *regex;              /* an expression for the lines (trace.c); NULL: the JVM's stack traces */
     bool verbose;                   /* methods with return and argument types */
@@ -77,6 +77,9 @@ struct trace_words {
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
 extern const struct missing_words missing_mappings;
+
+/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
+ * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
 /* The same for parts of a text with other stacks too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
  * be closed in any case. */
 struct text_trace;
@@ -86,7 +89,7 @@ bool text_trace_put(struct text_trace *trace, struct sl_str lines, struct sl_buf
 void text_trace_close(struct text_trace *trace, const char *path);                      /* may be NULL */
 
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
-                      const struct trace_words *words);
+                      const struct trace_options *options);
 
 /* ---- scripts.c ---- */
 
@@ -183,11 +186,10 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
  * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
-struct walked_dump;
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
-/* Texts of the missing line for native modules. */
+/* Texts of the line about missing symbols, for native modules. */
 extern const struct missing_words missing_symbols;
 /* Adds the modules whose debug information was wanted but not found, and the failures of their candidate files. */
 void answer_describe_missing(const struct symbolicated_answer *answer, struct missing_report *report);
@@ -221,7 +223,7 @@ struct local_files {
 /* Adds the file at this absolute path, if it exists, and its separate debug files, searched as `lookup` does. Only with
  * --local-debug-info. False when out of memory. */
 bool local_files_add(struct local_files *files, struct sl_str path);
-/* The same for the separate debug file of a build id (lower-case hex). */
+/* Adds the separate debug file of a build id (lower-case hex) under the same conditions. */
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 /* The configuration and sources for lookups in this process. */
@@ -240,7 +242,7 @@ int search_place_open(const struct options *o, const struct sentry_project *proj
                       struct search_place *place);
 /* Closes the place, and adds what was searched to `missing` (may be NULL). */
 void search_place_close(struct search_place *place, struct missing_report *missing);
-/* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
+/* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
  * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
