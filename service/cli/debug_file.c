@@ -336,7 +336,7 @@ static bool find_external(struct finder *f, const char *path)
     return name.size && try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
 }
 
-/* Adds a note about the places that were searched. */
+/* Adds a note with the files and directories that were searched. */
 static void note_searched(struct finder *f, const char *path, const char *const *directories)
 {
     const struct sl_object_info *info = sl_object_info(f->object);

@@ -15,7 +15,7 @@ void missing_free(struct missing_report *report)
 {
     sl_map_free(&report->things.known);
     sl_map_free(&report->found.known);
-    sl_map_free(&report->places.known);
+    sl_map_free(&report->locations.known);
     sl_map_free(&report->failures.known);
     sl_arena_free(&report->arena);
 }
@@ -65,7 +65,7 @@ void missing_count(struct missing_report *report, size_t missing, size_t total)
 
 void missing_add_location(struct missing_report *report, struct sl_str location)
 {
-    list_add(report, &report->places, location, location);
+    list_add(report, &report->locations, location, location);
 }
 
 bool missing_failure(struct missing_report *report, struct sl_str location, struct sl_str why)
@@ -105,7 +105,7 @@ static void put_list(const struct missing_list *list, struct sl_buf *out)
 void missing_put(const struct missing_report *report, struct sl_buf *out)
 {
     const struct missing_words *words = report->words;
-    const char *advice = !report->places.count ? words->no_place : report->advised ? NULL : words->advice;
+    const char *advice = !report->locations.count ? words->no_location : report->advised ? NULL : words->advice;
     if (!missing_is_any(report))
         return;
     sl_buf_cstr(out, "warning: ");
@@ -116,9 +116,9 @@ void missing_put(const struct missing_report *report, struct sl_buf *out)
         sl_buf_printf(out, "no %s for %zu of %zu %s%s", words->wanted, report->missing, report->total, words->unit,
                       report->things.count ? ": " : "");
     put_list(&report->things, out);
-    if (report->places.count) {
+    if (report->locations.count) {
         sl_buf_cstr(out, "; searched ");
-        put_list(&report->places, out);
+        put_list(&report->locations, out);
     }
     if (report->failures.count) {
         sl_buf_cstr(out, "; failed: ");

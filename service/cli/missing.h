@@ -9,7 +9,7 @@
  *
  *     missing_init ─▶ missing_add_location, missing_failure, missing_add, missing_count, in any order ─▶ missing_print ─▶ missing_free
  *
- * locator_describe (locator/locator.h) adds the places and failures of an open `struct locator`. All texts are copied. Running out of
+ * locator_describe (locator/locator.h) adds the locations and failures of an open `struct locator`. All texts are copied. Running out of
  * memory shortens the line and is not an error. */
 #pragma once
 
@@ -19,11 +19,11 @@
 #include "cli/options.h"
 
 struct missing_words {
-    const char *wanted;   /* what was looked for: "symbols", "source map", "mapping" */
-    const char *unit;     /* what missing_count counts, in the plural: "modules on the stack", "frames" */
-    bool counts_found;    /* true: begins with "3 of 9 frames resolved"; false: with "no symbols for 6 of 9 modules" */
-    const char *advice;   /* what to do next, an imperative: "run with ..."; may be NULL */
-    const char *no_place; /* replaces `advice` when nothing was searched: "nowhere to search: pass --symbols ..." */
+    const char *wanted; /* what was looked for: "symbols", "source map", "mapping" */
+    const char *unit;   /* what missing_count counts, in the plural: "modules on the stack", "frames" */
+    bool counts_found;  /* true: begins with "3 of 9 frames resolved"; false: with "no symbols for 6 of 9 modules" */
+    const char *advice; /* what to do next, an imperative: "run with ..."; may be NULL */
+    const char *no_location; /* replaces `advice` when nothing was searched: "nowhere to search: pass --symbols ..." */
 };
 
 struct missing_item {
@@ -39,7 +39,7 @@ struct missing_list { /* a set: each key occurs once */
 struct missing_report {
     const struct missing_words *words;
     struct sl_arena arena;
-    struct missing_list things, found, places, failures;
+    struct missing_list things, found, locations, failures;
     size_t missing, total; /* units */
     bool advised;          /* the user already follows the advice: leave it out */
 };
@@ -54,9 +54,9 @@ bool missing_add(struct missing_report *report, struct sl_str name, struct sl_st
 bool missing_found(struct missing_report *report, struct sl_str name, struct sl_str id);
 /* Adds to the counts: `total` units were looked up, `missing` of them without success. */
 void missing_count(struct missing_report *report, size_t missing, size_t total);
-/* Adds a place that was searched: a path or URL as the user wrote it, without secrets. */
+/* Adds a location that was searched: a path or URL as the user wrote it, without secrets. */
 void missing_add_location(struct missing_report *report, struct sl_str location);
-/* Adds a place or file that could not be used, and why. Only the first failure of each place is kept: false for the others. */
+/* Adds a location or file that could not be used, and why. Only the first failure of each location is kept: false for the others. */
 bool missing_failure(struct missing_report *report, struct sl_str location, struct sl_str why);
 /* Copies the failures of another report. */
 void missing_add_failures(struct missing_report *report, const struct missing_report *from);

@@ -187,18 +187,18 @@ static bool inspect_whole(struct inspection *in, const char *path)
                  {"minidump", inspect_minidump, false},
                  {"proguard", inspect_mapping, true},
                  {"sourcemap", inspect_sourcemap, true}};
-    bool locator = option_given(in->o, "id"), known = false;
+    bool by_id = option_given(in->o, "id"), known = false;
     struct sl_mapping mapping;
     if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     struct inspected_file file = {.path = path,
                                   .bytes = mapping.bytes,
                                   .options = in->o,
-                                  .wanted = locator ? &in->id : NULL,
+                                  .wanted = by_id ? &in->id : NULL,
                                   .w = in->json ? &in->w : NULL,
                                   .out = &in->out};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !known; i++)
-        known = is_type(in, kinds[i].type) && (!locator || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
+        known = is_type(in, kinds[i].type) && (!by_id || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
     sl_unmap(&mapping);
     in->shown += known && !file.other_id;
     in->unusable += known && !file.other_id && file.unusable;

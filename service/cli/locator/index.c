@@ -29,8 +29,8 @@ struct indexed_object { /* an object of a file */
 
 struct file_index {
     struct source_index source;
-    const char *const *places;
-    size_t place_count;
+    const char *const *roots;
+    size_t root_count;
     struct sl_arena arena;
     struct indexed_object *objects;
     size_t count, capacity, files;
@@ -39,12 +39,12 @@ struct file_index {
     size_t *next_named, named_count, named_capacity; /* per object: 1 + index of the next one with this name; 0: none */
 };
 
-struct file_index *file_index_new(const char *const *places, size_t count, bool plain)
+struct file_index *file_index_new(const char *const *roots, size_t count, bool plain)
 {
     struct file_index *index = calloc(1, sizeof *index);
     if (index) {
-        index->places = places;
-        index->place_count = count;
+        index->roots = roots;
+        index->root_count = count;
         index->plain = plain;
     }
     return index;
@@ -124,9 +124,9 @@ static void locator_index_add_file(struct file_index *index, const char *path)
 static void locator_index_build(struct file_index *index)
 {
     index->built = true;
-    for (size_t i = 0; i < index->place_count; i++) {
+    for (size_t i = 0; i < index->root_count; i++) {
         struct file_walk walk;
-        file_walk_open(&walk, index->places[i]);
+        file_walk_open(&walk, index->roots[i]);
         for (const FTSENT *entry; index->files < MAX_FILES && (entry = file_walk_next(&walk));)
             locator_index_add_file(index, entry->fts_path);
         file_walk_close(&walk);
@@ -282,7 +282,7 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
     return good;
 }
 
-/* Finds the first file of the type at one of the paths of the place's layouts. */
+/* Finds the first file of the type at one of the paths of the root's layouts. */
 static bool list_by_layout(const char *directory, const struct object_id *id, enum file_type type,
                            struct sl_arena *arena, struct indexed_file *file)
 {
@@ -313,15 +313,15 @@ static bool is_listed_as(const struct indexed_object *object, enum file_type typ
            (is_program && programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type]);
 }
 
-/* Lists the files for an id: by the paths that symbol stores use, unless the places are plain directories; then by the ids in the
+/* Lists the files for an id: by the paths that symbol stores use, unless the roots are plain directories; then by the ids in the
  * files. */
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                  struct sl_arena *arena, struct indexed_file *files)
 {
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
-    for (size_t i = 0; i < index->place_count && count < LAYOUT_MAX_PATHS && !index->plain; i++)
-        count += list_by_layout(index->places[i], id, type, arena, &files[count]);
+    for (size_t i = 0; i < index->root_count && count < LAYOUT_MAX_PATHS && !index->plain; i++)
+        count += list_by_layout(index->roots[i], id, type, arena, &files[count]);
     if (count)
         return count;
     if (!index->built)

@@ -22,12 +22,12 @@ struct locator {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    /* the sources of the options, and `symbols` of the configuration: searched first; after the layouts of a place, its index */
+    /* the sources of the options, and `symbols` of the configuration: searched first; after the layouts of a root, its index */
     struct locator_source_list own;
     struct locator_source_list configured; /* `sources` of the configuration */
     struct locator_source_list
-        all; /* `own`, `local`, `configured`; a place is one source, its index, not one per layout */
-    struct file_index **indexes, *local; /* an index per place of `own`; an index of the files of locator_add_files */
+        all; /* `own`, `local`, `configured`; a root is one source, its index, not one per layout */
+    struct file_index **indexes, *local; /* an index per root of `own`; an index of the files of locator_add_files */
     struct held_file *held;
     struct progress progress;
     const char *verbosity;
@@ -84,23 +84,23 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     return code;
 }
 
-/* Makes `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources, so each place becomes
+/* Makes `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources, so each root becomes
  * one source that consists of its index. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
     b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
-    /* place_of counts up, and the layouts of one place follow each other: `done` is the last place added */
+    /* root_of counts up, and the layouts of one root follow each other: `done` is the last root added */
     for (size_t i = 0, done = 0; i < b->own.count; i++) {
-        size_t place_number = b->own.place_of[i];
-        if (!place_number)
+        size_t root_number = b->own.root_of[i];
+        if (!root_number)
             good = good && source_list_add(&b->all, &b->own.items[i]);
-        if (place_number <= done) /* its index includes the layouts */
+        if (root_number <= done) /* its index includes the layouts */
             continue;
-        done = place_number;
+        done = root_number;
         index.id = b->own.items[i].id;
-        index.index = file_index_source(b->indexes[place_number - 1]);
+        index.index = file_index_source(b->indexes[root_number - 1]);
         good = good && source_list_add(&b->all, &index);
     }
     index.id = SL_STR("local:files");
@@ -111,13 +111,13 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Makes an index for each place of `own`; it is filled at its first search. */
+/* Makes an index for each root of `own`; it is filled at its first search. */
 static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
-    size_t count = b->own.place_count;
+    size_t count = b->own.root_count;
     bool good = !count || (b->indexes = calloc(count, sizeof(struct file_index *)));
     for (size_t i = 0; i < count && good; i++)
-        good = (b->indexes[i] = file_index_new(&b->own.places[i], 1, false)) != NULL;
+        good = (b->indexes[i] = file_index_new(&b->own.roots[i], 1, false)) != NULL;
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
@@ -233,7 +233,7 @@ static void describe_source(const struct source *source, struct missing_report *
 void locator_describe(const struct locator *b, struct missing_report *report)
 {
     for (size_t i = 0; i < b->own.count; i++)
-        if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* each place once */
+        if (!b->own.root_of[i] || !i || b->own.root_of[i] != b->own.root_of[i - 1]) /* each root once */
             describe_source(&b->own.items[i], report);
     if (b->local)
         missing_add_location(report, SL_STR("files that the modules name"));
@@ -326,7 +326,7 @@ void locator_close(struct locator *b)
         sl_unmap(&at->mapping);
         free(at);
     }
-    for (size_t i = 0; b->indexes && i < b->own.place_count; i++)
+    for (size_t i = 0; b->indexes && i < b->own.root_count; i++)
         file_index_free(b->indexes[i]);
     free(b->indexes);
     file_index_free(b->local);
@@ -477,7 +477,7 @@ enum sl_code locator_symcache(struct locator *b, struct sl_str key, const struct
     return SL_OK;
 }
 
-/* Looks the ids up in the index of a place, and maps the file. */
+/* Looks the ids up in the index of a root, and maps the file. */
 static enum sl_code search_index(struct locator *b, struct file_index *index, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
@@ -490,23 +490,23 @@ static enum sl_code search_index(struct locator *b, struct file_index *index, co
     return code;
 }
 
-/* Searches `own` in order: the layouts of each place, then its index. Sets `*first` to the first failure other than "not found", because a
+/* Searches `own` in order: the layouts of each root, then its index. Sets `*first` to the first failure other than "not found", because a
  * source that failed explains a missing file better than the sources that lack it. */
 static enum sl_code search_own(struct locator *b, const struct object_id *id, enum purpose purpose,
                                struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
     for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
-        size_t place_number = b->own.place_of[i];
-        /* the sources from `i` to `end` are the layouts of one place, searched together */
-        for (end = i + 1; end < b->own.count && b->own.place_of[end] == place_number;)
+        size_t root_number = b->own.root_of[i];
+        /* the sources from `i` to `end` are the layouts of one root, searched together */
+        for (end = i + 1; end < b->own.count && b->own.root_of[end] == root_number;)
             end++;
         const struct locator_source_list part = {.items = &b->own.items[i], .count = end - i};
         code = by_id_search(b, &part, id, purpose, bytes, error);
         if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
             *first = *error;
-        if (code != SL_OK && place_number)
-            code = search_index(b, b->indexes[place_number - 1], id, purpose, bytes, error);
+        if (code != SL_OK && root_number)
+            code = search_index(b, b->indexes[root_number - 1], id, purpose, bytes, error);
     }
     return code;
 }

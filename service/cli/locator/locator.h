@@ -47,7 +47,8 @@ enum sl_code locator_open_input(struct locator *locator, const struct object_id 
 /* Finds and attaches the debug information of an input that has none, and its supplementary file. Errors as for locator_get. */
 enum sl_code locator_add_debug_info(struct locator *locator, struct input *input, struct sl_error *error);
 
-/* All sources in search order, for lookups by other means than locator_get; and the effective configuration. They live until locator_close. */
+/* All sources in search order, for lookups by other means than locator_get; and the effective configuration. They live until
+ * locator_close. */
 const struct source *locator_sources(const struct locator *locator, size_t *count);
 const struct config *locator_config(const struct locator *locator);
 /* Adds a source after those of the options and before those of the configuration. False when out of memory. */
@@ -74,11 +75,11 @@ struct locator_source_list { /* allocated in the arena */
     struct sl_arena *arena;
     struct source *items;
     size_t count, capacity;
-    bool network;        /* false: add only directories (--no-network) */
-    unsigned local;      /* number of directories so far */
-    const char **places; /* directories and files of layout `auto`: each gets an index */
-    size_t place_count;
-    size_t *place_of; /* per item: the `places` entry, counted from 1, that it is a layout of; 0: none */
+    bool network;       /* false: add only directories (--no-network) */
+    unsigned local;     /* number of directories so far */
+    const char **roots; /* directories and files of layout `auto`: each gets an index of the files below it */
+    size_t root_count;
+    size_t *root_of; /* per item: the `roots` entry, counted from 1, that it is a layout of; 0: none */
 };
 
 /* The layouts tried, in order, for a directory given without one. */
@@ -116,12 +117,12 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
 
 struct file_index;
 
-/* An index of the debug files at or below the places, built at the first search; the places must outlive it. `plain`: the places are
+/* An index of the debug files at or below the roots, built at the first search; the roots must outlive it. `plain`: the roots are
  * files and are not searched by directory layouts. NULL when out of memory. */
-struct file_index *file_index_new(const char *const *places, size_t count, bool plain);
+struct file_index *file_index_new(const char *const *roots, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
 /* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
- * which lacks variables; of equal ones the first by place and path. NULL when there is none; the path lives as long as the index. */
+ * which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
 /* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
 /* Whether two objects have the same ids. */
@@ -131,6 +132,6 @@ enum name_match file_index_find_named(struct file_index *index, struct sl_str na
                                       size_t *parts);
 /* Adds a file to an index. False when out of memory. */
 bool file_index_add(struct file_index *index, const char *path);
-/* The index in the form that sources use. It searches the layouts of each place first, and only then all files below. Paths are
+/* The index in the form that sources use. It searches the layouts of each root first, and only then all files below. Paths are
  * relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

@@ -47,12 +47,12 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
         return true;
     size_t capacity = list->capacity;
     if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
-        !sl_grow_in_arena(list->arena, &list->place_of, &capacity, list->count + 1, sizeof *list->place_of))
+        !sl_grow_in_arena(list->arena, &list->root_of, &capacity, list->count + 1, sizeof *list->root_of))
         return false;
     struct source added = *source;
     if (source->type == SOURCE_FILESYSTEM && !(added.path = absolute(list, source->path)).data)
         return false;
-    list->place_of[list->count] = 0;
+    list->root_of[list->count] = 0;
     list->items[list->count++] = added;
     return true;
 }
@@ -148,27 +148,27 @@ const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE
                                                    LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
 
 /* Adds a directory that was given without a layout: one source for each layout, one for the native layout below .build-id (where GDB
- * keeps debug files), and a place, whose index is searched after them. */
+ * keeps debug files), and a root, whose index is searched after them. */
 static enum sl_code add_any_layout(struct locator_source_list *list, const char *path, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     char inner[4096];
-    const char **places = SL_ARENA_ARRAY(list->arena, const char *, list->place_count + 1);
-    if (!places)
+    const char **roots = SL_ARENA_ARRAY(list->arena, const char *, list->root_count + 1);
+    if (!roots)
         return sl_fail(error, SL_BUSY, "out of memory");
-    if (list->place_count)
-        memcpy(places, list->places, list->place_count * sizeof *places);
-    if (!(places[list->place_count++] = absolute(list, sl_str(path)).data))
+    if (list->root_count)
+        memcpy(roots, list->roots, list->root_count * sizeof *roots);
+    if (!(roots[list->root_count++] = absolute(list, sl_str(path)).data))
         return sl_fail(error, SL_BUSY, "out of memory");
-    list->places = places;
+    list->roots = roots;
     size_t first = list->count;
     for (size_t i = 0; code == SL_OK && i < ANY_LAYOUTS; i++)
         code = add_directory(list, path, any_layouts[i], error);
     if (code == SL_OK && snprintf(inner, sizeof inner, "%s/.build-id", path) < (int)sizeof inner)
         code = add_directory(list, inner, LAYOUT_NATIVE, error);
-    /* all these sources belong to the place just added; 0 means none */
+    /* all these sources belong to the root just added; 0 means none */
     for (size_t i = first; i < list->count; i++)
-        list->place_of[i] = list->place_count;
+        list->root_of[i] = list->root_count;
     return code;
 }
 

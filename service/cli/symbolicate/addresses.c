@@ -522,7 +522,9 @@ static int read_addresses(struct address_run *run)
         status = read_address(run, o->arguments[i]);
     if (!o->argument_count)
         status = read_address_words(run);
-    return !status && !run->address_count ? report_error(STATUS_NOTHING, "no address given", NULL) : status;
+    return !status && !run->address_count
+               ? report_error(STATUS_NOTHING, "no address given, neither as an argument nor on standard input", NULL)
+               : status;
 }
 
 /* Writes the addresses as one stack. Its first address is where the code stopped; all others may be return addresses. */

@@ -323,9 +323,10 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
              strcmp(format->name, "stackwalk") != 0)
         options_wrong(o, "--stack-contents and --stack-pointers need --format stackwalk");
     else if (chosen && !option_given(o, "all-threads") && (!format->print || format->is_json))
-        options_wrong(o, "JSON always contains all threads");
+        options_wrong(o, "--crashed-only, --thread and --thread-index cannot be used with JSON, which has all threads");
     else if (chosen && !option_given(o, "all-threads") && is_request(sort))
-        options_wrong(o, "these stacks do not belong to threads");
+        options_wrong(
+            o, "--crashed-only, --thread and --thread-index cannot be used here: the stacks belong to no threads");
     else
         return format;
     return NULL;
@@ -395,7 +396,7 @@ const struct missing_words missing_symbols = {
     .wanted = "symbols",
     .unit = "modules on the stack",
     .advice = "run with -f full -d to see every location",
-    .no_place = "nowhere to search: pass --symbols with a directory or URL",
+    .no_location = "nowhere to search: pass --symbols with a directory or URL",
 };
 
 /* Whether a status of the answer has this name. */

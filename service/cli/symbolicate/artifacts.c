@@ -144,12 +144,12 @@ static bool add_directory(struct local_artifacts *a, size_t directory, const cha
     return good;
 }
 
-struct local_artifacts *local_artifacts_new(const char *const *places, size_t count)
+struct local_artifacts *local_artifacts_new(const char *const *paths, size_t count)
 {
     struct local_artifacts *a = calloc(1, sizeof *a);
     bool good = a && (a->sources = calloc(count + 1, sizeof *a->sources));
     for (size_t i = 0; good && i < count; i++)
-        good = add_directory(a, i, places[i]);
+        good = add_directory(a, i, paths[i]);
     if (good)
         return a;
     local_artifacts_free(a);
@@ -274,11 +274,11 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));
-        bool locator = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
-        if (locator > was_by_id || (locator == was_by_id && parts > most)) {
+        bool by_id = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
+        if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
             most = parts;
             best = item;
-            *match = locator ? MATCH_DEBUG_ID : MATCH_URL;
+            *match = by_id ? MATCH_DEBUG_ID : MATCH_URL;
         }
     }
     sl_buf_free(&buf);
@@ -310,17 +310,17 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 /* ---- bundles ---- */
 
 /* Whether the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
-static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool locator)
+static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
-    if (!locator && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
-                     !sl_str_equal(attributes->dist, query->dist)))
+    if (!by_id && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
+                   !sl_str_equal(attributes->dist, query->dist)))
         return false;
     for (size_t i = 0; i < sl_bundle_count(bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
         bool is_script = file->type == SL_BUNDLE_SOURCE || file->type == SL_BUNDLE_MINIFIED_SOURCE;
-        if (locator ? sl_debug_id_equal(&file->debug_id, query->id)
-                    : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
+        if (by_id ? sl_debug_id_equal(&file->debug_id, query->id)
+                  : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
             return true;
     }
     return false;
@@ -366,11 +366,11 @@ bool local_artifacts_find(void *arg, const struct local_file_query *query, struc
     struct local_artifacts *a = arg;
     struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
     bool good = true;
-    for (unsigned locator = query->id ? 1 : 0;; locator--) {
+    for (unsigned by_id = query->id ? 1 : 0;; by_id--) {
         for (size_t i = 0; good && i < a->count; i++)
-            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, locator))
-                good = put_artifact(&list, &a->items[i], locator ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
-        if (!locator)
+            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, by_id))
+                good = put_artifact(&list, &a->items[i], by_id ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
+        if (!by_id)
             break;
     }
     enum artifact_match match;

@@ -1,4 +1,4 @@
-/* Shared by all kinds of input of `symloom symbolicate`: reading it, the search places, writing answers. */
+/* Shared by all kinds of input of `symloom symbolicate`: reading it, where to search, writing answers. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
     return code == SL_OK ? map_as_utf8(mapping, error) : code;
 }
 
-/* ---- search places ---- */
+/* ---- where to search ---- */
 
 bool symbolicate_as_symbolicli(void)
 {
@@ -119,9 +119,9 @@ int symbolicate_check_symbol_paths(const struct options *o)
 {
     size_t count, more;
     const char *const *symbols = option_values(o, "symbols", &count);
-    const char *const *places = symbolicate_symbol_paths(o, &more);
+    const char *const *paths = symbolicate_symbol_paths(o, &more);
     int status = source_paths_check(symbols, count);
-    return status ? status : source_paths_check(places, more);
+    return status ? status : source_paths_check(paths, more);
 }
 
 /* Whether the path names a regular file; opening another kind may wait or have an effect. */
@@ -181,14 +181,14 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
 }
 
 /* Opens the locator with the sources of the options, the arguments, the Sentry project and local files. */
-static enum sl_code open_places(const struct options *o, const struct sentry_project *project,
+static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
     struct sl_buf path = {0};
     size_t count;
-    const char *const *places = symbolicate_symbol_paths(o, &count);
+    const char *const *paths = symbolicate_symbol_paths(o, &count);
     for (size_t i = 0; i < count; i++) {
-        sl_buf_cstr(&path, places[i]);
+        sl_buf_cstr(&path, paths[i]);
         sl_buf_u8(&path, ';');
     }
     sl_buf_u8(&path, 0);
@@ -233,7 +233,7 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
     const char *timeout = option_value(o, "timeout", "15m");
     struct sl_error error = {0};
     if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
-        return options_wrong(o, "--timeout: '%s' is not a duration", timeout);
+        return options_wrong(o, "--timeout: '%s' is not a duration (example: 15m)", timeout);
     if (locator_run(locator, run_timed, &timed, &error) != SL_OK)
         return report_error(1, error.message, NULL);
     if (timed.timed_out)
@@ -459,9 +459,9 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
 {
     const char *url = option_value(o, "server", "");
     struct remote_run run = {.url = url, .url_size = strlen(url), .path = path, .answer = answer};
-    size_t places;
-    symbolicate_symbol_paths(o, &places);
-    if (option_given(o, "symbols") || places)
+    size_t path_count;
+    symbolicate_symbol_paths(o, &path_count);
+    if (option_given(o, "symbols") || path_count)
         return options_wrong(o, "--symbols cannot be combined with --server: the service uses its own sources");
     if (!server_may_connect(o))
         return 2;

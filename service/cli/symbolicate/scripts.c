@@ -282,9 +282,9 @@ static struct sl_str escaped(struct script_symbolication *s, const struct sl_js_
 
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
-static bool put_original_place(struct script_symbolication *s, const struct symbolicate_script *script,
-                               const struct sl_smcache_position *position, struct sl_str caller,
-                               struct stack_frame *stack_frame)
+static bool put_original_position(struct script_symbolication *s, const struct symbolicate_script *script,
+                                  const struct sl_smcache_position *position, struct sl_str caller,
+                                  struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
@@ -334,8 +334,8 @@ static void make_inlined(struct stack_frame *frame)
 
 /* Writes the original position into the line's frame. Where calls were inlined there, adds a frame for each caller, if
  * the line can be repeated. False when out of memory. */
-static bool put_places(struct script_symbolication *s, const struct symbolicate_script *script,
-                       struct sl_smcache_position position, struct sl_str caller, struct stack_line *line)
+static bool put_positions(struct script_symbolication *s, const struct symbolicate_script *script,
+                          struct sl_smcache_position position, struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
     const struct sl_js_stack_frame *text = &as_it_was.text;
@@ -344,17 +344,17 @@ static bool put_places(struct script_symbolication *s, const struct symbolicate_
     bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
     if (position.inlined && !repeats) { /* the line's name is that of the enclosing function */
         frame->text.function = none;
-        return put_original_place(s, script, &position, none, frame);
+        return put_original_position(s, script, &position, none, frame);
     }
     for (struct sl_smcache_position outer = position; sl_smcache_caller(&script->cache, &outer); position = outer) {
         make_inlined(frame);
         frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
-        if (!put_original_place(s, script, &position, none, frame) || !frame->caller)
+        if (!put_original_position(s, script, &position, none, frame) || !frame->caller)
             return false;
         frame = frame->caller;
         *frame = as_it_was;
     }
-    return put_original_place(s, script, &position, caller, frame);
+    return put_original_position(s, script, &position, caller, frame);
 }
 
 /* Maps the line's frame. `*caller` is the name of the token at the call site in the calling frame; it becomes the one of this frame.
@@ -374,7 +374,7 @@ static bool map_frame(struct script_symbolication *s, struct stack_line *line, s
     line->is_mapped = true;
     if (!frame->of_eval)
         *caller = position.name;
-    return put_places(s, script, position, before, line);
+    return put_positions(s, script, position, before, line);
 }
 
 /* Whether the script is built into Node.js, Deno or Bun: it has no source map, so a frame of it is not reported as missing one. */
@@ -599,7 +599,7 @@ void scripts_close(struct script_symbolication *s)
     free(s);
 }
 
-int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
+int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *paths, size_t path_count,
                         const char *output, struct missing_report *missing)
 {
     struct script_symbolication s = {.missing = missing};

@@ -103,21 +103,21 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     if (!symbol_count && !more)
         return options_wrong(
             o, "a JavaScript stack trace needs its scripts and source maps: pass their directory with --symbols");
-    const char **places = calloc(symbol_count + more, sizeof *places);
-    if (!places)
+    const char **paths = calloc(symbol_count + more, sizeof *paths);
+    if (!paths)
         return report_no_memory();
     for (size_t i = 0; i < symbol_count; i++)
-        places[count++] = source_path_without_layout(symbols[i]);
+        paths[count++] = source_path_without_layout(symbols[i]);
     for (size_t i = 1; i <= more; i++)
-        places[count++] = source_path_without_layout(o->arguments[i]);
+        paths[count++] = source_path_without_layout(o->arguments[i]);
     struct missing_report missing;
     missing_init(&missing, &missing_maps);
-    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
+    int status = symbolicate_scripts(path, stack, paths, count, option_value(o, "output", NULL), &missing);
     if (!status)
         missing_print(&missing, o);
     status = missing_status(&missing, o, status);
     missing_free(&missing);
-    free(places);
+    free(paths);
     return status;
 }
 

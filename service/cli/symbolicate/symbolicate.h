@@ -95,10 +95,10 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 
 /* Symbolicates a JavaScript stack, or a log that contains some, by source maps: the text of `stack`, or if that is NULL the file `path`
  * (`-` is standard input), which is streamed: all complete lines are written when the input pauses. Writes to `output`, or standard
- * output if NULL. Each frame's script is the file below `places` (directories or files) whose path has the longest common end with the
+ * output if NULL. Each frame's script is the file below `paths` (directories or files) whose path has the longest common end with the
  * frame's. Its source map is where the script says, or beside it; X.js.map also serves without X.js. Other text is copied. `missing`
  * gets the frames without a map, except those of the engine. Returns the status. */
-int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
+int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *paths, size_t path_count,
                         const char *output, struct missing_report *missing);
 extern const struct missing_words missing_maps;
 
@@ -185,7 +185,7 @@ struct answer_format {
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
- * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
+ * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched locations. Returns the status. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
@@ -243,7 +243,7 @@ int search_place_open(const struct options *o, const struct sentry_project *proj
 /* Closes the place, and adds what was searched to `missing` (may be NULL). */
 void search_place_close(struct search_place *place, struct missing_report *missing);
 /* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
- * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
+ * like symbolicate_in_time. Adds the searched locations to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
 
