@@ -405,6 +405,7 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
     return !t->w->account.failed && (t->dense_count || t->sparse_count) && make_quick(t);
 }
 
+/* Frees the arrays of the table and leaves it empty, so it can be read into again. */
 void abbrev_table_free(struct abbrev_table *t)
 {
     free(t->items);
@@ -415,6 +416,8 @@ void abbrev_table_free(struct abbrev_table *t)
     *t = (struct abbrev_table){0};
 }
 
+/* Small codes are indexes of `items`, others are found by binary search. Returns NULL for an unknown code, and for an abbreviation that has
+ * a form of unknown size, so that its entries cannot be read. */
 const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
 {
     if (code < t->dense_count)

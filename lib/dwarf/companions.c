@@ -19,6 +19,7 @@ static bool has_skeleton(struct sl_object *object)
     return found;
 }
 
+/* A unit of split DWARF refers to addresses by index, so without .debug_addr no unit needs to be looked at. */
 void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companions *companions)
 {
     struct sl_bytes addresses;

@@ -37,7 +37,8 @@ static bool index_names(const struct sl_debug_map *map, const struct sl_debug_ma
 
 SL_ORDER_BY(moved_by_address, struct moved, from)
 
-/* Lists the functions of an object file that are in the image, sorted by `from`. The caller frees `moved`. Empties `names`. */
+/* Lists the functions of an object file that are in the image, sorted by `from`; the caller frees `moved`. A name found is removed from
+ * `names`, so that of several symbols with one name the first counts. SL_BUSY when out of memory, or the error of reading the symbols. */
 static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, struct moved **moved, size_t *count,
                                struct sl_error *error)
 {
@@ -96,7 +97,8 @@ static bool is_padding(const struct sl_function *f, const struct moved *moved, c
            bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
-/* Keeps the functions that are in the image and moves them there, before the inner sink sees the batch. */
+/* The callback sl_function_sink.prepare of the sink in between: keeps the functions that are in the image and moves them to their addresses
+ * there, before the inner sink sees the batch. */
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {

@@ -78,6 +78,8 @@ bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
     return dwarf_read_form(r, unit, form, 0, &ignored);
 }
 
+/* The frequent kinds of forms have steps of their own; all others are skipped by dwarf_skip_form. False if the form reaches past the end.
+ * */
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step)
 {
     switch (step->op) {
@@ -183,6 +185,8 @@ bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64
     return dwarf_table_at(file->addr, file->big_endian, unit->addr_base, index, unit->header->address_size, address);
 }
 
+/* Converts the value of an address form; with an index form the address is looked up in .debug_addr. False for other forms, such as a size
+ * in DW_AT_high_pc, and for an index outside of the table. */
 bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address)
 {
     switch (a->form) {

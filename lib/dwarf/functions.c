@@ -383,6 +383,8 @@ static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwar
     return true;
 }
 
+/* Closes the innermost entry of the stack: stores its list of variables and, for a subprogram with code, emits its functions. False when
+ * out of memory or budget. */
 static bool close_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -393,7 +395,9 @@ static bool close_frame(struct dwarf_function_walk *walk)
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
-static bool open_plain(struct dwarf_function_walk *walk) /* an entry that is only counted, such as a lexical block */
+/* Enters the children of an entry that needs no frame of its own, such as a lexical block: it is only counted in the innermost frame. False
+ * if entries are nested too deep. */
+static bool open_plain(struct dwarf_function_walk *walk)
 {
     if (walk->depth >= MAX_DIE_DEPTH)
         return false;

@@ -562,7 +562,8 @@ struct symbol_span {
 };
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address);
 
-/* Opens the split unit of a skeleton, in a package or a .dwo file; false if it is not available. `file` is storage for `split`. */
+/* Opens the split unit of a skeleton, in a package or a .dwo file. False if it is not available, comes from another build, cannot be read,
+ * or when out of memory or budget (account.failed). `file` is storage for `split`. */
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
 

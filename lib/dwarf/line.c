@@ -46,6 +46,7 @@ static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint
     return true;
 }
 
+/* Appends a directory to the table's list in the worker. False when out of memory. */
 static bool add_directory(struct table_reader *t, struct sl_str name)
 {
     struct dwarf_worker *w = t->w;
@@ -82,6 +83,7 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
     return ok && !r->failed;
 }
 
+/* A form of more than 16 bits becomes 0, which no reader knows: the table is then unreadable. */
 size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS])
 {
     size_t count = sl_read_u8(r);
@@ -103,6 +105,8 @@ static bool read_form(struct table_reader *t, struct sl_reader *r, uint16_t form
     return !r->failed;
 }
 
+/* Reads the fields of a directory or file of version 5; only path and directory are kept, the others are skipped. False if a form is
+ * unknown or reaches past the end, or if the budget is used up. */
 static bool dwarf_line_read_entry(struct table_reader *t, struct sl_reader *r, const struct entry_format *formats,
                                   size_t count, struct file_entry *entry)
 {
@@ -121,7 +125,8 @@ static bool dwarf_line_read_entry(struct table_reader *t, struct sl_reader *r, c
     return true;
 }
 
-/* Reads directories and files. Both lists have their formats in front. */
+/* Reads directories and files. Both lists have their formats in front. Counts are checked against the bytes left, as an entry has at least
+ * one byte. False at the first entry that cannot be read; those before it are kept. */
 static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
@@ -140,7 +145,8 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     return ok;
 }
 
-/* Reads the sizes of the table. `r` then ends where the table ends; the next `*header` bytes are the rest of the header. */
+/* Reads the sizes of the table. `r` then ends where the table ends; the next `*header` bytes are the rest of the header. False if the table
+ * is cut off or its version is unknown. */
 static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struct program *p, uint64_t *header)
 {
     const struct dwarf_file *file = unit->address_file;
@@ -176,6 +182,8 @@ bool dwarf_has_rows(const struct dwarf_unit *unit)
     return unit->has_stmt_list && read_sizes(&r, unit, &p, &header) && header < sl_reader_left(&r);
 }
 
+/* Reads the header of the line program: its parameters, the lengths of the standard opcodes, and the tables of directories and files.
+ * Precomputes what each special opcode adds to operation and line. False if the program cannot be executed, or if the budget is used up. */
 static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
 {
     struct sl_reader r;
@@ -316,7 +324,8 @@ static void dwarf_line_advance(struct line_machine *m, const struct program *p, 
     m->op_index = (uint32_t)(total % p->max_ops);
 }
 
-/* Executes an extended opcode. Its length is given, so unknown ones are skipped. */
+/* Executes an extended opcode. Its length is given, so unknown ones are skipped; an opcode of length 0 does nothing. False if it reaches
+ * past the program's end, or when out of memory. */
 static bool extended(struct line_machine *m, const struct program *p, struct sl_reader *r)
 {
     uint64_t length = sl_read_uleb(r);
@@ -356,7 +365,8 @@ static bool extended(struct line_machine *m, const struct program *p, struct sl_
     return true;
 }
 
-/* Executes a standard opcode. Unknown ones are skipped by the number of their operands, which the header gives. */
+/* Executes a standard opcode. Unknown ones are skipped by the number of their operands, which the header gives. False at the end of the
+ * program, or when out of memory. Flags of rows (is_stmt, prologue_end and the like) are not used. */
 static bool standard(struct line_machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
 {
     switch (opcode) {

@@ -132,7 +132,8 @@ static void store_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit 
     }
 }
 
-/* Completes the function from its chain of abstract origins and specifications. */
+/* Completes the function from its chain of abstract origins and specifications. A chain that cannot be read to its end, or has more than
+ * MAX_REFERENCES links, leaves the rest unknown. */
 static void complete_from_origin(struct sl_dwarf_listing *l, const struct dwarf_unit *from, struct reference reference,
                                  struct sl_dwarf_function *f)
 {
@@ -164,7 +165,8 @@ static void complete_from_origin(struct sl_dwarf_listing *l, const struct dwarf_
     }
 }
 
-/* Reads the entry of a function or inlined call; `r` is past its abbreviation code. */
+/* Reads the entry of a function or inlined call, and adds it with its ranges; `r` is past its abbreviation code. A number that does not fit
+ * 32 bits counts as unknown (0). False if the entry cannot be read, or when out of memory or budget. */
 static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf_unit *unit,
                                   const struct abbrev *abbrev, struct sl_reader *r, size_t depth)
 {
@@ -211,7 +213,9 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
     return true;
 }
 
-/* Reads all entries of the unit in order. */
+/* Reads all entries of the unit in order, and adds its functions and inlined calls to the listing. l->open[depth] is the function that was
+ * opened at that depth, SL_DWARF_NONE for other entries. False if an entry cannot be read, when they are nested too deep, or when out of
+ * memory or budget. */
 static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *unit)
 {
     struct dwarf_worker *w = &l->worker;

@@ -44,8 +44,8 @@ struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit
     return unit->file->decorates ? sl_undecorate_linkage(name) : name;
 }
 
-/* Reads the names of an entry and its reference to another one. Many units may refer to one entry, so every read is charged to the work
- * budget. */
+/* Reads the names of an entry and its reference to another one; the plain name only if there is no linkage name. False if the entry cannot
+ * be read, or if the budget is used up: many units may refer to one entry, so every read is charged. */
 static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                                    struct entry_names *out)
 {

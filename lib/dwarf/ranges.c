@@ -43,7 +43,8 @@ static bool charge_entry(struct dwarf_range_collector *c)
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
 }
 
-/* Reads a list of version 5. Ends at an unknown kind of entry, whose operands are unknown. */
+/* Reads a list of version 5 into the collector. Ends at an unknown kind of entry, whose operands are unknown, and at an index outside of
+ * .debug_addr; the ranges before it are kept. A length that overflows makes an empty range. */
 static void read_rnglist(struct dwarf_range_collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->file;

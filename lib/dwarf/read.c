@@ -83,7 +83,8 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
     }
 }
 
-/* Copies the worker's functions and files into the slot's arena: the worker reuses its arrays for the next unit. */
+/* Copies the worker's functions, files and variables into the slot's arena: the worker reuses its arrays for the next unit. False when out
+ * of memory. */
 static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct dwarf_batch_slot *slot)
 {
     struct sl_function *functions =
@@ -125,6 +126,7 @@ static struct batch_memory *take_memory(struct batch_memory **list, struct sl_bu
     return *list = memory;
 }
 
+/* Frees a worker's list of batch memory. */
 static void free_memory(struct batch_memory *memory)
 {
     while (memory) {
@@ -135,7 +137,9 @@ static void free_memory(struct batch_memory *memory)
     }
 }
 
-/* Reads the functions of a unit with code into the slot. */
+/* Reads the lines and functions of a unit with code into the slot. A skeleton's functions are in its split unit; if that is not available,
+ * `missing` names it, and only code that symbols name is read. What can be read of a damaged unit is kept, and `damage` says so.
+ * `exhausted` is set when out of memory or budget. */
 static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot, struct dwarf_worker *w,
                       const struct dwarf_unit *unit)
 {

@@ -88,6 +88,7 @@ enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key)
     return RANGE_NEW;
 }
 
+/* Frees the table and the smaller ones that it replaced; only after all threads are done with them. */
 void dwarf_range_free(struct range_set *set)
 {
     struct range_table *table = atomic_load(&set->table);

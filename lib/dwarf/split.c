@@ -14,7 +14,9 @@ struct contribution {
     struct sl_bytes *section;
 };
 
-/* Returns the row of `dwo_id` in the package's index, counted from 1; 0 if absent. */
+/* Returns the row of `dwo_id` in the package's index, counted from 1; 0 if absent, if the hash table is damaged, or if the budget is used
+ * up (account.failed). The index is an open hash table of `slots` ids, then as many rows: the second probe sequence is from the id's upper
+ * half (DWARF 5, 7.3.5.3). */
 static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
 {
     if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12)
@@ -35,7 +37,8 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
     return 0;
 }
 
-/* Cuts the sections of a package down to the parts that the unit `dwo_id` contributed. False if the package does not have the unit. */
+/* Cuts the sections of a package down to the parts that the unit `dwo_id` contributed. False if the package does not have the unit, or is
+ * damaged. An id of 0 in `parts` stands for a section that this version does not have. */
 static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_t dwo_id)
 {
     struct sl_reader r = sl_reader(file->cu_index, file->big_endian);

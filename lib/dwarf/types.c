@@ -60,6 +60,8 @@ static struct bound get_bound(const struct attribute *a)
     }
 }
 
+/* Stores an attribute of a type or variable. Text and reference are views of the file; a bound that is no constant is only marked as given
+ * (get_bound). */
 static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
                             const struct attribute *a, struct type_entry *e)
 {
@@ -138,6 +140,8 @@ void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struc
     }
 }
 
+/* Reads the entry that `reference` leads to, and completes name and type from its origins. False if it is not there, cannot be read, or
+ * when out of memory or budget (account.failed). */
 static bool find_entry(struct typing *t, struct reference reference, struct type_entry *out)
 {
     const struct dwarf_unit *unit = dwarf_find_unit(t->w, t->from, reference);
@@ -300,7 +304,7 @@ static bool push_parameters(struct typing *t, struct reference reference, const 
 
 static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth);
 
-/* Names a function type: `int` and `(char, ...)`. */
+/* Names a function type: `int` and `(char, ...)`. With too many parameters it stays `<unknown>`. */
 static void set_function(struct typing *t, struct dwarf_type *type, struct reference reference,
                          const struct type_entry *e, const struct dwarf_type *result, unsigned depth)
 {

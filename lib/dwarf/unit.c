@@ -256,6 +256,8 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
            sl_account_spend(&w->account, sl_reader_offset(&r) - unit->header->die);
 }
 
+/* Reads the root entry twice: first the bases of string and address tables, which may come after attributes that need them, then the rest.
+ * False if it cannot be read. */
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
 {
     unit->dwo_id = unit->header->dwo_id;

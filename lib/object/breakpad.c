@@ -237,7 +237,8 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     return SL_OK;
 }
 
-/* Reads `PUBLIC [m] address parameter-size [name]`. */
+/* Reads `PUBLIC [m] address parameter-size [name]`. Without a name it is called `<unknown>`. False if the line is malformed, or if the name
+ * is not UTF-8. */
 static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
 {
     uint64_t address, parameters;

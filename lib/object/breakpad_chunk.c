@@ -27,7 +27,8 @@ static uint32_t clamp_line(uint64_t line)
     return line > UINT32_MAX ? 0 : (uint32_t)line;
 }
 
-/* Returns the file's index in the chunk's batch; adds the file if it is new there. */
+/* Returns the file's index in the chunk's batch; adds the file if it is new there. SL_NO_FILE if the number is not defined, or when out of
+ * memory (chunk->failed). w->indexes remembers the index per file; entries of an older batch number are stale. */
 static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                           uint64_t id)
 {
@@ -193,7 +194,8 @@ static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uin
 }
 
 /* Scans `INLINE depth call-line origin (address size)+`, which early Breakpad wrote: it lacks the file of the call. A truncated record of
- * the present form looks the same, but only early files have origins of the form `INLINE_ORIGIN number file name`. */
+ * the present form looks the same, but only early files have origins of the form `INLINE_ORIGIN number file name`. Returns the position
+ * after the line; NULL for any other record. */
 static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                         struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -258,7 +260,8 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
     return sl_str_is_utf8(function->name);
 }
 
-/* Stable merge sort by address, for the rare function whose lines are out of order. */
+/* Sorts by address, stably, for the rare function whose lines are out of order: a merge sort, bottom up, between the array and w->sorted.
+ * False when out of memory. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
     if (!sl_account_grow(&w->account, &w->sorted, &w->sorted_capacity, count, sizeof *lines))
@@ -421,7 +424,8 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     return at;
 }
 
-/* Adds a line record to the open function. */
+/* Adds a line record to the open function, and notes whether lines are still sorted and where they end. chunk->lines has room
+ * (breakpad_chunk_read). */
 static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct breakpad_worker *w,
                                     struct breakpad_chunk *chunk, struct open_function *open,
                                     const struct line_record *record)

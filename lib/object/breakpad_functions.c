@@ -155,6 +155,7 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
     return true;
 }
 
+/* Frees tables, chunks and workers, also those of a reader_init that failed half-way. */
 static void reader_free(struct breakpad_reader *r, unsigned workers)
 {
     for (size_t i = 0; r->chunks && i < r->chunk_count; i++) {

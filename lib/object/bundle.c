@@ -9,6 +9,8 @@ static struct sl_str bundle_copy(struct sl_object *object, struct sl_str text)
     return (struct sl_str){data, data ? text.size : 0};
 }
 
+/* Opens a source bundle only to read its identity from the manifest; readers of the sources open it again. An unknown architecture is
+ * SL_ARCH_UNKNOWN, a bad code id an empty one. */
 static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error)
 {
     struct sl_bundle *bundle;

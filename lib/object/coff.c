@@ -176,6 +176,9 @@ static bool has_lines(const struct sl_object *object, const struct pe_section *s
     return false;
 }
 
+/* Sets the features by the sections. CodeView counts as debug information only if a .debug$S section has lines; the first one that has ends
+ * the search, and crafted sections that overlap cannot prolong it beyond the size of the file. If there is no DWARF, the object is then
+ * read as CodeView. */
 static void set_features(struct sl_object *object, const struct coff *coff)
 {
     struct sl_features *f = &object->info.features;
@@ -204,7 +207,8 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
     return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
-/* Opens an object file. If it has CodeView and no DWARF, set_features() changes the object's format to one that reads CodeView. */
+/* Opens an object file. If it has CodeView and no DWARF, set_features() changes the object's format to one that reads CodeView. Files of
+ * link-time code generation and import members are refused with an error that says so (fail_anonymous). */
 static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 {
     struct coff_header h;
@@ -252,6 +256,7 @@ static bool coff_section(struct sl_object *object, const char *name, struct sl_b
     return false;
 }
 
+/* Returns the sections with code as segments, in address order; false behind the last one. Their addresses are those of lay_out. */
 static bool coff_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct pe *pe = object->impl;

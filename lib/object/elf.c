@@ -78,6 +78,7 @@ static bool read_segments(struct sl_object *object, struct elf *elf, const struc
     return !r.failed;
 }
 
+/* Reads a section header; words are 64 bits wide if `wide`. The name becomes an offset in the section of names, which is found later. */
 static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, uint32_t *name)
 {
     *name = sl_read_u32(r);
@@ -157,6 +158,8 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
     }
 }
 
+/* Maps e_machine to an architecture; SL_ARCH_UNKNOWN for all that cannot be symbolicated. Both values of PowerPC and MIPS stand for files
+ * of either size or byte order. */
 static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
 {
     switch (elf->machine) {
@@ -233,7 +236,8 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     STEPS_PER_NOTE = 16
 };
 
-/* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
+/* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU", without, the section's name tells. Empty if there
+ * is none, or if the budget is used up. */
 static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
@@ -336,6 +340,9 @@ static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
     return false;
 }
 
+/* Sets the features by the sections that have bytes in the file: a debug companion has headers (SHT_NOBITS) of those that stayed in the
+ * program. Unwind information needs at least one FDE, as linkers write sections with only a CIE or an end mark. BTF.ext is debug
+ * information too: lines of eBPF programs. */
 static void set_features(struct sl_object *object, struct elf *elf)
 {
     static const char *const frames[] = {"eh_frame", "debug_frame"};
@@ -404,7 +411,8 @@ static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
     return found ? found->address : 0;
 }
 
-/* Makes addresses relative to `load`. */
+/* Makes addresses relative to `load`: fills elf->loaded, and sets load address and image size. A segment that wraps around the address
+ * space does not count in the size. */
 static void set_load_address(struct sl_object *object, uint64_t load)
 {
     struct elf *elf = object->impl;
@@ -423,6 +431,8 @@ static void set_load_address(struct sl_object *object, uint64_t load)
     object->info.image_size = end > load ? end - load : 0;
 }
 
+/* Sets load address, image size and `is_fixed` (linked for one address) by the segments. False when out of memory, which is recorded in the
+ * object. */
 static bool set_addresses(struct sl_object *object, struct elf *elf)
 {
     elf->loaded = SL_ARENA_ARRAY(&object->arena, struct sl_segment, elf->segment_count + 1);
@@ -474,6 +484,8 @@ static void elf_relate(struct sl_object *debug, const struct sl_object *program)
         set_load_address(debug, program->info.load_address);
 }
 
+/* Sets info.debug_file to the shared library's name (DT_SONAME), as a file has no other name of its own. Only the first PT_DYNAMIC is read.
+ * */
 static void set_soname(struct sl_object *object, const struct elf *elf)
 {
     for (size_t i = 0; i < elf->segment_count; i++) {
@@ -533,6 +545,7 @@ static void elf_close(struct sl_object *object)
     sl_object_close(elf->mini_debug_info);
 }
 
+/* Describes section `index` as it is in the file; its size is that of the compressed bytes. False behind the last one. */
 static bool elf_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     const struct elf *elf = object->impl;
@@ -549,6 +562,7 @@ static bool elf_section_info(struct sl_object *object, size_t index, struct sl_s
     return true;
 }
 
+/* Returns the `index`-th PT_LOAD segment, with its address relative to the load address; false behind the last one. */
 static bool elf_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct elf *elf = object->impl;

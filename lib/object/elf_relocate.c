@@ -187,6 +187,8 @@ static bool is_msp430x(const struct sl_object *object, const struct elf *elf)
     return object->bytes.data[EI_OSABI] == OSABI_STANDALONE || (elf->flags & FLAGS_MACHINE) == MACHINE_MSP430X;
 }
 
+/* Returns the relocation types of the machine; NULL if they are not known. MSP430X has numbers of its own under the same e_machine as
+ * MSP430. */
 static const struct elf_machine *find_machine(const struct sl_object *object)
 {
     const struct elf *elf = object->impl;

@@ -126,6 +126,8 @@ struct unit_sections {
     uint64_t left; /* bytes that they may have together: real files have no overlapping sections */
 };
 
+/* Finds the next section with DWARF units of the wanted name, and reads its contents. Sections that are not readable, exceed the bytes
+ * left, or whose cost (one pass over the headers, to relocate them) exceeds the budget are skipped. False at the end. */
 static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
 {
     struct elf *elf = all->object->impl;
@@ -142,7 +144,8 @@ static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
 }
 
 /* Joins all sections of this name with DWARF units, from section `first` on: -fdebug-types-section puts each type unit into a section of
- * its own. */
+ * its own. The result is kept in elf->units; a single section is not copied. Together they may have at most the size of the file. False if
+ * there is nothing to read. */
 static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined)
 {
     struct elf *elf = object->impl;
@@ -172,7 +175,8 @@ static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined
     return joined->size > 0;
 }
 
-/* Finds a section; `name` is without its dot. The older compressed form has a `z` in front: .zdebug_info. */
+/* Finds a section; `name` is without its dot. The older compressed form has a `z` in front: .zdebug_info. False if there is none with
+ * contents. */
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct elf *elf = object->impl;

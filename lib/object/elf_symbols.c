@@ -70,6 +70,7 @@ static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes b
     return 0;
 }
 
+/* Reads only the first PT_DYNAMIC segment; a table that is cut off before its end mark counts, too. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
 {
     const struct elf *elf = object->impl;
@@ -313,7 +314,8 @@ static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_tab
     return SL_OK;
 }
 
-/* Collects .symtab, dynamic symbols and MiniDebugInfo; the same symbol may come from several. */
+/* Collects .symtab, dynamic symbols and MiniDebugInfo (`data`: of variables, which MiniDebugInfo lacks); the same symbol may come from
+ * several, and readers drop repeated ones. */
 static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
@@ -363,7 +365,8 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
 
 /* Adds symbol `index` if the last STT_FILE symbol before it may name its source file: the symbol is local, or all functions of its section
  * follow this STT_FILE symbol. `passed` is the number of STT_FILE symbols so far; first[section] is one more than its value at the first
- * function of the section, 0 before that. */
+ * function of the section, 0 before that. The caller has put the file into files[*count]; a function that is not added is overwritten by
+ * the next one. */
 static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_table *table,
                             const struct elf_raw_symbol *s, size_t index, uint32_t *first, uint32_t passed,
                             struct sl_symbol_file *files, size_t *count)
@@ -454,6 +457,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
     return SL_OK;
 }
 
+/* True if a table has a symbol besides the first one, which every table has and which is empty, or if there is MiniDebugInfo. */
 bool elf_has_symbols(struct sl_object *object)
 {
     struct elf_table table = {0};

@@ -23,6 +23,7 @@ uint8_t *object_block(struct sl_object *object, size_t size)
     return block->data;
 }
 
+/* Unlinks and frees memory of object_block. `data` is what that returned; the block's header lies in front of it. */
 void object_block_free(struct sl_object *object, uint8_t *data)
 {
     struct object_block *block = (struct object_block *)(data - offsetof(struct object_block, data));
@@ -59,7 +60,7 @@ void object_grow_budget(struct sl_object *object, uint64_t size)
 }
 
 /* Inflates in pieces of at most 1 GiB, as zlib counts with 32 bits. Returns the number of bytes; 0 if the stream is damaged and did not
- * fill `out`. */
+ * fill `out`, or when zlib has no memory. A stream that goes on behind `size` bytes fills `out`, but has not `*ended`. */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended)
 {
     enum { PIECE = 1 << 30 };

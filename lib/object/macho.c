@@ -44,7 +44,8 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-/* False if the section header extends beyond its load command. */
+/* Reads a section header, which is the same for 32 and 64 bits but for the width of words and a last reserved field. False if it extends
+ * beyond its load command. */
 static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide)
 {
     *s = (struct macho_section){0};
@@ -100,6 +101,7 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     return true;
 }
 
+/* The UUID is both the code id and the debug id. Without memory for the text both stay empty; that is recorded, and opening then fails. */
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);
@@ -203,6 +205,7 @@ static enum sl_arch get_arch(const struct macho *macho)
     return SL_ARCH_UNKNOWN;
 }
 
+/* Maps the file type (MH_OBJECT is 1, MH_EXECUTE 2, MH_DSYM 10 ...) to a kind of object. */
 static enum sl_object_kind get_object_kind(uint32_t file_type)
 {
     static const enum sl_object_kind kinds[] = {
@@ -213,6 +216,7 @@ static enum sl_object_kind get_object_kind(uint32_t file_type)
     return file_type && file_type < sizeof kinds / sizeof *kinds ? kinds[file_type] : SL_KIND_OTHER;
 }
 
+/* The load address is that of the first __TEXT segment; the image ends where its last segment ends. */
 static void set_addresses(struct sl_object *object, const struct macho *macho)
 {
     bool found = false;
@@ -279,6 +283,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
+/* Describes section `index`; a name in the form of older compressed DWARF (`__z...`) means zlib. False behind the last one. */
 static bool macho_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     const struct macho *macho = object->impl;
@@ -289,6 +294,7 @@ static bool macho_section_info(struct sl_object *object, size_t index, struct sl
     return true;
 }
 
+/* Returns segment `index`, with its address relative to the load address; false behind the last one. */
 static bool macho_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct macho *macho = object->impl;
@@ -300,6 +306,7 @@ static bool macho_segment(const struct sl_object *object, size_t index, struct s
     return true;
 }
 
+/* True if the address lies in a __text section, of any segment. */
 static bool macho_holds_code(const struct sl_object *object, uint64_t address)
 {
     const struct macho *macho = object->impl;

@@ -57,6 +57,8 @@ static struct sl_bytes make_contents(struct sl_object *object, const struct mach
                                                 : (struct sl_bytes){NULL, 0};
 }
 
+/* Returns the first readable section of this name, in contents that readers can use: decompressed and, in a relocatable file's debug
+ * section, relocated, which is done once. False if there is none, or if it cannot be decompressed; a plain section may be empty. */
 bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct macho *macho = object->impl;
@@ -86,6 +88,7 @@ struct reloc {
     bool is_external, is_relative, is_scattered;
 };
 
+/* Reads a relocation. A scattered one has another layout, so only its flag is of use. */
 static struct reloc read_reloc(struct sl_reader *r)
 {
     uint32_t address = sl_read_u32(r), word = sl_read_u32(r);

@@ -24,6 +24,7 @@ struct macho_symtab macho_symtab(const struct sl_object *object)
     return table;
 }
 
+/* Reads symbol `index`; its name is an offset in the strings. An index outside of the table gives zeros. */
 struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index)
 {
     size_t entry = table->is_64bit ? 16 : 12;

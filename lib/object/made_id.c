@@ -3,7 +3,7 @@
 
 #include <openssl/evp.h>
 
-/* Hashes all contents. False if they overlap or cannot be hashed; `*any` becomes true if there are some. */
+/* Hashes all contents. False if they overlap, or if the hash function fails; `*any` becomes true if there are some. */
 static bool add_contents(struct sl_object *object, EVP_MD_CTX *context, bool *any)
 {
     struct sl_bytes piece;

@@ -92,6 +92,7 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
     return inner;
 }
 
+/* Frees the object and all that its readers returned views of. `object` may be NULL. */
 void sl_object_close(struct sl_object *object)
 {
     if (!object)
@@ -320,6 +321,8 @@ static bool read_debug_sup(struct sl_object *object, bool *is_supplementary, str
     return !r.failed;
 }
 
+/* The link is in .gnu_debugaltlink (dwz: name, NUL, build id) or .debug_sup (DWARF 5). A file that is a supplementary file itself has a
+ * .debug_sup, too, but no link. False if there is no link or it has no name. */
 bool sl_object_supplementary(struct sl_object *object, struct sl_supplementary *out)
 {
     struct sl_bytes link;

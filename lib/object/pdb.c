@@ -30,6 +30,8 @@ static struct sl_str known_vcs(struct sl_str vcs)
     return contains_nocase(vcs, SL_STR("perforce")) ? SL_STR("perforce") : SL_STR("other");
 }
 
+/* Opens a PDB, and sets what is known of its program. Debug information and symbols are always announced: finding out would cost as much as
+ * reading them. PDBs describe frames for x86 only; other machines have unwind information in the program. */
 static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
 {
     struct sl_pdb_info pdb;
@@ -67,6 +69,7 @@ static bool add_symbol(void *arg, uint64_t address, uint64_t size, struct sl_str
     return true;
 }
 
+/* Public symbols have no size: each ends at the next one. */
 static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
@@ -130,6 +133,8 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
     return sl_pdb_read_functions(object->impl, parallel, sink, error);
 }
 
+/* False if the origin is unknown, but also when out of memory or budget, which is recorded in the object: callers check sl_object_status.
+ * */
 static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                             struct sl_file_origin *origin)
 {

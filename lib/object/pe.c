@@ -42,6 +42,8 @@ enum sl_arch object_machine_arch(uint16_t machine)
     }
 }
 
+/* Reads the COFF header behind the DOS stub, whose word at 0x3C leads to it. False if it is cut off or not a PE header; h->offset is set
+ * all the same, for the error. */
 static bool read_file_header(struct sl_bytes file, struct headers *h)
 {
     struct sl_reader r = sl_reader(file, false);
@@ -177,6 +179,7 @@ static void set_code_id(struct sl_object *object, const struct headers *h)
     object->info.code_id = (struct sl_str){copy, copy ? (size_t)size : 0};
 }
 
+/* Reads entry `index` of the debug directory (IMAGE_DEBUG_DIRECTORY); false behind the last one, or if the directory is cut off. */
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry)
 {
     enum { ENTRY = 28 };
@@ -262,6 +265,7 @@ static bool is_stub(const struct pe *pe)
     return stub && empty;
 }
 
+/* True if the file has DWARF, as MinGW and Go write it. CodeView is in the PDB. */
 static bool has_debug_info(const struct pe *pe)
 {
     for (size_t i = 0; i < pe->section_count; i++) {
@@ -273,6 +277,7 @@ static bool has_debug_info(const struct pe *pe)
     return false;
 }
 
+/* Opens an image. Lack of memory in a reader also gives one of these errors, but is recorded, and open_object then reports that instead. */
 static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
 {
     struct headers h = {0};

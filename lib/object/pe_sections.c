@@ -32,6 +32,7 @@ static int pe_sections_by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Sorts the sections that take up memory by address. False when out of memory, which is recorded in the object. */
 bool pe_index_sections(struct sl_object *object)
 {
     struct pe *pe = object->impl;
@@ -59,6 +60,7 @@ struct sl_bytes pe_at(const struct sl_object *object, uint64_t address)
     return s ? sl_bytes_from(pe_raw(object, s), address - s->address) : (struct sl_bytes){NULL, 0};
 }
 
+/* Returns section `index` as a segment, since PE has no other; false behind the last one. */
 bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct pe *pe = object->impl;
@@ -80,7 +82,8 @@ bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *
     return true;
 }
 
-/* Inflates a section like ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */
+/* Inflates a section like ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream; once, as the result is kept. Empty if it
+ * is damaged or over the limits. */
 static struct sl_bytes inflate_section(struct sl_object *object, struct pe_section *s)
 {
     if (s->tried)
@@ -116,6 +119,7 @@ static bool has_name(const struct pe_section *s, struct sl_str name, bool *compr
            (s->cut_name && name.size > own.size && sl_str_starts(name, own) && !sl_str_starts(own, SL_STR("debug_")));
 }
 
+/* Returns the first section of this name that has contents, decompressed if it is a .zdebug_ section. False if there is none. */
 bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct pe *pe = object->impl;
@@ -137,6 +141,7 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
     return false;
 }
 
+/* Describes section `index`; the address is absolute, unlike in struct pe_section. False behind the last one. */
 bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     const struct pe *pe = object->impl;

@@ -111,6 +111,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     return symbol->size && symbol->name.size;
 }
 
+/* True if the file exports something, or if its COFF symbols name code. Only symbols of code count, so sorts are tried up to LOCAL_CODE. */
 bool pe_has_symbols(const struct sl_object *object)
 {
     const struct pe *pe = object->impl;

@@ -70,6 +70,8 @@ static void end_element(void *arg, const XML_Char *name)
     p->depth--;
 }
 
+/* Collects the text of a key or value of the first dict; the parser passes it in pieces. Text that does not fit is cut: no wanted key or
+ * UUID is as long. */
 static void character_data(void *arg, const XML_Char *text, int size)
 {
     struct plist *p = arg;
@@ -91,6 +93,8 @@ static void entity_declared(void *arg, const XML_Char *name, int parameter, cons
     XML_StopParser(p->parser, XML_FALSE);
 }
 
+/* Parses the XML form. Entity declarations stop the parser, as they could make a small file very large; that is "Invalid XML", like a
+ * syntax error. A plist that lacks the wanted key has another schema. */
 static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     struct plist p = {.parser = XML_ParserCreate(NULL)};
@@ -166,7 +170,8 @@ static struct sl_str read_text(const struct bplist *p, uint64_t index)
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* Finds the wanted key. The top object must be a dictionary (kind 13), and the value of the key a text. */
+/* Finds the wanted key. The trailer at the end of the file leads to the table of offsets; the top object must be a dictionary (kind 13):
+ * all references to keys, then those to values, so key and value are read in step. Any other form has another schema. */
 static enum sl_code parse_binary(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     enum { TRAILER = 32, UNUSED = 6 };

@@ -57,6 +57,8 @@ static struct wasm_section *add_section(struct sl_object *object, struct wasm *w
     return &wasm->sections[wasm->section_count++];
 }
 
+/* Lists the sections in file order. A custom section's contents begin after its name; one whose name is damaged is left out, and `partial`
+ * is set. SL_MALFORMED if a section reaches beyond the file. */
 static enum sl_code wasm_read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
@@ -112,6 +114,7 @@ static void skip_value_type(struct sl_reader *r)
         sl_read_sleb(r);
 }
 
+/* Skips the limits of a memory or table: flags, minimum, a maximum if bit 0 is set, a page size if bit 3 is set. */
 static void skip_limits(struct sl_reader *r)
 {
     uint8_t flags = sl_read_u8(r);
@@ -196,6 +199,7 @@ static void set_info(struct sl_object *object, const struct wasm *wasm)
     }
 }
 
+/* Opens a module. Its sections are listed first; ids and addresses follow from them. */
 static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
 {
     struct wasm *wasm = SL_ARENA_NEW(&object->arena, struct wasm);
@@ -229,6 +233,8 @@ static bool wasm_section(struct sl_object *object, const char *name, struct sl_b
     return false;
 }
 
+/* Describes section `index`; known sections have no name in the file, so they get that of the specification. Addresses in WASM are offsets
+ * in the file. False behind the last one. */
 static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     static const char *const names[] = {"",       "type",  "import",  "function", "table", "memory",     "global",
@@ -247,7 +253,8 @@ static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* Reads the bodies of the code section. A function begins after the size field of its body and ends where the next function begins. */
+/* Reads the bodies of the code section, at most `capacity`; returns their number. A function begins after the size field of its body and
+ * ends where the next function begins. */
 static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
                           size_t capacity)
 {
@@ -292,6 +299,7 @@ static void read_names(const struct wasm *wasm, struct sl_symbol *symbols, size_
     }
 }
 
+/* Returns one symbol per function body, in file order; the name section names them. A body outside of the file ends the list. */
 static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                  size_t *count, struct sl_error *error)
 {
@@ -322,6 +330,7 @@ static void wasm_relate(struct sl_object *debug, const struct sl_object *program
     debug->info.image_size = program->info.image_size;
 }
 
+/* Returns the contents for sl_object_make_id; custom sections, which tools strip, are empty. False behind the last one. */
 static bool wasm_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct wasm *wasm = object->impl;

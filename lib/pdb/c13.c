@@ -70,7 +70,8 @@ static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
     }
 }
 
-/* Reads the inlinees subsection. With signature 1 each record is followed by a list of extra files, which is skipped. */
+/* Reads the inlinees subsection: id, file and line of each inlined function. With signature 1 each record is followed by a list of extra
+ * files, which is skipped. The arrays were counted before (line_table_open), so they need not grow. */
 static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -92,7 +93,8 @@ SL_ORDER_BY(by_position, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
-/* Reads the tables of a module. Keeps the array `raw` of the module read before, to save allocations. False when out of memory. */
+/* Reads the tables of a module: sections with lines, source files (of the first checksums subsection), inlinees and imports; arrays are
+ * sized in a first pass. Keeps the array `raw` of the module read before, to save allocations. False when out of memory. */
 bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
     const struct pdb_line_table last = *t;
@@ -140,6 +142,7 @@ static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
+/* Appends a line, and numbers it, so that a sort can keep lines at one address in file order. False when out of memory. */
 bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
@@ -305,6 +308,7 @@ static struct line_section *find_section(struct pdb_line_table *t, uint16_t sect
     return first->taken < last - first ? first + first->taken++ : last;
 }
 
+/* Without budget the function gets no lines (true): the object is then refused as a whole (sl_pdb_status). */
 bool line_table_clip(struct pdb_line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
                      struct sl_function *f)
 {

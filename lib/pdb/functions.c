@@ -140,6 +140,7 @@ static enum pdb_role get_role(uint16_t kind)
     }
 }
 
+/* Makes an empty reader, which reads one module after the other and keeps its arrays between them. */
 void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
 {
     *r = (struct module_reader){
@@ -150,6 +151,7 @@ void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
     };
 }
 
+/* Frees a reader's arrays; also of one that read nothing. */
 void module_reader_free(struct module_reader *r)
 {
     name_printer_free(&r->name_printer);
@@ -248,7 +250,8 @@ static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t sec
                          : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
-/* Reads a procedure (S_GPROC32 and similar records). Sets w->name and w->procedure, which a record of separated code after it refers to. */
+/* Reads a procedure (S_GPROC32 and similar records), and adds its function. Sets w->name and w->procedure, which a record of separated code
+ * after it refers to. True without a function if the record is damaged or its code is not in the image; false when out of memory. */
 static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 12); /* parent, end, next */
@@ -289,7 +292,7 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
 }
 
 /* Reads an inlined call (S_INLINESITE). The record has no range: its address and size are those of its lines. A call without name, lines or
- * enclosing function makes no node. */
+ * enclosing function makes no node. False when out of memory. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {
@@ -335,7 +338,8 @@ static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_r
     return true;
 }
 
-/* Opens the scope of a record. If a procedure or inline site makes no function, all records inside it are skipped. */
+/* Opens the scope of a record. If a procedure or inline site makes no function, all records inside it are skipped. A plain scope (a block)
+ * belongs to the function around it. False when out of memory. */
 static bool open_scope(struct pdb_function_walk *w, uint16_t kind, enum pdb_role role, struct sl_reader *r)
 {
     struct scope around = {.node = NO_NODE}, scope;
@@ -392,7 +396,8 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
 
 SL_ORDER_BY(by_parent_and_address, struct pdb_child_scope, parent, address, node)
 
-/* Copies the inlined calls of a split function that have lines in the piece [begin, end), clipped to those lines. */
+/* Copies the inlined calls of a split function that have lines in the piece [begin, end), clipped to those lines. False when out of memory
+ * or budget. */
 static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const struct sl_function *whole,
                           uint64_t begin, uint64_t end, struct sl_function *into)
 {
@@ -451,8 +456,9 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Lays out the nodes: outermost functions in the order of their records, then children sorted by parent and address. A parent has a
- * smaller node number than its children, so `inlinees` is set before the parent is copied. */
+/* Lays out the nodes as trees: outermost functions in the order of their records, then children sorted by parent and address, so that those
+ * of one parent are adjacent. A parent has a smaller node number than its children, so `inlinees` is set before the parent is copied. False
+ * when out of memory or budget. */
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;

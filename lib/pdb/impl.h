@@ -400,7 +400,8 @@ struct module_reader {
 void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);
 void module_reader_free(struct module_reader *reader);
 
-/* Reads the functions of one module into `batch`, in the arena. False if the module cannot be read. */
+/* Reads the functions of one module into `batch`, in the arena. False if the module cannot be read, and when out of memory, which is
+ * recorded in the PDB (sl_pdb_status). */
 bool module_read(struct module_reader *reader, const struct pdb_module *module, struct sl_arena *arena,
                  struct sl_function_batch *batch);
 

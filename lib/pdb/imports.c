@@ -11,6 +11,7 @@ void imports_free(struct imports *imports)
     imports->exports = NULL;
 }
 
+/* Returns a copy in lower case (ASCII only); empty when out of memory. */
 static struct sl_str imports_lower(struct sl_arena *arena, struct sl_str text)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -46,8 +47,8 @@ static int by_local(const void *left, const void *right)
     return (a[0] > b[0]) - (a[0] < b[0]);
 }
 
-/* Reads the exports subsection of a module: pairs of local and global index, sorted for bsearch. A module without it, or a damaged one,
- * has no exports. */
+/* Reads the exports subsection of a module: pairs of local and global index, sorted for bsearch. A module without it, or a damaged one, has
+ * no exports; nor has one when out of memory, which is recorded in the PDB. */
 static void read_exports(struct imports *im, const struct pdb_module *module, struct module_exports *e)
 {
     struct module_bytes bytes;
@@ -78,6 +79,8 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
     sl_arena_free(&scratch);
 }
 
+/* Notes where the list of each imported module begins: name, count, then `count` indexes. A damaged list ends the notes, and so does
+ * MAX_IMPORTED_MODULES; imports of modules behind stay unresolved. */
 void imports_begin_module(struct imports *im, struct sl_bytes subsection)
 {
     struct sl_reader r = sl_reader(subsection, false);

@@ -165,6 +165,8 @@ struct pdb_method {
     uint8_t options;
 };
 
+/* Reads a member function's type (LF_MFUNCTION); the caller checks r->failed. The fields left out are calling convention and number of
+ * arguments. */
 static struct pdb_method read_method(struct sl_reader *r)
 {
     struct pdb_method m = {.result = sl_read_u32(r), .class = sl_read_u32(r), .this = sl_read_u32(r)};
@@ -213,6 +215,8 @@ struct procedure {
     uint8_t options;
 };
 
+/* Reads a function's type (LF_PROCEDURE); the caller checks r->failed. The fields left out are calling convention and number of arguments.
+ * */
 static struct procedure read_procedure(struct sl_reader *r)
 {
     struct procedure p = {.result = sl_read_u32(r)};

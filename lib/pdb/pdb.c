@@ -40,7 +40,7 @@ static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 }
 
 /* Reads the header of the DBI stream. The list of debug streams comes last in the stream, so its offset is the sum of the sizes of all
- * parts before it. */
+ * parts before it. False if it is cut off or of an old version. */
 static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, struct dbi *dbi)
 {
     struct sl_bytes bytes;
@@ -67,6 +67,8 @@ static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, st
     return !r.failed;
 }
 
+/* Reads a stream of section headers, 40 bytes each, into pdb->sections. False, with the sections as before, if there is no such stream, or
+ * when out of memory. */
 static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
 {
     struct msf_stream stream;
@@ -148,6 +150,7 @@ static void read_names(struct sl_pdb *pdb, uint32_t index)
         pdb->names = sl_read_bytes(&r, sl_read_u32(&r));
 }
 
+/* Opens the source server stream; without one, pdb->srcsrv stays NULL. */
 static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *info)
 {
     struct msf_stream stream;

@@ -19,6 +19,7 @@ struct pdb_read_window {
     size_t first, count;
 };
 
+/* Reads one module of the window, on a worker, and lets the sink prepare its batch. */
 static void read_module(void *arg, size_t index, unsigned worker)
 {
     struct pdb_read_window *window = arg;

@@ -54,6 +54,7 @@ struct named_type read_named_type(struct type_record *t)
     return type;
 }
 
+/* True for the kinds of records that define or declare a class, union or enumeration by name. */
 bool is_named_type(uint16_t leaf)
 {
     switch (leaf) {
@@ -104,7 +105,8 @@ static bool define(struct name_printer *n, uint32_t index, struct type_record *t
     return slot;
 }
 
-/* Reads all definitions, at the first declaration whose size is needed: most files need none. */
+/* Reads all definitions, at the first declaration whose size is needed: most files need none. Lack of memory or budget is recorded in the
+ * PDB. */
 static void read_definitions(struct name_printer *n)
 {
     const struct type_table *types = &n->pdb->types;

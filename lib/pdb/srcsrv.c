@@ -205,7 +205,8 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Reads the list of files, at the first lookup. Build paths are compared in lower case, as on Windows. */
+/* Reads the list of files, at the first lookup, and sorts it by build path, in lower case as Windows compares; of equal paths the first
+ * comes first. Lack of memory is recorded. */
 static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;

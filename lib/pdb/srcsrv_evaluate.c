@@ -90,7 +90,8 @@ static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
     return good;
 }
 
-/* Evaluates a function call; `text` is past the function's name. */
+/* Evaluates a function call; `text` is past the function's name, which is fnvar, fnbksl or fnfile. The argument is expanded behind what was
+ * already written, and then changed in place. False if it is malformed or over a limit. */
 static bool call(struct evaluation *e, struct sl_str function, struct sl_str *text, unsigned depth)
 {
     size_t from = e->out->size;

@@ -35,6 +35,8 @@ struct symbol_record {
     struct sl_str name;
 };
 
+/* Reads a record of a variable or public symbol; both have the same fields (in a public symbol `type` has flags instead). False if it is
+ * cut off. */
 static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_record *record)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -49,7 +51,8 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
     return !r.failed;
 }
 
-/* Finds the next record with a `wanted` kind and moves `*at` past it; its bytes are in the file or in `arena`. */
+/* Finds the next record with a `wanted` kind and moves `*at` past it; its bytes are in the file or in `arena`. False at the end of the
+ * stream and at a damaged record. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {
@@ -148,7 +151,8 @@ static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
     return ok;
 }
 
-/* Adds the variables of one module. Its imports are needed for the sizes of types that other modules define. */
+/* Adds the variables of one module. Its imports are needed for the sizes of types that other modules define. A module that cannot be read
+ * has none (true). False if `add` returns false or the budget is used up. */
 static bool walk_module(struct data_walk *w, const struct pdb_module *module)
 {
     struct module_bytes bytes;

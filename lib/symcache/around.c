@@ -53,7 +53,8 @@ static bool can_change_answer(const struct symcache_filter *around, const struct
     return false;
 }
 
-/* Passes only the symbols that count to the writer. */
+/* Passes only the symbols to the writer that can change the answer for one of the addresses. SL_BUSY when out of memory, or the error of
+ * reading the symbols. */
 static enum sl_code add_symbols(const struct symcache_filter *around, struct sl_symcache_writer *writer,
                                 struct sl_object *object, struct sl_error *error)
 {

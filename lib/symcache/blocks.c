@@ -95,7 +95,8 @@ struct symcache_block_writing {
     uint32_t default_file; /* the file that this context implies */
 };
 
-/* Reserves memory for `count` entries. False when out of memory. */
+/* Reserves memory for `count` entries, and copies the encoder's state to `*out`, where the compiler can keep it in registers;
+ * symcache_blocks_end copies it back. False when out of memory. */
 static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcache_block_writing *out)
 {
     struct sl_symcache_writer *w = e->w;
@@ -109,15 +110,15 @@ static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcac
         !sl_buf_reserve(&e->table.file, count * MAX_ENTRY))
         return false;
     *out = (struct symcache_block_writing){
-        e,
-        e->table.file.data + e->table.file.size,
-        e->contexts.id,
-        e->files.id,
-        w->contexts,
-        e->lines,
-        e->block,
-        NO_CONTEXT,
-        SL_NO_FILE,
+        .e = e,
+        .at = e->table.file.data + e->table.file.size,
+        .context_ids = e->contexts.id,
+        .file_ids = e->files.id,
+        .contexts = w->contexts,
+        .lines = e->lines,
+        .block = e->block,
+        .old_context = NO_CONTEXT,
+        .default_file = SL_NO_FILE,
     };
     return true;
 }
@@ -155,7 +156,9 @@ struct context_code {
     uint64_t delta;
 };
 
-/* Changes the block's context and returns its code. */
+/* Changes the block's context to `old_context` (its id in the writer), and returns its code: CONTEXT_SAME if its new id is that of the last
+ * entry, CONTEXT_NEW if it follows the highest one of the block, else CONTEXT_DELTA with the signed difference. The codes follow each other
+ * in this order, so they are computed. A context that is met for the first time gets its new id here. */
 static inline struct context_code change_context(struct symcache_block_writing *w, uint32_t old_context, uint32_t file)
 {
     struct symcache_block *b = &w->block;

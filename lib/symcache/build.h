@@ -178,17 +178,22 @@ bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_func
 /* Converts the number of the batch's list to that of the writer's; both count from 1. 0 when out of memory (account.failed). */
 uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch,
                                    uint32_t variables);
+/* Frees the writer's lists of variables and their tables, but not the texts, which are in its arena. */
 void symcache_free_variables(struct sl_symcache_writer *w);
 
 /* ---- collect.c ---- */
 
+/* Makes an array of one collector per worker; NULL when out of memory. Its memory is charged to `budget`, which may be NULL. */
 struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget);
+/* Frees the array of `workers` collectors with all they hold, also the operations of batches. `collectors` may be NULL. */
 void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers);
 
 /* Frees the operations of all consumed batches, of the first collector. */
 void symcache_clear_operations(struct symcache_collector *collectors);
 
-/* sl_function_sink.prepare */
+/* The callback sl_function_sink.prepare, called in parallel: converts the functions of a batch to operations (struct short_op) whose
+ * contexts, functions and files have ids local to the batch, and stores the result in batch->prepared. That is NULL, or has `failed` set,
+ * when out of memory or budget; the sink's `consume`, which makes ids global, then fails. */
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                       unsigned worker);
 
@@ -215,6 +220,7 @@ static inline void symcache_apply(struct op *now, const struct op *next)
 /* Starts folding writer->runs and the symbols' writer->ops into entries (OP_SET or OP_HOLE), window by window. NULL when out of
  * memory. */
 struct symcache_folding *symcache_fold(struct sl_symcache_writer *w);
+/* Frees the folding, which may be NULL; the operations themselves belong to the writer. */
 void symcache_folding_free(struct symcache_folding *folding);
 
 /* Returns the next entries, possibly none, valid until the next call. False when out of memory. */
@@ -232,6 +238,7 @@ bool symcache_ordered_fold_accepts(const struct ordered_fold *flow, const struct
 /* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */
 bool symcache_ordered_fold_add(struct ordered_fold *flow, const struct symcache_op_run *run, const struct run_ids *ids,
                                struct encoder *e);
+/* Folds the symbols after the last run, and passes the last entries to the encoder. False when out of memory. */
 bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 
 /* ---- blocks.c ---- */
@@ -244,7 +251,9 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
 
 /* ---- encode.c, strings.c ---- */
 
+/* Starts an empty file; NULL when out of memory. A file without the option `variables` has a smaller section table. */
 struct encoder *symcache_encoder_new(struct sl_symcache_writer *w);
+/* Frees the encoder, which may be NULL, and the file unless symcache_encode has moved it. */
 void symcache_encoder_free(struct encoder *e);
 
 /* Renumbers contexts, functions and files by first use and writes the file. */

@@ -10,6 +10,7 @@
 
 enum { KEPT_CHUNK = 1 << 20, BYTES_PER_STEP = 16 };
 
+/* `kept` has larger chunks than the default: it holds the operations of all batches until the file is written. */
 struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget)
 {
     struct symcache_collector *collectors = calloc(workers, sizeof *collectors);
@@ -186,6 +187,7 @@ static struct local_function make_local_function(struct symcache_collector *c, s
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language, variables};
 }
 
+/* Appends a function without looking for an equal one, and returns its local id; 0 when out of memory (account.failed). */
 static uint32_t symcache_collect_add_function(struct symcache_collector *c, const struct local_function *function)
 {
     if (!sl_account_grow(&c->account, &c->functions, &c->function_capacity, c->function_count + 1,
@@ -283,7 +285,8 @@ static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t add
 
 SL_ORDER_BY(symcache_collect_by_start, struct symcache_span, start)
 
-/* Collects the spans of code that direct inlinees cover in c->spans, sorted by start; returns their number. */
+/* Collects the spans of code that direct inlinees cover in c->spans, sorted by start; returns their number, 0 also when out of memory
+ * (account.failed). A line of size 0, whose size is not known, counts as one byte, so that it still answers for its address. */
 static size_t inlinee_spans(struct symcache_collector *c, const struct sl_function *function)
 {
     size_t total = 0, count = 0;
@@ -315,7 +318,8 @@ static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t 
 }
 
 /* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlined functions on the stack c->calls. `f` is itself
- * called by the `call_count` calls from `first_call` on. */
+ * called by the `call_count` calls from `first_call` on. A line that begins inside an earlier one is dropped; a line of size 0 counts as
+ * one byte. Where an inlined call covers a part of a line, that part is left out: it is the inlinee's. */
 static void collect_lines(struct symcache_collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
@@ -373,7 +377,8 @@ static void add_end(struct symcache_collector *c, struct symcache_surrounding *a
         add_op(c, OP_HOLE, end, NO_CONTEXT, SL_NO_FILE, 0);
 }
 
-/* Adds the operations of the inlined calls of `f`. Its own operations begin at `first_op`, the calls of its inlinees at `first_call`. */
+/* Adds the operations of the inlined calls of `f`. Its own operations begin at `first_op`, the calls of its inlinees at `first_call`.
+ * Inlined calls without code or beyond the last address of the format are left out. */
 static void collect_inlinees(struct symcache_collector *c, const struct sl_function *f, size_t first_op,
                              size_t first_call)
 {
@@ -391,7 +396,8 @@ static void collect_inlinees(struct symcache_collector *c, const struct sl_funct
     }
 }
 
-/* Collects the operations of an outermost function, not sorted. */
+/* Collects the operations of an outermost function, not sorted. The call at address 0 with NO_CONTEXT stands for the missing caller, so
+ * that an outermost function is handled like an inlined one. */
 static void collect_function(struct symcache_collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
@@ -429,7 +435,8 @@ static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t 
     return &c->runs[c->run_count++];
 }
 
-/* Sorts and folds the operations of collect_function into a run, or several if offsets do not fit 32 bits. */
+/* Sorts and folds the operations of collect_function into a run, or several if offsets do not fit 32 bits. The sort is stable: of several
+ * operations at one address the later collected one, that of the inner call, is applied last. */
 static void add_run(struct symcache_collector *c)
 {
     size_t count = c->op_count;
@@ -600,6 +607,7 @@ static void start_batch(struct symcache_collector *c, const struct sl_symcache_w
     c->lasting = batch->lasting;
     c->has_mapped = false;
     c->file_id_count = batch->file_count;
+    /* on failure account.failed is set, and the caller collects nothing */
     if (sl_account_grow(&c->account, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
             c->file_ids[i] = ID_UNKNOWN;

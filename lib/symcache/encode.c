@@ -65,6 +65,7 @@ static bool collect_origins(struct encoder *e)
     return ok;
 }
 
+/* Marks the texts of all origins in `used`, by their ids. In struct origin_row a text is its id plus one; 0 stands for none. */
 static void use_origin_texts(const struct encoder *e, uint8_t *used)
 {
     for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
@@ -104,6 +105,8 @@ static bool sort_texts(struct encoder *e)
 
 /* ---- sections ---- */
 
+/* Fills the columns of contexts [from, from + count) of the file (sl_table_column_source), in the order of enum column: function, parent
+ * plus one (0 = none), file plus one and line of the call, file plus one of the first line. */
 static void fill_contexts(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -117,6 +120,8 @@ static void fill_contexts(const void *arg, uint32_t from, uint32_t count, uint64
     }
 }
 
+/* Fills the columns of functions [from, from + count) of the file: name, entry plus one (0 = none, an inlined function), language and, if
+ * the file has variables, the row of the first variable and their number. */
 static void fill_functions(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -134,6 +139,7 @@ static void fill_functions(const void *arg, uint32_t from, uint32_t count, uint6
     }
 }
 
+/* Fills the columns of variables [from, from + count) of the file: name and type, both as ranks of texts. */
 static void fill_variables(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -155,6 +161,8 @@ static uint64_t rank_plus_one(const struct encoder *e, uint32_t text_plus_one)
     return text_plus_one ? (uint64_t)e->text_rank[text_plus_one - 1] + 1 : 0;
 }
 
+/* Fills the columns of the origins of files [from, from + count) of the file: path, revision and URL, each as the rank of its text plus
+ * one; 0 = none. */
 static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -192,6 +200,8 @@ static bool fold_all(struct encoder *e)
     return ok;
 }
 
+/* Writes the directory of the blocks, which was collected while they were encoded: their offsets, with the end of the last one, and the
+ * address of the first entry of each, in 8 bytes if an address needs more than 32 bits, else in 4. */
 static void write_directory(struct encoder *e)
 {
     struct sl_buf *out = &e->table.file;
@@ -210,6 +220,7 @@ static void write_directory(struct encoder *e)
 
 /* ---- the file ---- */
 
+/* Fills the fields of the header that the table writer does not know. All blocks but the last have BLOCK_ENTRIES entries. */
 static void write_header(struct encoder *e)
 {
     const struct sl_symcache_options *o = &e->w->options;
@@ -259,6 +270,8 @@ static bool write_tables(struct encoder *e)
            (!(e->flags & FLAG_VARIABLES) || sl_table_add_columns(t, SECTION_VARIABLES, &variable_rows));
 }
 
+/* Writes what follows the blocks, fills the header, and moves the complete file to `out`. False when out of memory, or if a section is too
+ * large. */
 static bool write_file(struct encoder *e, struct sl_buf *out)
 {
     write_directory(e);

@@ -48,7 +48,8 @@ struct encoder {
 
 /* ---- variables.c ---- */
 
-/* Finds the lists that functions use, and marks their texts. False when out of memory. */
+/* Finds the lists that functions use, lists each once in e->used_variables, marks their texts in `used_texts`, and sets FLAG_VARIABLES if
+ * there are any. False when out of memory. */
 bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
 
 /* Makes the rows of these lists, after texts have their ranks. False when out of memory, or if there are more than 2^32 - 1. */

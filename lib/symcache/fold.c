@@ -69,8 +69,8 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
     return f->runs != NULL;
 }
 
-/* Groups overlapping runs into clusters. Runs that only touch, a hole of one at the first address of the next, do not overlap: the
- * order of a hole and another operation at one address does not matter. */
+/* Groups overlapping runs into clusters. Runs that only touch, a hole of one at the first address of the next, do not overlap: the order of
+ * a hole and another operation at one address does not matter. False when out of memory. */
 static bool find_clusters(struct symcache_folding *f)
 {
     uint64_t last = 0;
@@ -241,7 +241,7 @@ static void feed_all(struct emitter *e, const struct symcache_op_run *run, const
 }
 
 /* Feeds a cluster: sorts its operations by address, those at one address in the order of the functions in the file, so that the last
- * function counts. */
+ * function counts. qsort need not be stable, as no two runs have the same sequence number; order_ops is. False when out of memory. */
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
                              struct sl_budget *budget)
 {
@@ -294,7 +294,8 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     symcache_fold_flush(&e);
 }
 
-/* Divides the clusters into pieces of about PIECE operations. */
+/* Divides the clusters into pieces of about PIECE operations, and computes how many entries each can have at most: its operations and those
+ * of the symbols in its range. A piece covers the addresses from its `low` up to its `limit`. False when out of memory. */
 static bool cut_pieces(struct symcache_folding *f)
 {
     f->pieces = sl_account_alloc(&f->account, f->cluster_count + 1, sizeof *f->pieces);
@@ -326,6 +327,7 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
             return false;
         if (!p->count)
             continue;
+        /* a hole before the first entry of all says nothing: addresses there have no symbol anyway */
         size_t skip = f->any ? same_location(&f->last, p->out) : op_kind(p->out->kind_and_line) == OP_HOLE;
         memmove(f->out + total, p->out + skip, (p->count - skip) * sizeof *f->out);
         total += p->count - skip;
@@ -370,8 +372,9 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
     return ok;
 }
 
-/* Sorts and folds the operations of the symbols. In writer->ops the end of a symbol follows its start: unless symbols are nested,
- * there is no operation between the two in address order either. */
+/* Sorts the operations of the symbols and applies those at one address to one another, in file order; the result replaces writer->ops. In
+ * writer->ops the end of a symbol follows its start: unless symbols are nested, there is no operation between the two in address order
+ * either. If they are nested, the end of an inner one returns to the outer one (fill_holes). False when out of memory. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
     size_t capacity = w->op_count + 1;

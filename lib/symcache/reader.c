@@ -12,6 +12,8 @@ static bool open_columns(struct sl_symcache *c, enum symcache_section_id section
     return sl_table_columns(c->table.sections[section], rows, count, &c->columns[first]);
 }
 
+/* Opens every section, and checks that its size fits the counts of the header. Sections of origins and variables exist only with their
+ * flags. */
 static bool open_sections(struct sl_symcache *c)
 {
     const struct sl_bytes *sections = c->table.sections;
@@ -69,6 +71,7 @@ struct symcache_decoder {
     uint32_t lines[LINE_SLOTS];
 };
 
+/* Reads an unsigned LEB128 number. One that is cut off or has more than ten bytes sets d->failed and gives 0. */
 static inline uint64_t read_uleb(struct symcache_decoder *d)
 {
     if (d->at < d->end && *d->at < 0x80)
@@ -99,7 +102,8 @@ static bool open_block(const struct sl_symcache *c, uint64_t block, struct symca
     return unit.size > 0;
 }
 
-/* Decodes an entry from its control byte on. For a hole only address and `hole` are set. */
+/* Decodes an entry from its control byte on. For a hole only address and `hole` are set. e->file is UINT32_MAX for the file of the context.
+ * The line slots hold the last line of each of LINE_SLOTS contexts, as the writer has them (put_location in blocks.c). */
 static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct symcache_unit_entry *e)
 {
     if (d->at >= d->end) {
@@ -129,8 +133,8 @@ static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct
     e->context = d->context;
 }
 
-/* Finds the last block that begins at or before the address. The search has no branches that depend on the data: they would be
- * mispredicted. */
+/* Finds the last block that begins at or before the address; false if there is none. The search has no branches that depend on the data:
+ * they would be mispredicted. Without FLAG_WIDE all addresses of blocks fit 32 bits, so a larger address is in or after the last one. */
 static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *block)
 {
     if (!c->block_count || block_address(c, 0) > address)

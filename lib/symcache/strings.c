@@ -38,6 +38,7 @@ static bool before(const struct symcache_text *texts, const struct symcache_stri
                           (struct sl_str){y.data + depth, y.size - depth}) < 0;
 }
 
+/* Sorts a few items that are equal before `depth`; faster than splitting them further. */
 static void insertion_sort(const struct symcache_text *texts, struct symcache_string_item *items, size_t count,
                            size_t depth)
 {
@@ -103,6 +104,8 @@ static void strings_split(const struct symcache_text *texts, const struct string
     parts[2] = (struct string_sort_run){items + high, s->count - high, s->depth, s->level + 1};
 }
 
+/* Sorts a range by splitting it; the middle part, usually the largest, is handled by the loop, the others by recursion. More than MAX_LEVEL
+ * nested splits do not shrink the range well, so qsort_r, which has no bad case, does the rest. */
 static void sort_range(const struct symcache_text *texts, struct string_sort_run s)
 {
     while (s.count > 16) {

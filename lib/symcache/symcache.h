@@ -142,6 +142,7 @@ struct sl_symcache_function {
     enum sl_language language;
     uint64_t entry; /* UINT64_MAX for an inlinee */
 };
+/* Reads function `id`; false if there is none with this id. */
 bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
 
 /* Returns the number of a function's parameters and local variables, and the number of the first one; 0 if the file was written
@@ -152,9 +153,11 @@ struct sl_symcache_variable {
     uint32_t name; /* string id; ascending within a function */
     uint32_t type; /* string id; as C writes it, without enclosing namespaces: `char*` */
 };
+/* Reads variable `number`; false if there is none, or if the file is damaged so that a text of it is missing. */
 bool sl_symcache_variable(const struct sl_symcache *cache, uint32_t number, struct sl_symcache_variable *variable);
 
-/* Returns the bytes from the function's entry to its end, with inlined calls; 0 = unknown. */
+/* Returns the bytes from the function's entry to the first code that is not its own; inlined calls are its own. 0 = unknown: an inlined
+ * function, one without entry, or a damaged file. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);
 
 /* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. O(functions + names). Sorts the
@@ -189,4 +192,5 @@ struct sl_symcache_cursor {
     uint64_t block; /* private */
 };
 void sl_symcache_first(const struct sl_symcache *cache, struct sl_symcache_cursor *cursor);
+/* Moves to the next entry; false after the last one, or if it cannot be decoded. */
 bool sl_symcache_next(const struct sl_symcache *cache, struct sl_symcache_cursor *cursor);

@@ -53,6 +53,7 @@ static uint32_t store_list(struct sl_symcache_writer *w, size_t count)
     return (uint32_t)w->variables_count;
 }
 
+/* Texts and lists of the batch are converted once; batch_texts and batch_variables keep the result (UINT32_MAX = not yet). */
 uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch,
                                    uint32_t variables)
 {

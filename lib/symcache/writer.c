@@ -57,7 +57,7 @@ static bool same_function(const void *functions, uint32_t i, const void *key)
     return a->name == b->name && a->entry == b->entry && a->language == b->language && a->variables == b->variables;
 }
 
-/* Returns the id of a function; adds it if none is equal in name, entry, language and variables. */
+/* Returns the id of a function; adds it if none is equal in name, entry, language and variables. 0 when out of memory (account.failed). */
 static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language,
                                 uint32_t variables)
 {
@@ -81,6 +81,7 @@ static bool same_file(const void *files, uint32_t i, const void *path)
     return ((const uint32_t *)files)[i] == *(const uint32_t *)path;
 }
 
+/* Returns the global id of a file by the text of its path; adds it if it is new. SL_NO_FILE when out of memory (account.failed). */
 static uint32_t intern_file(struct sl_symcache_writer *w, const struct symcache_text *path)
 {
     uint32_t text = intern_text(w, path->str, path->hash, false), hash = (uint32_t)symcache_mix(text, 1);
@@ -154,7 +155,9 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symca
     return SL_OK;
 }
 
-/* Converts local ids of the batch to global ones, in the order of the batch. */
+/* The callback sl_function_sink.consume: converts local ids of a prepared batch to global ones, in the order of the batch, and stores its
+ * operations or, with `flow`, encodes them. Fails when out of memory or budget, or with SL_UNSUPPORTED if contexts do not fit 32 bits or,
+ * with `flow`, if a function is out of order. */
 static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                             struct sl_error *error)
 {
@@ -218,6 +221,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     return w;
 }
 
+/* Also frees the encoder and what a failed conversion left behind, so it may be called at any time. */
 void sl_symcache_writer_free(struct sl_symcache_writer *w)
 {
     if (!w)
@@ -335,8 +339,9 @@ static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-/* Converts the object once. `*in_order` says that functions are expected in address order, and is set to false if one was not: the result
- * is then an error, and the caller converts again without that expectation. */
+/* Converts the object once: symbols and functions into a new writer, and that into `out`. `*in_order` says that functions are expected in
+ * address order, and is set to false if one was not: the result is then an error, and the caller converts again without that expectation.
+ * SL_BUSY when out of memory. */
 static enum sl_code convert(struct sl_object *object, const struct sl_companions *companions,
                             const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                             bool *in_order, struct sl_buf *out, struct sl_error *error)

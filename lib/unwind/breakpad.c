@@ -104,7 +104,8 @@ static bool read_delta(struct breakpad_stack_record *s, struct sl_str rest)
     return true;
 }
 
-/* Reads a STACK WIN record: type, address, size, six sizes, whether a program follows, and the program or a flag. */
+/* Reads a STACK WIN record: type, address, size, six sizes, whether a program follows, and the program or a flag; passes it to the sink. It
+ * ends an open STACK CFI range. False if it is malformed, or if the program is missing; such a record is not passed. */
 static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
 {
     struct sl_unwind_win win = {0};

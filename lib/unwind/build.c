@@ -22,6 +22,7 @@ bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl
     return b->last != NULL;
 }
 
+/* Frees the builder's arrays and the texts of its rules, also after a failed read. */
 void builder_free(struct unwind_builder *b)
 {
     free(b->last);
@@ -148,6 +149,7 @@ static void add_changes(struct unwind_builder *b, const struct unwind_rules *now
     }
 }
 
+/* Copies only the slots in use: a set has many, and the copy is made for every row. */
 void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
 {
     to->cfa = from->cfa;

@@ -57,8 +57,8 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
 
 /* ---- rows ---- */
 
-/* Finds the last row at or before the address. If all rows of the address's bucket are after it, that row is the last one of an earlier
- * bucket. */
+/* Finds the last row at or before the address; false if there is none, or if the file is damaged. If all rows of the address's bucket are
+ * after it, that row is the last one of an earlier bucket. */
 static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row)
 {
     const struct sl_column *addresses = &cfi->rows[CFI_ROW_ADDRESS];
@@ -103,6 +103,8 @@ static struct sl_str read_cfi_bytes(struct sl_reader *r)
     return (struct sl_str){(const char *)bytes.data, bytes.size};
 }
 
+/* Reads a register as put_cfi_register writes it: small codes stand for CFA, return address and "by name", the others are DWARF numbers
+ * plus CFI_REGISTER_FIRST. A number that is too large fails. */
 static uint16_t read_cfi_register(struct sl_reader *r)
 {
     uint64_t reg = sl_read_uleb(r);
@@ -187,7 +189,8 @@ static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rul
                                         : sl_unwind_register_name(family, rule->reg) != NULL;
 }
 
-/* Reads the rules of a row; false if it is damaged. */
+/* Reads the rules of a row; false if it is damaged, or lacks the CFA. Slots keep their registers from the row before, so that the builder
+ * can compare rows slot by slot. */
 static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind_rules *rules, struct sl_cfi_row *row)
 {
     struct sl_unwind_rule rule;
@@ -205,7 +208,8 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind
     return !row->next.failed && rules->cfa_known;
 }
 
-/* Passes all ranges to the builder. An unreadable row ends its range and sets `*bad`. Rows out of order set it too, and end the reading. */
+/* Passes all ranges to the builder. A row with set 0 has no rules and ends a range. An unreadable row ends its range and sets `*bad`. Rows
+ * out of order set it too, and end the reading. */
 static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *bad)
 {
     struct unwind_rules rules;

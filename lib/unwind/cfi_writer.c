@@ -94,6 +94,7 @@ static void put_cfi_register(struct sl_buf *out, unsigned reg)
                                               : reg + CFI_REGISTER_FIRST);
 }
 
+/* Writes a rule: kind, register (or its name), then what the kind needs. sl_cfi_rule in cfi.c reads it. */
 static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
 {
     sl_buf_u8(out, rule->kind);
@@ -126,6 +127,8 @@ static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool not_in_
     return set->failed ? UINT32_MAX : intern(w, &w->sets, sl_buf_view(set));
 }
 
+/* Adds a row with all rules that are valid there: the changes of `row` are applied to w->now, and equal sets of rules are stored once.
+ * False when out of memory or budget. In struct unwind_row a set is its id plus one; 0 stands for no rules. */
 static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *range, const struct sl_unwind_row *row)
 {
     for (size_t i = 0; i < row->count; i++)
@@ -144,8 +147,8 @@ static bool is_too_far(uint64_t end)
     return end >> SL_TABLE_MAX_WIDTH;
 }
 
-/* Adds a range of the stream. In the stream, rows only have changes; in the cache each row has all rules, so that a look-up needs one row.
- * A range at too high an address is skipped. */
+/* The callback sl_unwind_sink.range: adds a range of the stream. In the stream, rows only have changes; in the cache each row has all
+ * rules, so that a look-up needs one row. A range at too high an address is counted as skipped. Fails when out of memory or budget. */
 static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -179,7 +182,9 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
     return true;
 }
 
-/* Adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing reads them. */
+/* The callback sl_unwind_sink.win: adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing
+ * reads them; so are those that contradict their type, or that only repair the size of the one before (repair). Records without code or at
+ * too high an address are counted as skipped. */
 static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -215,7 +220,8 @@ static bool spend_sort(struct cfi_writer *w, size_t count)
     return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
 }
 
-/* Sorts the ranges and drops those that overlap an earlier one. Adds a row without rules where a range ends and no other begins. */
+/* Sorts the ranges and drops those that overlap an earlier one (by_cfi_start decides which of those with one start comes first). Adds a row
+ * without rules where a range ends and no other begins. False when out of memory or budget. */
 static bool sort_ranges(struct cfi_writer *w)
 {
     bool sorted = true;
@@ -244,7 +250,8 @@ static bool sort_ranges(struct cfi_writer *w)
     return true;
 }
 
-/* Sorts the records and drops those that overlap an earlier one. */
+/* Sorts the records and drops those that overlap an earlier one. Records that ascend already are kept as they are: repair() has cut their
+ * overlaps. False when the budget is used up. */
 static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 {
     size_t kept = 0;
@@ -320,6 +327,8 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
     return ok;
 }
 
+/* Writes the columns of the rows, and the buckets that find a row by its address. The last row has the largest address. False when out of
+ * memory. */
 static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     struct sl_table_column_source source = {fill_rows, w->sorted, (uint32_t)w->sorted_count, CFI_ROW_COLUMNS, {0}};
@@ -344,6 +353,7 @@ static void window_values(const struct cfi_window *window, uint64_t values[CFI_W
     memcpy(values, all, sizeof all);
 }
 
+/* Fills the columns of STACK WIN records [from, from + count): those of type 0 come first, then those of type 4. */
 static void fill_windows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -360,6 +370,8 @@ static void fill_programs(const void *arg, uint32_t from, uint32_t count, uint64
         values[0][i] = window_at(arg, from + i)->program;
 }
 
+/* Writes the STACK WIN records and their programs. The largest value of each column gives its width. False when out of memory, or if there
+ * are too many. */
 static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     size_t count = w->windows[0].count + w->windows[1].count;
@@ -398,6 +410,7 @@ static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t
     sl_table_put(t, CFI_AT_WIN_4, w->windows[1].count, 4);
 }
 
+/* Sorts what was collected, and appends the file to `out`. Fails when out of memory or budget, or if the file would be too large. */
 static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *parallel, struct sl_buf *out,
                               struct sl_error *error)
 {
@@ -412,6 +425,7 @@ static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *pa
     return sl_table_finish(&t, out) ? SL_OK : cfi_writer_fail(w, error);
 }
 
+/* Frees the writer and all that it collected. */
 static void free_cfi_writer(struct cfi_writer *w)
 {
     sl_map_free(&w->sets.map);

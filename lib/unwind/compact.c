@@ -141,6 +141,8 @@ static bool x86_indirect(const struct compact *c, struct unwind_rules *rules, ui
     return !r.failed && x86_frameless(rules, encoding, is_64bit, size + (encoding >> 13 & 7) * (is_64bit ? 8 : 4));
 }
 
+/* Sets the rules of an x86 or x86-64 encoding by its mode, bits 24 to 27. False if the encoding is invalid. In MODE_FRAMELESS bits 16 to 23
+ * are the size of the frame in words. */
 static bool x86_rules(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, uint64_t start)
 {
     bool is_64bit = c->b->family == SL_CPU_X86_64;
@@ -208,7 +210,8 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 /* ---- the trampoline of signal handlers, _sigtramp ---- */
 
-/* True if `start` is the address of _sigtramp. Symbols are read when the first function with an FDE asks. */
+/* True if `start` is the address of _sigtramp. Symbols are read when the first function with an FDE asks; if they cannot be read there is
+ * none, and the function has the rules of its FDE. */
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
     struct sl_arena arena = {.budget = sl_object_budget(c->object)};
@@ -289,7 +292,7 @@ struct page {
     bool is_compressed;
 };
 
-/* Opens a page of entries that begins at `base` and whose last entry ends at `end`. */
+/* Opens a page of entries that begins at `base` and whose last entry ends at `end`. False if it is cut off or of an unknown kind. */
 static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, uint64_t end, struct page *page)
 {
     struct sl_reader r = sl_reader(c->info, c->big_endian);
@@ -307,7 +310,9 @@ static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, u
     return !r.failed && (kind == PAGE_REGULAR || kind == PAGE_COMPRESSED);
 }
 
-/* Reads an entry. Encoding indexes of a compressed page refer to the common encodings of the file first, then to its own. */
+/* Reads an entry: its address and encoding. In a compressed page it is one word: 8 bits are the index of an encoding, which counts the
+ * common ones of the file first, then the page's own; 24 bits are the offset from the page's base. False if the index is invalid or the
+ * page is cut off. */
 static bool read_item(const struct compact *c, struct page *page, uint64_t *address, uint32_t *encoding)
 {
     uint32_t word = sl_read_u32(&page->entries), number = word >> 24;
@@ -327,7 +332,8 @@ static bool read_item(const struct compact *c, struct page *page, uint64_t *addr
     return ok && !page->entries.failed;
 }
 
-/* Adds the entries of a page. The end of an entry is known when the next one has been read, so adding is one entry behind. */
+/* Adds the entries of a page. The end of an entry is known when the next one has been read, so adding is one entry behind. After an
+ * unreadable entry the one before it is lost, too, as its end is unknown; the unreadable one is counted as skipped. */
 static void add_page(struct compact *c, struct page *page)
 {
     uint64_t start = 0, next;

@@ -199,7 +199,8 @@ static bool is_dropped(const struct cfi_section_data *f, const struct cie *cie, 
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
-/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed, which has no rules but is no error. */
+/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed, which has no rules but is no error. False
+ * if it is malformed or its CIE cannot be read. The return address is recorded as a register only on machines that have one for it. */
 static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {

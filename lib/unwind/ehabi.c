@@ -76,7 +76,8 @@ static bool pop_mask(struct ehabi_machine *m, unsigned reg, unsigned mask)
     return true;
 }
 
-/* Pops r4 to r15 by the 12 bits of the mask. A popped sp becomes the CFA; nothing can be located relative to the old one then. */
+/* Pops r4 to r15 by the 12 bits of the mask. A popped sp becomes the CFA; nothing can be located relative to the old one then. False for an
+ * empty mask, and for registers that rules cannot express. */
 static bool pop_core(struct ehabi_machine *m, unsigned mask)
 {
     if (!mask) /* "refuse to unwind" */
@@ -105,7 +106,8 @@ static bool set_from_register(struct ehabi_machine *m, unsigned reg)
     return reg != ARM_SP && reg != ARM_PC;
 }
 
-/* Adds the ULEB128 operand: 0x204 + 4 * value. Smaller amounts have shorter instructions. */
+/* Adds the ULEB128 operand: 0x204 + 4 * value. Smaller amounts have shorter instructions. False if it is cut off or larger than the address
+ * space. */
 static bool add_large(struct ehabi_machine *m)
 {
     uint64_t value = 0;
@@ -189,7 +191,7 @@ static bool execute(struct ehabi_machine *m, int op)
 /* ---- functions ---- */
 
 /* Completes the rules: makes them relative to the CFA, which is the final virtual stack pointer. The return address is pc, or lr if only lr
- * was saved. */
+ * was saved. A rule for sp is dropped: sp of the caller is the CFA. */
 static void ehabi_finish(struct ehabi_machine *m)
 {
     struct unwind_rules *rules = m->rules;

@@ -115,7 +115,8 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
 }
 
 /* Computes the caller's registers from a row: first the CFA, on which other rules depend, then the return address, without which there is
- * no caller, then the rest. An undefined return address marks the outermost function. */
+ * no caller, then the rest (`again` reads the row a second time). WALK_END if the return address is undefined, which marks the outermost
+ * function; WALK_NOTHING if one of the two cannot be computed. */
 static enum walk_result apply_row(const struct walk_scope *scope, const struct sl_cfi *cfi, struct sl_cfi_row row,
                                   struct walk_frame *caller)
 {
@@ -166,7 +167,7 @@ static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_ro
 }
 
 /* Finds the caller by a row. The caller of a signal frame was interrupted and has not made a call, so its instruction is the address
- * itself. */
+ * itself. On ARM64 a link register that is only assumed (guesses_link) is not used, and signatures are removed from addresses. */
 static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi, const struct sl_cfi_row *row,
                                uint64_t address, const struct walk_frame *callee, struct walk_frame *caller)
 {

@@ -30,6 +30,7 @@ struct translation {
     bool failed;
 };
 
+/* Appends to the text. A text longer than MAX_TEXT fails the translation. */
 static void expression_put(struct translation *t, const char *data, size_t size)
 {
     if (t->size + size > MAX_TEXT) {
@@ -66,6 +67,8 @@ static void push_number(struct translation *t, uint64_t value)
     push(t, token, value, true);
 }
 
+/* Pushes `register offset +`, without the sum if the offset is 0. A register without a name fails the translation. Its value is not known,
+ * so its largest one is UINT64_MAX. */
 static void push_register(struct translation *t, uint64_t reg, int64_t offset)
 {
     const char *name = reg < SL_UNWIND_NAMED ? sl_unwind_register_name(t->family, (unsigned)reg) : NULL;
@@ -126,7 +129,8 @@ static void swap(struct translation *t)
     t->items[t->count - 1] = (struct unwind_stack_item){low.begin + top_size, low.max, low.is_constant};
 }
 
-/* Replaces the two topmost items by the result of an operator. */
+/* Replaces the two topmost items by the result of an operator, whose largest value is `max`: puts a blank between their texts, which lie
+ * side by side, and the operator behind. */
 static void expression_join(struct translation *t, const char *operator, uint64_t max)
 {
     if (!need(t, 2))

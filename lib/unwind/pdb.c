@@ -4,7 +4,8 @@
 #include "object/embedded.h"
 #include "pdb/pdb.h"
 
-/* Passes a record to the sink as a STACK WIN record. False stops the reader. */
+/* Passes a record to the sink as a STACK WIN record. Type 4 (FRAMEDATA) has a program, the others only whether they use ebp. A program that
+ * is empty or no text is counted as skipped. False stops the reader; b->code is then the sink's error. */
 static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
 {
     struct unwind_builder *b = arg;

@@ -37,6 +37,7 @@ struct steps {
     bool bad;
 };
 
+/* Appends a step; too many, which only damaged files have, set `bad`. */
 static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
 {
     if (s->count == MAX_STEPS)

@@ -206,7 +206,8 @@ static void begin_state(struct pe_x86_64_state *s)
 }
 
 /* Adds the rules of a part of a function. Reads the chain of earlier parts up to the first one, whose prologue ran first, applies the codes
- * of all earlier parts, and makes rows for this part's own prologue. */
+ * of all earlier parts, and makes rows for this part's own prologue. A damaged function is counted as skipped (SL_OK). SL_MALFORMED if the
+ * chain is longer than the caller's limit; else errors of memory, budget or sink. */
 static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
 {
     struct unwind_builder *b = pe->b;

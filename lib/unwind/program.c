@@ -231,7 +231,7 @@ static void save_rules(struct unwind_program_run *run)
     rules_copy(run->remembered[run->depth++], &run->now);
 }
 
-/* Restores the rules, CFA included, that save_rules() remembered last. */
+/* Restores the rules, CFA included, that save_rules() remembered last; without any the program is bad. */
 static void recall(struct unwind_program_run *run)
 {
     if (!run->depth) {
@@ -262,6 +262,7 @@ static void move(struct unwind_program_run *run, uint64_t to)
     run->at = to;
 }
 
+/* Moves to a later address, `delta` code units on. An overflow ends the program (`bad`). */
 static void unwind_program_advance(struct unwind_program_run *run, uint64_t delta)
 {
     uint64_t bytes, to;
@@ -271,6 +272,7 @@ static void unwind_program_advance(struct unwind_program_run *run, uint64_t delt
         move(run, to);
 }
 
+/* Executes DW_CFA_set_loc: moves to an address in the pointer encoding of the CIE. */
 static void set_location(struct unwind_program_run *run)
 {
     uint64_t to;
@@ -332,6 +334,8 @@ static void step_register(struct unwind_program_run *run, unsigned op)
     }
 }
 
+/* Executes the next call frame instruction. An unknown or malformed one sets run->bad, as the length of its operands is unknown. The
+ * argument size (GNU_args_size) does not matter to callers and is skipped. */
 static void unwind_program_step(struct unwind_program_run *run)
 {
     struct sl_reader *r = &run->r;

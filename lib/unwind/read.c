@@ -33,7 +33,8 @@ static bool goes_on(struct unwind_builder *b, enum sl_code *first)
 }
 
 /* Reads .debug_frame, then Apple's compact encodings (which name FDEs of .eh_frame) or all of .eh_frame, then ARM's tables. ARM's are valid
- * only at calls, so they serve functions that no other table covers. */
+ * only at calls, so they serve functions that no other table covers. A table that is damaged does not stop the next one (goes_on); the
+ * first such error is returned at the end. */
 static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+/* Ends the line and passes it to the writer. SL_BUSY when out of memory; SL_CANCELLED if the writer refuses it. */
 static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
 {
     sl_buf_u8(&t->line, '\n');
@@ -31,7 +32,8 @@ static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *ro
     return true;
 }
 
-/* Writes a range as a STACK CFI INIT record and a STACK CFI record for each later row. */
+/* The callback sl_unwind_sink.range: writes a range as a STACK CFI INIT record and a STACK CFI record for each later row. A range whose
+ * first row text cannot express is left out; other such rows are. */
 static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                 struct sl_error *error)
 {
@@ -58,6 +60,7 @@ static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unw
     return code;
 }
 
+/* The callback sl_unwind_sink.win: writes a STACK WIN record with the fields of Breakpad's symbol files, in hexadecimal. */
 static enum sl_code write_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *w, struct sl_error *error)
 {
     struct sl_unwind_text *t = (struct sl_unwind_text *)sink;

@@ -152,6 +152,8 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
     return WALK_NOTHING;
 }
 
+/* True if the caller may be one: its stack pointer lies above the callee's. The same stack pointer is possible once, for a function that
+ * pushed nothing: only above the innermost frame, or by call frame information, and then the return address must be another. */
 bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
                              const struct walk_frame *caller)
 {
@@ -252,7 +254,8 @@ static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame
     return true;
 }
 
-/* Finds and appends the next frame. False when the walk waits or is over. */
+/* Finds and appends the next frame. False when the walk waits for data or is over (s->over). Out of work, it is over as well, and the last
+ * frame found is not used: it may be wrong. */
 static bool walk_step(struct sl_walk_state *s)
 {
     struct walk_frame caller;

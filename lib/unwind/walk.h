@@ -126,8 +126,8 @@ struct sl_walk {
     struct sl_walk_state *state;
 };
 
-/* Starts a walk, which lives in the arena. `map` finds the module of an address. All arguments must outlive the walk, except the
- * registers, which are copied. NULL when out of memory. */
+/* Starts a walk, which lives in the arena; its first frame is that of `registers`. `map` finds the module of an address. All arguments must
+ * outlive the walk, except the registers, `target` and `stack`, which are copied. NULL when out of memory. */
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
                             const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack);

@@ -59,7 +59,8 @@ static bool is_arm64_code(uint64_t address)
     return address >= 0x1000 && address <= UINT64_C(0x000fffffffffffff);
 }
 
-/* Finds the caller by the frame record: the caller's x29, then the return address. Both may be signed. */
+/* Finds the caller by the frame record: the caller's x29, then the return address. Both may be signed. The caller's link register is read
+ * from its own record, which x29 leads to, if there is one. */
 static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {

@@ -8,7 +8,7 @@ enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS
      (UINT64_C(1) << MIPS_FP))
 
 /* Finds the caller by scanning 1024 bytes of the stack for a return address. In 32-bit code the first four words are skipped, except for
- * the innermost frame: after a call they are reserved for register arguments. */
+ * the innermost frame: after a call they are reserved for register arguments. WALK_WAIT if symbols are needed first to judge a value. */
 static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
                                      struct walk_frame *caller)
 {

@@ -23,8 +23,8 @@ static bool is_record_of_leaf(const struct sl_walk_state *s, const struct walk_f
     return callee->is_return && pc > fp && walk_read_stack(s, pc - s->cpu->word, s->cpu->word, &value);
 }
 
-/* Finds the caller by the frame pointer. Code often uses the register for something else, so the return address must be
- * plausible. */
+/* Finds the caller by the frame pointer. Code often uses the register for something else, so the return address must be plausible; in the
+ * outermost frame it and the saved frame pointer are both 0. WALK_WAIT if symbols are needed first to judge it. */
 static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {

@@ -89,7 +89,8 @@ static bool is_canonical(uint64_t address)
     return address < UINT64_C(0x800000000000) || address >= UINT64_C(0xffff800000000000);
 }
 
-/* Tries a frame record `offset` bytes above the frame pointer. WALK_END: other offsets need not be tried. */
+/* Tries a frame record `offset` bytes above the frame pointer. WALK_NOTHING: none there; WALK_END: none, and larger offsets need not be
+ * tried, as the stack ends or the saved frame pointer leads out of it. */
 static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const struct walk_frame *callee,
                                          uint64_t offset, struct walk_frame *caller)
 {

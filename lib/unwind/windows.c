@@ -99,7 +99,8 @@ static bool win_operate(struct win_program *p, struct sl_str token)
            push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
-/* Executes a token: an operator, `.undef`, a variable (its first character is `$` or `.`), or a number of 32 bits. */
+/* Executes a token: an operator, `.undef`, a variable (its first character is `$` or `.`), or a number of 32 bits, signed or unsigned.
+ * False if it fails or there are too many variables or items. */
 static bool win_token(struct win_program *p, struct sl_str token)
 {
     uint64_t value;
@@ -120,7 +121,7 @@ static bool win_token(struct win_program *p, struct sl_str token)
     return fits && push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
-/* Runs a program. Some compilers omit the blank after `=`. */
+/* Runs a program. Some compilers omit the blank after `=`. False if a token fails, or if the work budget is used up. */
 static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
@@ -139,7 +140,8 @@ static bool run_win_program(struct win_program *p, struct sl_str program)
 }
 
 /* Runs the record's program with the variables that Microsoft defines. The search for the return address begins above the locals, the saved
- * registers and the parameters of the function called last; in a function that aligns its stack (`@`), above the saved ebp. */
+ * registers and the parameters of the function called last; in a function that aligns its stack (`@`), above the saved ebp. False if the
+ * program fails, or does not assign both return address and stack pointer. */
 static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win *win,
                        const struct sl_registers *callee, struct sl_registers *caller)
 {
@@ -175,7 +177,7 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
 }
 
 /* Finds the caller from only the size of the frame. Instead of a program the record has the text "1" or "0": "1" says that the function
- * pushes ebp, which is then 8 bytes below the end of the saved registers. */
+ * pushes ebp, which is then 8 bytes below the end of the saved registers. False if the stack cannot be read there. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
