@@ -61,6 +61,8 @@ static bool is_body(struct sl_str object, struct sl_arena *arena)
     return sl_json_read_object(&j, body_fields, &(struct apple_body_members){.threads = {NULL, 0}});
 }
 
+/* Reads the JSON line in front of a report. Text of another type, or a malformed line, leaves fields empty: the report itself may still be
+ * readable. */
 static void read_header(struct sl_str object, struct sl_arena *arena, struct apple_header *header)
 {
     static const struct sl_field fields[] = {
@@ -120,6 +122,8 @@ static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena
                                       : sl_fail(error, SL_MALFORMED, "%s at offset %zu", j->problem, j->at);
 }
 
+/* Reads the JSON form. SL_MALFORMED with the position if it is no such document; SL_BUSY or a limit's error when memory or budget is used
+ * up. */
 static enum sl_code read_ips(struct sl_str body, const struct apple_header *header,
                              const struct sl_apple_options *options, struct sl_arena *arena,
                              struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)

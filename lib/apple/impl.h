@@ -81,7 +81,8 @@ struct apple_causes {
     struct apple_termination termination;
     struct sl_str explanation; /* of the termination */
 };
-/* Writes each cause that is set on a line of its own. */
+/* Writes each cause that is set on a line of its own. Raw codes, which few can read, are written only if there is nothing else; a
+ * termination by a signal only if there is no cause and the codes are zero. */
 void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out);
 
 /* ---- system.c ---- */

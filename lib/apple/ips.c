@@ -137,7 +137,7 @@ static void read_images(struct ips_reader *r)
     r->no_memory |= !r->images;
 }
 
-/* Makes modules of the images that have an id; without one no debug file can be found. */
+/* Makes modules of the images that have an id; without one no debug file can be found. module->code_id is NULL only when out of memory. */
 static void make_modules(struct ips_reader *r)
 {
     struct sl_crash *crash = r->crash;
@@ -170,7 +170,8 @@ static const struct sl_field frame_fields[] = {
     SL_FIELD(FLAG, false, ips_frame, is_inlined, "inline"),   SL_FIELDS_END,
 };
 
-/* Returns false if the frame was inlined or has no address. */
+/* Reads a frame. False if it was inlined or has no address: it is then left out. Its address is an offset in the image; if image or sum is
+ * invalid, the offset alone. */
 static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, struct sl_crash_frame *frame)
 {
     struct ips_frame read = {.is_inlined = false};
@@ -188,7 +189,8 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, stru
     return read.offset.set && !read.is_inlined;
 }
 
-/* Reads the frames of a thread into `out`, without inlined ones: symbolication adds them again. */
+/* The callback for a field of frames: reads those of a thread into `out`, without inlined ones: symbolication adds them again. False if the
+ * value is no array, or when out of memory. */
 static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -247,7 +249,8 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
         }
 }
 
-/* Reads the registers of a thread: objects, or an array whose elements are numbered registers. */
+/* The callback for the field threadState: reads the registers of a thread into `out`: objects with a value, or an array (`x`) whose
+ * elements are numbered registers. False if the value is no object, or when out of memory. */
 static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;

@@ -70,6 +70,7 @@ static struct sl_str name_or_queue(struct sl_str text)
     return queue ? sl_str_trimmed((struct sl_str){text.data, (size_t)(queue - text.data)}) : text;
 }
 
+/* Reads "Thread 0 Crashed:", "Thread 0:: name" or "Thread 0: name"; after "::" the text may also name a dispatch queue. */
 bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread)
 {
     *thread = (struct apple_thread_line){0};
@@ -138,8 +139,8 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 
 /* ---- frames ---- */
 
-/* Removes "<image> <address>", where white space or the end of the line follows the address. Chooses the shortest image
- * that fits, as names may contain blanks. */
+/* Removes "<image> <address>", where white space or the end of the line follows the address. Chooses the shortest image that fits, as names
+ * may contain blanks. False if no word is an address; an address that is too large only clears line->fits. */
 static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line *line)
 {
     const char *begin = rest->data;
@@ -186,7 +187,8 @@ static void cut_inlined(struct sl_str *symbol)
         *symbol = sl_str_trimmed((struct sl_str){symbol->data, symbol->size - mark.size});
 }
 
-/* Cuts off " (<file>:<line>)". */
+/* Cuts off " (<file>:<line>)"; a text of another form stays as it is. A line that is too large counts as unknown (0), and
+ * `<compiler-generated>` is no file. */
 static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     const char *open =
@@ -215,6 +217,9 @@ static bool is_hex_number(struct sl_str text)
     return take_hex(&text, &value) != APPLE_NONE && !text.size;
 }
 
+/* Reads from both ends, as names may contain blanks: number, image and address from the front; then inlined-by marks, position and offset
+ * from the back. What is left is the function, unless it is a number or "???": then the line has none, and the offset was one in the image.
+ * */
 bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
 {
     uint64_t number;
@@ -271,6 +276,7 @@ static struct sl_str image_name(struct sl_str text)
     return sl_str_trimmed(text);
 }
 
+/* Numbers that do not fit 64 bits only clear `fits`, so that the line is still recognised as one of an image. */
 bool apple_image_line(struct sl_str line, struct apple_image_line *image)
 {
     *image = (struct apple_image_line){0};
@@ -292,6 +298,7 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     return true;
 }
 
+/* Splits at the first colon; the value may contain more. */
 bool apple_key_value(struct sl_str line, struct sl_str *key, struct sl_str *value)
 {
     const char *colon = line.size ? memchr(line.data, ':', line.size) : NULL;

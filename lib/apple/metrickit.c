@@ -77,7 +77,8 @@ static bool fits_budget(struct metrickit *m, uint64_t cost)
 
 /* ---- threads ---- */
 
-/* Adds the image of a frame as a module, each image once. It begins at the frame's address minus its offset in the image. */
+/* Adds the image of a frame as a module, each image once. It begins at the frame's address minus its offset in the image. A frame without
+ * address or valid UUID has none. Any non-NULL value in the map `known` marks an image as added. */
 static void add_image(struct metrickit *m, const struct tree_frame *frame)
 {
     struct sl_crash_module module = {0}, *added;
@@ -99,7 +100,9 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     m->no_memory |= !added || !module.code_id.data;
 }
 
-/* Adds the path from the root to this frame as a thread. */
+/* Adds the path from the root to this frame as a thread. Frames are numbered from 1, and caller_of is 0 at the end of the path. The first
+ * path that is attributed to the diagnostic is the requesting thread. A frame without address keeps its offset, so that it is at least
+ * shown. */
 static void add_path(struct metrickit *m, size_t last)
 {
     size_t count = 0;
@@ -163,7 +166,8 @@ static void open_frame(struct metrickit *m, struct open_bracket *bracket)
     bracket->frame = m->frame_count;
 }
 
-/* Opens an object or array; what it means depends on its key and on what is around it. */
+/* Opens an object or array; what it means depends on its key and on what is around it. Only the first array of call stacks counts. Lack of
+ * memory or budget is recorded. */
 static void open_bracket(struct metrickit *m, bool is_object)
 {
     const struct open_bracket *outer = top(m);
@@ -334,6 +338,8 @@ static const char *signal_name(uint64_t number)
     return number < sizeof names / sizeof *names ? names[number] : NULL;
 }
 
+/* Makes reason (exception and signal, else the hang) and details from what was collected, and sets time and system. An empty text is stored
+ * with data NULL, as "none"; the move to the arena gives a pointer even for it, so only a NULL there is lack of memory. */
 static void finish_metrickit(struct metrickit *m)
 {
     struct sl_crash *crash = m->crash;

@@ -61,6 +61,7 @@ static void open_process(struct samples_reader *s, struct sl_str name)
     s->section = IN_TREE;
 }
 
+/* Adds a thread of the current process and makes it the current one. Lack of memory is recorded. */
 static void add_thread(struct samples_reader *s, struct sl_samples_thread thread)
 {
     struct sl_samples_thread *added = sl_arena_array_add(&s->threads);
@@ -108,8 +109,8 @@ static bool is_thread_row(struct sl_str line)
     return apple_take_number(&rest, &count) == APPLE_NUMBER && sl_str_starts(rest, SL_STR(" Thread_"));
 }
 
-/* Parses "    8676 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)" or "    2569 Thread_1330655:
- * JavaScriptCore::Marking". */
+/* Parses " 8676 Thread_955462 DispatchQueue_1: com.apple.main-thread (serial)" or " 2569 Thread_1330655: JavaScriptCore::Marking", and adds
+ * the thread. False for other lines. */
 static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
@@ -134,6 +135,7 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 
 /* ---- the head ---- */
 
+/* Reads a line of the head; of repeated keys the first counts. False if it has another key. */
 static bool read_samples_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples *samples = s->samples;
@@ -165,6 +167,8 @@ static bool read_samples_head(struct samples_reader *s, struct sl_str line)
     return false;
 }
 
+/* Changes the section, process or thread at a heading; false for any other line. A "Heaviest stack" or a table of totals belongs to no
+ * thread. */
 static bool read_samples_section(struct samples_reader *s, struct sl_str line)
 {
     static const struct {
@@ -220,7 +224,8 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     s->heaviest = (uint32_t)s->rows.count - 1;
 }
 
-/* Returns false at the end of the image list. */
+/* Reads a line of the image list; false at the end of the list. Images with an invalid range or id, or outside of a process, are left out.
+ * */
 static bool read_image(struct samples_reader *s, struct sl_str line)
 {
     struct apple_image_line image;
@@ -245,6 +250,8 @@ static bool read_image(struct samples_reader *s, struct sl_str line)
     return true;
 }
 
+/* Reads a line by the section that it is in. Rows are indented or marked with `*`; other lines may be of a head, as each process has one of
+ * its own. The list of images ends at the first line that is no image, which is then read in the usual way. */
 static void read_samples_line(struct samples_reader *s, struct sl_str line)
 {
     while (line.size && sl_is_blank(line.data[line.size - 1]))
@@ -285,7 +292,8 @@ static void find_image(const struct sl_samples *samples, struct sl_samples_row *
         row->image = (uint32_t)(image - samples->images);
 }
 
-/* A row's caller is the last one before it whose number is farther to the left. */
+/* Links each row with its caller: the last one before it whose number is farther to the left. Adds its count to the caller's `children` (up
+ * to UINT64_MAX), or to the thread if it has no caller. */
 static void find_callers(const struct sl_samples *samples)
 {
     for (size_t i = 0; i < samples->row_count; i++) {
@@ -345,6 +353,7 @@ static void find_target(struct samples_reader *s)
             samples->rows[i].process = samples->target;
 }
 
+/* Completes the report: links rows with callers and images. SL_MALFORMED if it has no rows; else lack of memory or budget. */
 static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
 {
     struct sl_samples *samples = s->samples;

@@ -58,6 +58,8 @@ static void find_paths(struct samples_filler *f)
     }
 }
 
+/* Makes a crash frame of a row. The address of the innermost frame (`is_last`) is exact: it is where the sample was taken. Names of the
+ * report are used only if the options say so. */
 static void fill_frame(const struct samples_filler *f, const struct sl_samples_row *row, bool is_last,
                        struct sl_crash_frame *frame)
 {
@@ -114,6 +116,7 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
             fill_frame(f, &samples->rows[at], at == path->row, &frames[added->frame_count++]);
 }
 
+/* Adds the images of the chosen process. Lack of memory or budget is recorded. */
 static void add_modules(struct samples_filler *f)
 {
     const struct sl_samples_process *process = &f->samples->processes[f->process];
@@ -125,6 +128,8 @@ static void add_modules(struct samples_filler *f)
     }
 }
 
+/* Sets what a crash report has in its head. The reason is the event with its duration, else the title of the report, else "samples"; the
+ * details say which of several processes is shown. spindump writes the build as "Build 23A344". */
 static void fill_head(struct samples_filler *f, const struct apple_header *header)
 {
     const struct sl_samples *samples = f->samples;

@@ -94,7 +94,7 @@ static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 
 /* ---- images ---- */
 
-/* Parses ["2d903291-..", 4301258752, "P"]. */
+/* Parses ["2d903291-..", 4301258752, "P"]: id, address, and what is not used. A malformed one stays empty. */
 static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct shot_image *image)
 {
     struct sl_str uuid = {NULL, 0};
@@ -112,6 +112,7 @@ static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct sho
     image->module.address = image->base;
 }
 
+/* Reads all images: frames refer to them by index, so even a malformed one takes its place in the array. Lack of memory is recorded. */
 static void read_shot_images(struct shot_reader *r)
 {
     struct sl_json j = shot_json(r, r->body.images);

@@ -188,7 +188,8 @@ static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
 }
 
-/* Reads a line outside of all sections: "Key: value", or in angle brackets the explanation after the termination. */
+/* Reads a line outside of all sections: "Key: value", or in angle brackets the explanation after the termination. Of repeated keys
+ * keeps_earlier() says which counts. */
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
@@ -206,7 +207,8 @@ static void read_root(struct text_reader *t, struct sl_str line)
     t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }
 
-/* Reads a line of the image list. Skips lines of other forms, but such a line after a blank one ends the list. */
+/* Reads a line of the image list. Lines of other forms are skipped, but such a line after a blank one ends the list, and so are images with
+ * an invalid range or id. Lack of memory or budget is recorded. */
 static void read_image(struct text_reader *t, struct sl_str line)
 {
     struct apple_image_line image;

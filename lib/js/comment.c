@@ -278,7 +278,8 @@ static void percent_decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Replaces the base64 text after `start` of `out`, which may contain white space, by its decoded bytes. */
+/* Replaces the base64 text after `start` of `out`, which may contain white space, by its decoded bytes. False if it is not base64, and then
+ * the text is removed; lack of memory sets out->failed, too. */
 static bool decode_in_place(struct sl_buf *out, size_t start)
 {
     struct sl_str text = {(const char *)out->data + start, 0};

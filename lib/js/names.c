@@ -58,6 +58,7 @@ struct sl_str sl_js_stem(struct sl_str path)
 
 /* ---- modules ---- */
 
+/* True if all characters are hexadecimal digits; also for an empty text. */
 static bool is_hex(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -188,6 +189,7 @@ static struct sl_str turbopack_name(struct sl_str source)
     return without_prefix(without_prefix(source, SL_STR("turbopack:///")), SL_STR("[project]/"));
 }
 
+/* True for URLs of which a module name can be made; a path in a file system is none. */
 static bool has_module(struct sl_str abs_path)
 {
     static const struct sl_str schemes[] = {SL_STR("http:"), SL_STR("https:"), SL_STR("webpack:"), SL_STR("turbopack:"),
@@ -216,6 +218,7 @@ struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struc
 
 /* ---- functions ---- */
 
+/* Appends a part of a dotted name that occurs `count` times in a row: "a", or "{a#3}". */
 static void print_part(struct sl_str part, size_t count, struct sl_buf *out)
 {
     if (count > 1)

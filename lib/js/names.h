@@ -21,8 +21,9 @@ struct sl_js_file {
     struct sl_str module; /* data NULL = none */
 };
 
-/* `source`: the name in the source map, not empty. `abs_path`: that name joined to the URL of its map. `module`: the frame's
- * module as received, data NULL = none. */
+/* Returns name and module of a file as clients show them: those of bundlers' URLs (webpack:, turbopack:) are made readable. `source`: the
+ * name in the source map, not empty. `abs_path`: that name joined to the URL of its map. `module`: the frame's module as received, data
+ * NULL = none; it is kept if no other is found. */
 struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struct sl_str module);
 
 /* Whether the function around a position is known. */

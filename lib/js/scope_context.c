@@ -10,6 +10,7 @@ static bool check_grown(struct js_parser *p, bool grown)
     return grown;
 }
 
+/* Makes room for one more level. False if brackets are nested too deeply, or when out of memory; p->code then says which. */
 bool js_grow_levels(struct js_parser *p)
 {
     if (p->depth >= DEEPEST) {
@@ -33,6 +34,8 @@ void js_pop_soft(struct js_parser *p)
     p->depth--;
 }
 
+/* Appends a step to the chain of the current operand (`a.b[c]`). A chain of more than LONGEST_CHAIN steps becomes an operand that names
+ * nothing. Lack of memory is in p->code. */
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node)
 {
     if (p->step_count - p->base >= LONGEST_CHAIN) { /* too long for a name: it names nothing */
@@ -44,6 +47,8 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
+/* Adds a component of a name and returns its number; UNKNOWN when out of memory (p->code). A text of more than SL_MAX_NAME bytes is kept as
+ * a cover, which adds nothing to names; so the size fits 24 bits. */
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
@@ -100,7 +105,8 @@ static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *le
     return part;
 }
 
-/* Returns the component that names on this level continue from; `outer` is the component of the level around it. */
+/* Returns the component that names on this level continue from; `outer` is the component of the level around it. SL_JS_NONE if functions on
+ * this level have no name, UNKNOWN when out of memory. */
 static uint32_t component_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;
@@ -185,7 +191,8 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Merges the scopes that were opened late into the list, which is sorted by start. Merges from the end, in place. */
+/* Merges the scopes that were opened late into the list, which is sorted by start. Merges from the end, in place; of scopes with one start
+ * the late one comes second. False when out of memory. */
 static bool merge_late(struct js_parser *p)
 {
     struct sl_js_scopes *s = p->scopes;

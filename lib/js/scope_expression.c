@@ -372,6 +372,7 @@ static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
     return OPERAND;
 }
 
+/* Reads `+`, `-`, `+=`, `-=`, `++` or `--`, after an operand. */
 static enum js_state plus_or_minus(struct js_parser *p, uint8_t c)
 {
     if (js_peek(p, 1) != c)
@@ -381,6 +382,7 @@ static enum js_state plus_or_minus(struct js_parser *p, uint8_t c)
     return other_operand(p, 2);
 }
 
+/* Reads what begins with `=`: an arrow, an assignment, `==` or `===`. */
 static enum js_state equals(struct js_parser *p)
 {
     if (js_peek(p, 1) == '>')

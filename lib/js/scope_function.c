@@ -123,6 +123,7 @@ enum js_state js_class(struct js_parser *p, uint8_t flags)
     return js_take(p, '{') ? MEMBER : js_fail(p, "class without a body");
 }
 
+/* Ends a class at its closing brace. After a class expression an operator may follow; a class declaration is a whole statement. */
 static enum js_state class_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -189,6 +190,7 @@ static enum js_state property(struct js_parser *p, const struct js_class_member 
     return OPERAND;
 }
 
+/* Pushes the level of a field's value, which names functions in it. False when out of memory or nested too deeply. */
 static bool push_field(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_FIELD, 0))
@@ -324,6 +326,7 @@ static enum js_state other_key(struct js_parser *p, struct js_class_member *memb
     return behind_key(p, member);
 }
 
+/* Reads a member that begins with a key, modifiers or `*`, or a static block, whose `static` was read as a modifier. */
 static enum js_state keyed_member(struct js_parser *p)
 {
     struct js_class_member member = {.start = js_offset(p), .node = SL_JS_NONE};

@@ -104,6 +104,8 @@ static void add_literal(struct name *name, const struct sl_js_part *part, struct
     sl_buf_u8(out, '"');
 }
 
+/* Appends one component as it is shown: a computed key or index is `<computed>`, a name in brackets `[name]`, a literal key `<key>`. Kinds
+ * without text add nothing. */
 static void add_part(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     static const struct {

@@ -30,6 +30,7 @@ bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text,
     return true;
 }
 
+/* Starts at the mark before `offset` and counts the at most SPACING bytes between. An offset behind the text is its end. */
 struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places, uint32_t offset)
 {
     size_t end = offset < places->text.size ? offset : places->text.size;

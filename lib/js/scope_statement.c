@@ -81,7 +81,8 @@ static enum js_state variables(struct js_parser *p)
     return js_push(p, L_VARIABLES, no_in) ? DECLARATOR : FAILED;
 }
 
-/* True if a declaration follows the word `let`, `using` or `await`, which may also be a name. Looks ahead in a copy of the parser. */
+/* True if a declaration follows the word `let`, `using` or `await`, which may also be a name. Looks ahead in a copy of the parser, as a
+ * word alone does not tell: `let in x`, `using of x` and a name on the next line do not declare. */
 static bool declares(struct js_parser *p, enum js_word word)
 {
     struct js_parser ahead = *p;
@@ -113,6 +114,7 @@ static enum js_state declaration(struct js_parser *p, enum js_word word)
     return variables(p);
 }
 
+/* Reads the head of a `for`, from behind the word on. NO_IN: up to the first semicolon `in` is not an operator. */
 static enum js_state for_head(struct js_parser *p)
 {
     js_take_word(p, W_AWAIT);
@@ -270,6 +272,7 @@ static enum js_state name(struct js_parser *p, const uint8_t *end)
     return js_take(p, ':') ? STATEMENT : next;
 }
 
+/* Reads a statement that begins with a word. Words that begin no statement of their own begin an expression, or, W_NONE, a label. */
 static enum js_state word_statement(struct js_parser *p)
 {
     const uint8_t *end = js_name_end(p);
@@ -305,6 +308,7 @@ static enum js_state word_statement(struct js_parser *p)
     }
 }
 
+/* Reads the closing brace of a block, a switch, a function's body or a static block of a class. */
 static enum js_state block_ended(struct js_parser *p)
 {
     switch (js_top(p)->kind) {

@@ -71,6 +71,8 @@ static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
     return NULL;
 }
 
+/* Skips white space and comments, and notes whether a line end was among them. Stops at a slash that begins no comment, or one without end.
+ * */
 void js_skip_slowly(struct js_parser *p)
 {
     while (p->at < p->end) {
@@ -235,6 +237,7 @@ bool js_number(struct js_parser *p)
     return true;
 }
 
+/* Moves behind the regular expression at p->at, with its flags; false if it does not end on its line. A slash within [] does not end it. */
 bool js_regex(struct js_parser *p)
 {
     bool in_class = false;

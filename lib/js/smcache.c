@@ -126,7 +126,8 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
     return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
 }
 
-/* Opens a block; `index` is below the number of blocks. */
+/* Opens a block; `index` is below the number of blocks. False if the block is damaged. Eight bytes behind the columns must be readable,
+ * since values are read in words. */
 static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcache_block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
@@ -218,7 +219,9 @@ struct smcache_found {
     unsigned index;
 };
 
-/* Finds the first token at the key, or else the last one before it. Inlined into both callers, since this is most of a look-up. */
+/* Finds the first token at the key, or else the last one before it; false if there is none or the block is damaged. A key at the begin of a
+ * block may also be at the end of the block before, which is therefore searched first. Inlined into both callers, since this is most of a
+ * look-up. */
 static inline __attribute__((always_inline)) bool search_before(const struct sl_smcache *c, uint64_t key,
                                                                 struct smcache_found *token)
 {

@@ -34,7 +34,8 @@ static void read_function_names(struct smcache_writer *w, struct sl_json *j, str
     }
 }
 
-/* Reads the first element of a source's list, an object with names and mappings; the others are not used. */
+/* Reads the first element of a source's list, an object with names and mappings; the others are not used. Anything else gives a mapping
+ * without starts. */
 static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -56,6 +57,7 @@ static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct fun
     }
 }
 
+/* Appends a start; `name` is the number of its name plus one, 0 = none. False when out of memory. */
 static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
 {
     struct function_map *map = &w->function_map;
@@ -105,7 +107,8 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     return true;
 }
 
-/* Sorts the starts of a source, which mostly are in order already. False when out of memory. */
+/* Sorts the starts of a source from `first` on, which mostly are in order already; equal ones keep their order. False when out of memory.
+ * */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
     size_t count = w->function_map.start_count - first, sorted = 1;

@@ -172,7 +172,8 @@ static bool add_boundary(struct smoriginals_reader *r)
     return add_boundary_at(r, (uint64_t)r->range.line << 32 | r->range.column, node);
 }
 
-/* Reads the begin of a generated range, which becomes a node. */
+/* Reads the begin of a generated range, which becomes a node. The range's definition is relative to the last one. False if it is invalid,
+ * or when out of memory (r->no_memory). */
 static bool start_range(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -272,7 +273,8 @@ static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 
 /* ---- parts ---- */
 
-/* Reads the scopes of one part. False when out of memory. */
+/* Reads the scopes of one part. Invalid scopes are dropped as a whole, and bad_item keeps the first bad item; the part's sources then have
+ * none. False when out of memory. */
 static bool read_part(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -307,6 +309,8 @@ static bool read_part(struct smoriginals_reader *r)
     return true;
 }
 
+/* Reads the scopes of all parts of an index map, in order of position: each ends where the next begins. False when out of memory, or if
+ * there are more nodes than the links between them can count. */
 static bool read_scopes_of_parts(struct smoriginals_reader *r)
 {
     const struct sl_sourcemap *map = r->w->map;

@@ -37,6 +37,8 @@ static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint
         cross_boundary(s, walk);
 }
 
+/* Starts both walks over the scopes again from the begin of the script: that of tokens, and that of the boundaries at which ranges are
+ * split. */
 void smcache_rewind_scopes(struct smcache_writer *w)
 {
     struct script_scopes *s = &w->script_scopes;
@@ -147,7 +149,8 @@ static struct sl_str closing_name(const struct js_scope_naming *n, const struct 
     return same ? (struct sl_str){NULL, 0} : t.name;
 }
 
-/* Appends the name of a scope to the functions. */
+/* Appends the name of a scope to the functions: with names of the source map. If the map renames none of its parts, the name in the map at
+ * the scope's end is used, if there is one. False when out of memory or budget. */
 static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *minified)
 {
     struct smcache_writer *w = n->w;

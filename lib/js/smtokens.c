@@ -21,6 +21,7 @@ struct least_greatest {
     uint32_t least, greatest;
 };
 
+/* Returns the least and the greatest of at least one value. */
 static struct least_greatest find_bounds(const uint32_t *values, uint32_t count)
 {
     struct least_greatest b = {values[0], values[0]};
@@ -64,6 +65,8 @@ static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32
     return v->widths[COLUMN_KEY] <= KEY_WIDTH;
 }
 
+/* Writes a block: its number of tokens, the widths and least values of the columns, then the columns, each packed to its width and padded
+ * to a byte. No memory: the file has failed. */
 static void put_block(struct smcache_writer *w, const struct block_values *v, uint32_t count)
 {
     struct sl_buf *out = &w->table.file;
@@ -140,6 +143,7 @@ static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch
     put_block(w, &v, count);
 }
 
+/* Writes the tokens of a batch. False when out of memory or budget. */
 static bool write_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     struct stored_values stored;
@@ -169,7 +173,8 @@ static bool flush_full(struct smcache_writer *w)
     return good;
 }
 
-/* Repeats the open range at each function boundary between it and `end`. */
+/* Repeats the open range at each function boundary between it and `end`, so that each function's part is a token. A position that leaves 32
+ * bits ends the repeating. False when out of memory or budget. */
 static bool repeat_range(struct smcache_writer *w, uint64_t end)
 {
     struct range_splitter *s = &w->splitter;
@@ -195,7 +200,8 @@ static bool repeat_range(struct smcache_writer *w, uint64_t end)
     return true;
 }
 
-/* Copies tokens to the output batch; between them, ranges are repeated at function boundaries, so that each part has its own function. */
+/* Copies tokens to the output batch; between them, ranges are repeated at function boundaries, so that each part has its own function.
+ * False when out of memory or budget. */
 static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     struct range_splitter *s = &w->splitter;
@@ -275,6 +281,8 @@ static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const 
     return sl_account_spend(&w->account, b->count) && s->count <= UINT32_MAX;
 }
 
+/* Writes sorted tokens in batches; order[i].key is line and column, order[i].index the token. NO_NAME becomes UINT32_MAX, which batches
+ * use. False when out of memory or budget. */
 static bool put_sorted(struct smcache_writer *w, const struct js_sorting *s)
 {
     struct sl_sourcemap_batch b;

@@ -47,7 +47,8 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     return &w->sources[record];
 }
 
-/* `first`: number of the part's first source. */
+/* Writes the names of a part's sources and makes their records. `first` is the number of its first source. Every name has the source root
+ * in front, so up to four times its size (as escapes are undone in it) is charged. */
 static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                          struct sl_map *numbers, struct sl_error *error)
 {
@@ -118,6 +119,7 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
     return SL_OK;
 }
 
+/* Writes names and contents of the sources of all parts, and notes if one has ranges. `first` counts sources over all parts. */
 static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -133,6 +135,8 @@ static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, 
     return code;
 }
 
+/* Writes texts and records of the sources, and the marks of their lines. An index map may name one source in several parts: w->numbers then
+ * maps each to the record they share. */
 static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf *file = &w->table.file;
@@ -159,6 +163,7 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
 
 /* ---- names ---- */
 
+/* Writes the names of all parts, one after the other, and the offset at which each ends. Fails when out of memory or budget. */
 static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf offsets = {.budget = w->budget}, *file = &w->table.file;
@@ -192,6 +197,8 @@ static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *er
     return has_map ? smcache_read_functions(w, error) : smcache_read_scopes(w, error);
 }
 
+/* Writes the names of functions, and for each scope the number of its name plus one. With a Facebook function map the names are stored in
+ * the order of its functions already, so the numbers just count up. */
 static enum sl_code put_functions(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_table_writer *t = &w->table;
@@ -211,6 +218,7 @@ static enum sl_code put_functions(struct smcache_writer *w, struct sl_error *err
 
 /* ---- the file ---- */
 
+/* Fills the fields of the header that the table writer does not know. */
 static void put_header(struct smcache_writer *w)
 {
     struct sl_table_writer *t = &w->table;
@@ -233,6 +241,8 @@ static enum sl_code read_map(struct smcache_writer *w, struct sl_str text, struc
     return sl_sourcemap_read(text, arena, map, &w->contents, error);
 }
 
+/* Writes all sections and moves the file to `out`. The order matters: tokens refer to functions and sources by number. SL_UNSUPPORTED if it
+ * would be too large; else lack of memory or budget, or the error of reading the map. */
 static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     enum sl_code code = put_sources(w, error);

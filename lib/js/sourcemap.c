@@ -57,7 +57,8 @@ static bool record_text(struct sourcemap_reading *r, uint32_t *offset)
     return sl_json_raw_string(&r->j, &raw, &escaped);
 }
 
-/* Records offset and length of a list of strings and nulls. With `any` other values are accepted, too. */
+/* Records offset and length of a list of strings and nulls. With `any` other values are accepted, too. null instead of a list is an empty
+ * one. False if it is malformed. */
 static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
@@ -95,7 +96,8 @@ static bool collect_content(struct sourcemap_reading *r)
     return !places->failed || sl_json_no_memory(&r->j);
 }
 
-/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer. */
+/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer, and their places beside it. False if it is malformed,
+ * or when out of memory. */
 static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
@@ -158,7 +160,8 @@ static void record_ignored(struct sourcemap_reading *r)
 
 static bool read_sections(struct sourcemap_reading *r);
 
-/* Reads a member of a map object; members that are not used are skipped. */
+/* Reads a member of a map object; members that are not used are skipped, and so are malformed ids, ignore lists and scopes, without which
+ * the map is still of use. False if the map is malformed, or when out of memory. */
 static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, struct object *object)
 {
     struct sl_sourcemap_part *p = &object->part;
@@ -193,6 +196,7 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
     return !r->j.failed;
 }
 
+/* Appends a part; false when out of memory (r->j.busy). */
 static bool add_part(struct sourcemap_reading *r, const struct sl_sourcemap_part *part)
 {
     struct sl_sourcemap *map = r->map;
@@ -217,7 +221,7 @@ static bool read_map(struct sourcemap_reading *r)
 
 /* ---- index maps ---- */
 
-/* Reads {"line": 1, "column": 2}; both are required. */
+/* Reads {"line": 1, "column": 2}; both are required. False if it is malformed. */
 static bool read_offset(struct sourcemap_reading *r, uint32_t *line, uint32_t *column)
 {
     struct sl_str key;
@@ -252,7 +256,8 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
     return true;
 }
 
-/* Reads a section of an index map: an offset and a map, in any order, so the parts are moved at the end. */
+/* Reads a section of an index map: an offset and a map, in any order, so the parts are moved at the end. False if it is malformed, or when
+ * out of memory. */
 static bool read_map_section(struct sourcemap_reading *r)
 {
     uint32_t line = 0, column = 0;
@@ -280,6 +285,7 @@ static bool read_map_section(struct sourcemap_reading *r)
     return !r->j.failed && move_parts(r, first, line, column);
 }
 
+/* Reads the sections of an index map; each adds its parts. False if it is malformed or when out of memory (r->j.busy). */
 static bool read_sections(struct sourcemap_reading *r)
 {
     struct sl_str key;

@@ -56,7 +56,7 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
 }
 
 /* Finds URL:LINE:COLUMN at the beginning of the text; inside parentheses the closing one must follow. Sets `behind` to the rest. The URL
- * may be empty. */
+ * may be empty. Line 0 is no position (false). */
 static bool find_url_position(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     for (size_t i = 0; i < text.size && text.data[i] != '\t' && text.data[i] != '\n'; i++) {
@@ -341,6 +341,8 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
     return is;
 }
 
+/* Each level of quoting escapes the backslashes of the level inside, so n levels put 2^n - 1 backslashes before a quote or backslash; at
+ * most four levels are written. */
 void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_buf *out)
 {
     unsigned times = frame->escapes < 4 ? frame->escapes : 4;
@@ -360,6 +362,8 @@ void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str tex
     }
 }
 
+/* Appends the line of the frame, with the text before and behind it. sl_buf_number ends with the given character, so the `)` behind the
+ * column is removed again if there is no parenthesis. */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out)
 {
     bool braces = frame->v8 && (frame->function.size || frame->constructor);

@@ -174,8 +174,8 @@ static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
     return ++t->line != 0;
 }
 
-/* Reads up to the end of the part or of the batch. `has_ranges` is a constant in each caller: without ranges, which few maps
- * have, the compiler keeps the tokens' state in registers. */
+/* Reads up to the end of the part or of the batch. False if the map has more lines than 32 bits count. `has_ranges` is a constant in each
+ * caller: without ranges, which few maps have, the compiler keeps the tokens' state in registers. */
 static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_tokens *tokens,
                                                             struct sl_sourcemap_batch *batch, bool has_ranges)
 {
@@ -200,7 +200,8 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
     return good;
 }
 
-/* Opens the next part of the map: resets the state, except for what concerns the whole map. */
+/* Opens the next part of the map: resets the state, except for what concerns the whole map. Malformed range mappings are ignored. SL_BUSY
+ * when out of memory. */
 static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *error)
 {
     const struct sl_sourcemap_part *part = &t->map->parts[t->next_part++];

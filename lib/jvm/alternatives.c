@@ -4,7 +4,8 @@
 
 /* Several frames for one line of a trace: see alternatives.h. */ /* ---- lines ---- */
 
-/* Inserts "<OR> ", R8's mark of a further alternative, before "at ", or before the first word if the line has no "at ". */
+/* Inserts "<OR> ", R8's mark of a further alternative, into the line that begins at `begin`: before "at ", or before the first word if the
+ * line has no "at ". No memory: `out` has failed. */
 static void mark_line(struct sl_buf *out, size_t begin)
 {
     static const char mark[] = "<OR> ";

@@ -31,7 +31,9 @@ static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
 /* Appends the text of a frame, without a line end. */
 typedef void sl_jvm_put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out);
 
-/* Appends a line for each frame, each followed by `end`. The frames are those of sl_jvm_mapper_retrace(). */
+/* Appends a line for each frame, each followed by `end`. The frames are those of sl_jvm_mapper_retrace(). Frames of several alternatives
+ * come by depth, those after the first marked with "<OR>", and a frame that repeats one before it once. frames->busy is set when out of
+ * memory: then nothing is appended. */
 void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put, void *arg, struct sl_str end,
                              struct sl_buf *out);
 

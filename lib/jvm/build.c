@@ -138,6 +138,8 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
+/* Appends the part of a member that is written as it is: ids of name and arguments, lines as flags say, and extras. encode_front writes
+ * what is known only at the end. No memory: `out` has failed. */
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
@@ -156,7 +158,8 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
         encode_extras(p, out);
 }
 
-/* Appends the pending member to `members` and links the last member of its method to it. */
+/* Appends the pending member to `members`, as a header and its encoded part, and links the last member of its method to it. Lack of memory,
+ * or more than 4 GiB of members, fails the build. */
 static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
@@ -246,7 +249,8 @@ static void list_methods(struct jvm_build *b)
         name_method(b, row);
 }
 
-/* Begins a class, or continues it if the mapping has named it before. */
+/* Begins a class, or continues it if the mapping has named it before; what comments say of it (file, flags) starts anew. Methods known from
+ * before are listed again, so that members are added to them. */
 static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
 {
     bool made;
@@ -292,7 +296,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
-/* Makes the member the pending one. */
+/* Makes the member the pending one. The last method and receiver are remembered, as lines of one method follow each other. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -339,6 +343,7 @@ static void build_add_rule(struct jvm_build *b, const struct sl_jvm_comment *com
     p->rules[p->rule_count++] = (struct jvm_rule){jvm_string(&b->strings, comment->text).id, comment->remove};
 }
 
+/* Applies a comment to the pending member. Comments of kinds that concern no method are ignored. */
 static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct jvm_pending *p = &b->pending;
@@ -373,6 +378,7 @@ static uint32_t find_file(struct jvm_build *b, struct sl_str file)
     return JVM_FILE_NAMED + jvm_string(&b->strings, file).id;
 }
 
+/* Applies a comment to the class that was begun last. */
 static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct receiver receiver = get_receiver(b, b->receiver);
@@ -528,7 +534,7 @@ static size_t encode_front(const struct jvm_build *b, const struct member_header
     return (size_t)(end - out);
 }
 
-/* Writes the members of a method; returns the union of their flags. */
+/* Writes the members of a method; returns the union of their flags. When out of memory (`out` has failed) it stops. */
 static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *out)
 {
     enum { FLAGS_AND_SIZE = 1 + 5 };
@@ -553,7 +559,8 @@ static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *ou
     return all;
 }
 
-/* Writes the members of all methods. Stores the offset of each method's members in method.last. */
+/* Writes the members of all methods, each method with its class, name and traits in front. Stores the offset of each method's members in
+ * method.last, which is no longer needed as the end of its chain. The byte 0 at the start keeps offset 0 free: it means none. */
 static void put_members(struct jvm_build *b, struct sl_table_writer *t)
 {
     struct sl_buf members = {.budget = b->account.budget};
@@ -636,6 +643,8 @@ static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
     t->file.size += rows * JVM_METHOD_SIZE;
 }
 
+/* Writes all sections; receivers come first, because members and classes refer to their offsets. False when out of memory, or if the file
+ * is too large. */
 static bool put_file(struct jvm_build *b, struct sl_buf *out)
 {
     struct sl_table_writer t;
@@ -652,6 +661,7 @@ static bool put_file(struct jvm_build *b, struct sl_buf *out)
     return sl_table_finish(&t, out) || build_fail(b);
 }
 
+/* Frees what the build has collected; the written file is not part of it. */
 static void build_free(struct jvm_build *b)
 {
     struct jvm_keys *keys[] = {&b->class_keys, &b->flag_keys, &b->name_keys, &b->once_keys};

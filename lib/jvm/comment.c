@@ -30,7 +30,8 @@ static const struct {
     {{"com.android.tools.r8.residualsignature", 38}, SL_JVM_COMMENT_SIGNATURE},
 };
 
-/* Reads {"1": 10, ...}: lines of the outline, and the lines of its caller. Keys that are no numbers are skipped. */
+/* Reads {"1": 10, ...}: lines of the outline, and the lines of its caller. Keys that are no numbers are skipped; a value that is no number
+ * makes the comment invalid (j->failed), as does lack of memory (j->busy). */
 static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_jvm_comment *comment)
 {
     struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};

@@ -55,6 +55,7 @@ static struct jvm_original_class find_receiver(const struct jvm_frame_search *s,
     return m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(s->mapper, m->receiver) : s->own;
 }
 
+/* Makes a frame of a member; parameters only if signatures were asked for. */
 static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const struct jvm_member *m,
                                       const struct jvm_original_class *receiver, bool has_line, uint32_t line)
 {
@@ -151,7 +152,8 @@ static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found
     found->count = 0;
 }
 
-/* Adds the members whose range contains the line. Base members count only in methods that have no ranges. */
+/* Adds the members whose range contains the line, in small groups, so that their classes are prefetched. Base members count only in methods
+ * that have no ranges. If there are none, adds a frame with only the class. */
 static void by_line(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -187,6 +189,8 @@ struct bases {
     uint32_t first_name;
 };
 
+/* Counts the base members (those without lines of their own, is_base) with and without range, and finds what they have in common: one name,
+ * lines, a range of several lines. */
 static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};
@@ -349,7 +353,8 @@ static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *out
 
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* Tells whether the frame is an outline, or code inlined into one. If no member contains its line, the first member decides. */
+/* Tells whether the frame is an outline (OUTLINE_WHOLE), or one with code inlined into it. Without a line, or if no member contains it, the
+ * first member decides; else the last one, the outermost method. */
 static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

@@ -22,6 +22,7 @@ static inline void drop_front(struct sl_str *line, size_t size)
     line->size -= size;
 }
 
+/* Removes white space at the front. */
 static inline void skip_spaces(struct sl_str *line)
 {
     if (line->size >= 4 && memcmp(line->data, "    ", 4) == 0) /* the indentation of nearly all members */
@@ -309,6 +310,7 @@ bool sl_jvm_is_mapping(struct sl_str text)
     return false;
 }
 
+/* Reads the whole mapping once. Header values are views of the text; of repeated keys the last counts. */
 struct sl_jvm_summary sl_jvm_summarise(struct sl_str text)
 {
     struct sl_jvm_summary s = {.classes = 0};

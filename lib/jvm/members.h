@@ -57,14 +57,15 @@ struct jvm_names { /* obfuscated */
     bool is_absent; /* the class is not in the table */
 };
 
-/* Hashes the names for a look-up and starts prefetching their rows. */
+/* Hashes the names for a look-up and starts prefetching their rows. `is_absent` is set if no class has the hash of this name: it is then
+ * unknown. */
 struct jvm_names jvm_names(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method);
 
 /* Finds a class: its original class, and the id of its name. */
 bool jvm_find_class(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t *class,
                     uint32_t *receiver);
 
-/* Finds a method; `members` iterates over all its members. */
+/* Finds a method of class `class`; `members` iterates over all its members. False if the class has none of this name. */
 bool jvm_find_method(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t class,
                      struct jvm_members *members);
 

@@ -66,7 +66,8 @@ static const struct {
     {'J', {"long", 4}},    {'F', {"float", 5}}, {'D', {"double", 6}}, {'V', {"void", 4}},
 };
 
-/* Reads the next type; false when there is none. `*bad`: the name of a class is not terminated. */
+/* Reads the next type of a descriptor; false when there is none. `*bad`: the name of a class is not terminated. Letters that are no type
+ * are skipped. */
 static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type, bool *bad)
 {
     *type = (struct jvm_primitive_type){.dimensions = 0};
@@ -111,6 +112,7 @@ static void put_class(const struct jvm_type_names *t, struct sl_str name, struct
         }
 }
 
+/* Appends a type as Java writes it: its name, then `[]` for each dimension. */
 static void put_type(const struct jvm_type_names *t, const struct jvm_primitive_type *type, struct sl_buf *out)
 {
     if (type->slashes)

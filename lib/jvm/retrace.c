@@ -85,6 +85,7 @@ static bool is_ambiguous(const struct jvm_member *m)
     return !has_own_range(m) || m->end - m->start != m->last_line - m->line;
 }
 
+/* Appends a member; false when out of memory (out->busy). */
 static bool add_member(struct retrace *r, size_t *capacity, const struct jvm_member *m)
 {
     if (!sl_grow_in_arena(r->out->arena, &r->members, capacity, r->member_count + 1, sizeof *r->members)) {
@@ -117,7 +118,7 @@ static size_t group_end(const struct retrace *r, size_t at, size_t end)
     return next;
 }
 
-/* Returns the end of the part that begins with member `at`. */
+/* Returns the end of the part that begins with member `at`: the groups whose outermost methods have the same signature. */
 static size_t part_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
@@ -136,6 +137,8 @@ static size_t part_end(const struct retrace *r, size_t at)
 
 /* ---- selection ---- */
 
+/* Appends a group of `count` members from `first` on. With `only_name` the line matched none of them, so only the method's name is used.
+ * Lack of memory sets out->busy. */
 static void add_picked(struct retrace *r, size_t first, size_t count, bool only_name)
 {
     if (!sl_grow_in_arena(r->out->arena, &r->picked, &r->picked_capacity, r->picked_count + 1, sizeof *r->picked)) {
@@ -314,7 +317,9 @@ static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame 
     frame->line = frame->has_line ? (uint32_t)line : 0;
 }
 
-/* Returns the source line: `chosen`, if one of several alternatives was chosen; NO_LINE: that of the member. */
+/* Returns the source line of a member: `chosen`, if one of several alternatives was chosen; else (NO_LINE) its only line, or, if it has a
+ * range of lines, the one at the same distance from its start as the obfuscated line. A line that cannot be mapped is returned as it is;
+ * NO_LINE if there is none. */
 static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
 {
     bool has_line = m->flags & JVM_LINE, spans = has_line && m->flags & JVM_LAST_LINE && m->last_line != m->line;
@@ -331,6 +336,7 @@ static int64_t source_line(const struct retrace *r, const struct jvm_member *m, 
     return m->line + (r->line - m->start);
 }
 
+/* Makes a frame of a member and its source line. The class is that of the query, unless the member was inlined from another. */
 static void set_frame(const struct retrace *r, const struct jvm_member *m, int64_t line, struct sl_jvm_frame *frame)
 {
     struct jvm_original_class receiver =
@@ -347,6 +353,7 @@ static void set_frame(const struct retrace *r, const struct jvm_member *m, int64
     set_line(r, line, frame);
 }
 
+/* Orders frames by class, method, return type, parameters, file, suffix and line: the order in which alternatives are shown. */
 static int compare_frames(const struct sl_jvm_frame *a, const struct sl_jvm_frame *b)
 {
     int order = sl_str_compare(a->class, b->class);
@@ -420,6 +427,8 @@ static void add_group(struct retrace *r, const struct picked *group)
         add_alternative(r, group, (int64_t)(inner->line + i));
 }
 
+/* Adds the frames of a picked part: each run of members with one range is a group, which becomes an alternative. With `only_name` the last
+ * member, the outermost method, alone stands for the part. */
 static void add_picked_part(struct retrace *r, const struct picked *part)
 {
     if (part->only_name) {
@@ -456,7 +465,7 @@ static int compare_chains(const void *left, const void *right)
     return order ? order : a->frames < b->frames ? -1 : a->frames > b->frames;
 }
 
-/* Sorts the alternatives by their innermost frames and numbers them again. */
+/* Sorts the alternatives by their innermost frames and numbers them again. Lack of memory sets out->busy. */
 static void sort_alternatives(struct retrace *r)
 {
     size_t count = r->out->count - r->first, chain_count = 0;
@@ -484,7 +493,9 @@ static void sort_alternatives(struct retrace *r)
 
 /* ---- entry points ---- */
 
-/* Adds the frames of a method that is in the mapping. An outline is carried over only if its line is unambiguous. */
+/* Adds the frames of a method that is in the mapping. An outline is carried over only if its line is unambiguous. SL_JVM_OUTLINE or
+ * SL_JVM_CLEARED if no frame is left, because the method is an outline or rules have removed all; a lookup that ran into a limit or out of
+ * memory is SL_JVM_FRAMES, with the flags in r->out. */
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
     r->has_callsite = outline->is_carried_over;
@@ -507,7 +518,8 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
     return r->is_outline ? SL_JVM_OUTLINE : SL_JVM_CLEARED;
 }
 
-/* Separate from the look-up of the class, because an unknown class does not need this large stack frame. */
+/* Retraces a method of a known class; one that is not in the mapping gives a frame with only the class. Separate from the look-up of the
+ * class, because an unknown class does not need this large stack frame. */
 static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struct sl_jvm_mapper *mapper,
                                                                      const struct sl_jvm_query *query,
                                                                      const struct jvm_names *names, uint32_t class,

@@ -32,7 +32,8 @@ static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, co
     return kept ? sl_map_find_or_add(map, (struct sl_str){kept, key->size}, NULL) : NULL;
 }
 
-/* Adds the return type of a method, or extends the lines of one that is known. False when out of memory. */
+/* Adds the return type of a method, or extends the lines of one that is known. Beyond MAX_RETURNED types of one name and arguments, further
+ * ones are ignored (true). False when out of memory. */
 static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)
 {
     struct jvm_returned **at = (struct jvm_returned **)signature_slot(s, &s->methods, key);

@@ -18,7 +18,7 @@ bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfu
 }
 
 /* Looks up each frame from `first` on in one more mapper and replaces it by the result; frames of classes that this mapper does not know
- * stay. False when out of memory. */
+ * stay. False when out of memory. Over the limit, frames->limited is set and the rest is missing. */
 static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, struct sl_jvm_frames *frames)
 {
     struct sl_jvm_frames mapped = {.arena = frames->arena, .limit = frames->limit};

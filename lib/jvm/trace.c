@@ -97,7 +97,8 @@ struct frame_name {
     const char *begin, *slash, *dot; /* the last slash before the dot, the last dot; NULL = none */
 };
 
-/* Finds the name that ends at `end`; the method may be <init> or <clinit>. */
+/* Finds the name that ends at `end`, backwards: its begin, the dot before the method (which may be <init> or <clinit>), and the last slash,
+ * which ends a module. `dot` is NULL if it is no name of a class and method. */
 static struct frame_name find_name(const char *begin, const char *end)
 {
     static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};
@@ -133,7 +134,8 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
-/* Parses "at [module/]class.method(FILE:LINE)" whose opening bracket is at `open`; the text ends with a closing bracket. */
+/* Parses "at [module/]class.method(FILE:LINE)" whose opening bracket is at `open`; the text ends with a closing bracket. False for text of
+ * another form. */
 static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
     const char *end = text.data + text.size, *name_end = open;
@@ -306,7 +308,8 @@ static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct
         put_class(t, class, thrown, out);
 }
 
-/* Replaces classes at every word. */
+/* Replaces classes at every word: a run of letters, digits, `$`, `.`, `_` and non-ASCII bytes, without dots at its end. `thrown->written`
+ * is the end of what was already copied. */
 static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
                             struct sl_buf *out)
 {

@@ -173,6 +173,7 @@ static bool is_accessible(const struct dump_region *region)
     return !region->is_guard && (region->readable || region->writable || region->executable);
 }
 
+/* True if the region may be accessed in this way; any other operation is. */
 static bool is_allowed(const struct dump_region *region, enum operation operation)
 {
     switch (operation) {
@@ -349,6 +350,7 @@ static bool find_flips(struct analyser *r, struct sl_arena *arena)
 
 /* ---- inconsistencies, x86 only: its instructions are decoded best ---- */
 
+/* True for the exception of the system: STATUS_INTEGER_DIVIDE_BY_ZERO, or SIGFPE with FPE_INTDIV. */
 static bool is_division_by_zero(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;

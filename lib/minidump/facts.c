@@ -13,6 +13,7 @@ static struct sl_str optional_string(struct dump_reader *d, uint32_t rva)
     return rva ? dump_string(d, rva) : (struct sl_str){NULL, 0};
 }
 
+/* Reads the list of handles; an entry may be longer than is read. Handles without name or type have empty ones. */
 static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_reader r;
@@ -54,6 +55,8 @@ static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32
     }
 }
 
+/* Reads the records of macOS' crash info, at most MAX_MAC_RECORDS; one outside of the file is left out. Their texts begin at `start` of
+ * each. */
 static void read_mac_records(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_reader r = dump_stream_reader(d->dump, STREAM_MAC_CRASH_INFO);
@@ -69,6 +72,7 @@ static void read_mac_records(struct dump_reader *d, struct sl_minidump_facts *fa
     }
 }
 
+/* Reads the arguments with which macOS was started. */
 static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_reader r = dump_stream_reader(d->dump, STREAM_MAC_BOOT_ARGS);
@@ -123,6 +127,7 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
 
 /* ---- unloaded modules ---- */
 
+/* Orders hits by name, then by offset. */
 static int compare_hits(const struct sl_minidump_unloaded_hit *a, const struct sl_minidump_unloaded_hit *b)
 {
     size_t size = a->name.size < b->name.size ? a->name.size : b->name.size;

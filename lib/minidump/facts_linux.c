@@ -50,6 +50,7 @@ static void read_processor(struct dump_reader *d, struct sl_minidump_facts *fact
         facts->has_microcode = sl_parse_hex_u64((struct sl_str){value.data + 2, value.size - 2}, &facts->microcode);
 }
 
+/* Takes the process id from /proc/<pid>/status if the dump does not state it elsewhere. */
 static void read_status(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     uint64_t id;

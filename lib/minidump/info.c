@@ -10,6 +10,7 @@ enum {
 
 /* ---- assertion ---- */
 
+/* Sets the text of a failed assertion: "expression (function at file:line)"; empty if there is none. */
 static void read_assertion(struct dump_reader *d)
 {
     struct sl_reader r = dump_stream_reader(d->dump, STREAM_ASSERTION);
@@ -44,6 +45,7 @@ static void read_process(struct sl_minidump *dump)
 
 /* ---- lists of which only the length is used ---- */
 
+/* Counts the entries of lists that are not read here, and notes which of the lists exist. 32, 48 and 64 are the least sizes of an entry. */
 static void count_entries(struct sl_minidump *dump)
 {
     struct sl_reader r;
@@ -101,6 +103,7 @@ struct module_list { /* the module list in file order */
     size_t count;
 };
 
+/* Returns the name of entry `index` of the module list; empty if there is no such entry. */
 static struct sl_str module_name(struct dump_reader *d, const struct module_list *modules, uint32_t index)
 {
     struct sl_reader r = modules->r;
@@ -111,6 +114,8 @@ static struct sl_str module_name(struct dump_reader *d, const struct module_list
     return name.data ? name : SL_STR("");
 }
 
+/* Adds the annotations of a module, with its name. The size check leaves out modules without any before their name is read: 4 bytes are a
+ * count, 8 or 12 the smallest entry. */
 static void add_module(struct dump_reader *d, const struct module_list *modules, uint32_t index, struct sl_bytes bytes,
                        struct sl_arena_array *list)
 {
@@ -174,6 +179,7 @@ static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes,
     }
 }
 
+/* Reads the crash messages of macOS' modules, at most two of each record. */
 static void read_crash_info(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -223,6 +229,7 @@ static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
     return true;
 }
 
+/* Reads the mappings of /proc/<pid>/maps; lines of other forms are skipped. */
 static void read_mappings(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

@@ -51,6 +51,7 @@ static void read_list(struct dump_reader *d)
     }
 }
 
+/* Lists the memory regions, sorted by address and without overlaps. The list of full dumps is used if it is valid, else the short one. */
 void dump_read_memory(struct dump_reader *d)
 {
     if (!read_long_list(d))

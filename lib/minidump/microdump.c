@@ -306,6 +306,8 @@ static void read_message(struct microdump *m, struct sl_str message)
     }
 }
 
+/* Reads the lines of a microdump that its process wrote. The first line begins it, and shows which process that is and where its messages
+ * begin. */
 static void read_lines(struct microdump *m, struct sl_str text)
 {
     struct sl_str line, message;
@@ -343,7 +345,7 @@ static void end_stream(struct dump_writer *w)
     stream->size = w->out.size - stream->at;
 }
 
-/* Writes `u32 bytes` and UTF-16. Returns the offset. */
+/* Writes `u32 bytes` and UTF-16. Returns the offset; if memory is short, `out` has failed and the offset does not matter. */
 static size_t put_string(struct dump_writer *w, struct sl_str text)
 {
     size_t begin = w->out.size, at = 0;
@@ -428,6 +430,8 @@ static const struct stack_piece *current_stack(const struct microdump *m, const 
     return count ? pieces : NULL;
 }
 
+/* Writes the list of threads, with the crashed one: a microdump has no other. Fields that it does not have are zero; `stack` may be NULL.
+ * */
 static void put_thread(struct dump_writer *w, const struct microdump *m, const struct stack_piece *stack,
                        size_t memory_at, size_t context_at)
 {
@@ -440,6 +444,7 @@ static void put_thread(struct dump_writer *w, const struct microdump *m, const s
     end_stream(w);
 }
 
+/* Writes the list of memory regions: the stack pieces, whose bytes are at `memory_at`. */
 static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, size_t count, size_t memory_at)
 {
     begin_stream(w, STREAM_MEMORY_LIST);
@@ -486,6 +491,8 @@ static void put_codeview(struct dump_writer *w, struct microdump_module *module)
     module->record_size = w->out.size - module->record_at;
 }
 
+/* Writes names and CodeView records of the modules, then the list that refers to them. A size of more than 4 GiB, which the list cannot
+ * hold, is cut. */
 static void put_module_list(struct dump_writer *w, struct microdump_module *modules, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -544,7 +551,8 @@ static struct sl_str write_minidump(struct microdump *m)
 
 /* ---- data that minidumps have no stream for ---- */
 
-/* Adds annotations about the program, under the names that Chromium's and WebView's reports use. */
+/* Adds annotations about the program, under the names that Chromium's and WebView's reports use. Values that are empty or "UNKNOWN" are
+ * left out. False when out of memory or budget. */
 static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
 {
     const struct {
@@ -567,7 +575,8 @@ static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
     return annotations;
 }
 
-/* Removes from the converted dump what the conversion has added: zero versions, a thread id, a time stamp. */
+/* Removes from the converted dump what the conversion has added: zero versions, a thread id, a time stamp; and adds annotations.
+ * SL_MALFORMED if the registers cannot be read, without which there is no stack. */
 static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidump *dump, struct sl_error *error)
 {
     if (!dump->unread_processor && !dump->threads[0].is_walked)
@@ -591,6 +600,7 @@ static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidu
     return add_annotations(dump, m) ? SL_OK : sl_budget_fail(m->arena->budget, error);
 }
 
+/* Reads the lines, converts them to a minidump, and reads that. SL_MALFORMED with what is missing; else lack of memory or budget. */
 static enum sl_code read_microdump(struct microdump *m, struct sl_str text, struct sl_minidump *dump,
                                    struct sl_error *error)
 {

@@ -150,7 +150,8 @@ struct sl_str dump_printf(struct dump_reader *d, const char *format, ...)
 
 /* ---- reading ---- */
 
-/* Reads the directory of streams. Streams outside of the file have no bytes. */
+/* Reads the directory of streams. Streams outside of the file have no bytes. SL_MALFORMED if the directory itself is outside; lack of
+ * memory is recorded in the reader. */
 static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32_t rva, struct sl_error *error)
 {
     struct sl_minidump *dump = d->dump;

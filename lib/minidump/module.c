@@ -112,6 +112,8 @@ static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_c
     module->has_debug_id = true;
 }
 
+/* Sets the ids of a module by its CodeView record. Windows writes no record for a module without debug information: then only the code id
+ * is known. */
 static void identify(struct dump_reader *d, const struct module_record *record, struct sl_crash_module *module)
 {
     struct sl_reader r = dump_make_reader(d->dump, record->codeview);
@@ -136,7 +138,8 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }
 
-/* Reads an entry of the module list. Returns false if it is invalid. */
+/* Reads an entry of the module list. Returns false if it is invalid: without size or name, beyond the address space, or with a CodeView
+ * record outside of the file. */
 static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_reader location;
@@ -158,6 +161,7 @@ static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     return true;
 }
 
+/* Orders modules by begin, then by end, then as in the list, so that the order does not depend on qsort. */
 static int by_address(const void *left, const void *right)
 {
     const struct sl_crash_module *a = left, *b = right;
@@ -197,6 +201,7 @@ static void read_unloaded(struct dump_reader *d)
     }
 }
 
+/* Reads the loaded modules, sorted by address, and the unloaded ones. Lack of memory is recorded in the reader. */
 void dump_read_modules(struct dump_reader *d)
 {
     struct sl_crash *crash = &d->dump->crash;

@@ -37,6 +37,7 @@ static const struct dump_name exceptions[] = {
 
 enum { ON_ARM64 = 1, ON_X86 = 2, ON_PPC = 4, ON_OTHERS = 8, ON_ALL = 15 };
 
+/* Returns the bit that stands for the processor in the tables of codes. */
 static unsigned processor(enum sl_cpu_family family)
 {
     switch (family) {
@@ -133,6 +134,7 @@ static unsigned bits(uint64_t value, unsigned shift, unsigned mask)
     return value >> shift & mask;
 }
 
+/* Returns the name of a limit's flavor (osfmk/kern/exc_resource.h of XNU); NULL if it is unknown. */
 static const char *flavor_of_resource(unsigned type, unsigned flavor)
 {
     static const struct {
@@ -258,6 +260,8 @@ static const struct {
     [GUARD_REJECTED_SC] = {"REJECTED_SC", call_flavors},
 };
 
+/* Describes what was guarded: `code` and `sub` are its number and a detail, by the type. A port's number has 28 bits; its detail is shown
+ * only if there is one. */
 static void put_guard_tail(char text[128], unsigned type, uint64_t code, unsigned long long sub)
 {
     uint32_t target = (uint32_t)code;
@@ -293,6 +297,8 @@ static struct sl_str guard(struct dump_reader *d, const struct dump_exception *e
     return dump_printf(d, "EXC_GUARD / GUARD_TYPE_%s / GUARD_EXC_%s %s", guards[type].name, flavor, tail);
 }
 
+/* Returns "exception / code"; resource limits and guards are described in full. Data NULL for an unknown exception. Simulated and uncaught
+ * exceptions have no codes. */
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *name = dump_find_name(exceptions, exception->code);

@@ -177,6 +177,7 @@ static struct sl_str describe_exception(struct dump_reader *d, const struct dump
     return (struct sl_str){NULL, 0};
 }
 
+/* Returns the description or the name of an exception; a code that is no exception is named like an error. */
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     struct sl_str text = describe_exception(d, exception);
@@ -186,6 +187,8 @@ struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_excep
     return name ? sl_str(name) : dump_windows_error(d, exception->code);
 }
 
+/* Returns the name of an error (winerror.h) or status (ntstatus.h); Visual C++ wraps errors into codes of its own facility. Numbers without
+ * a name are shown in hexadecimal. */
 struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code)
 {
     const char *name = win32_name(code);

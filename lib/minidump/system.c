@@ -107,6 +107,8 @@ static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes v
                        level, revision >> 8, revision & 0xFF);
 }
 
+/* Reads system and processor. The text behind the version is the service pack on Windows, the build on Apple's systems. On Linux there are
+ * no numbers: the text is that of uname(1), which is split. */
 bool dump_read_system(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

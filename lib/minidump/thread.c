@@ -13,6 +13,7 @@ struct special_threads { /* threads with a special role */
     uint32_t writer, requesting; /* ids */
 };
 
+/* A record has room for 15 parameters; more are not believed. */
 bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
 {
     struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
@@ -144,6 +145,8 @@ bool sl_minidump_lacks_registers(const struct sl_minidump *dump)
     return dump->crash.thread_count > 0;
 }
 
+/* Reads threads with stacks, names and registers, and the exception: the thread that it names is the requesting one. True also when out of
+ * memory, which is recorded in the reader. */
 bool dump_read_threads(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

@@ -183,8 +183,8 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
 }
 
 /* The callback sl_unwind_sink.win: adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing
- * reads them; so are those that contradict their type, or that only repair the size of the one before (repair). Records without code or at
- * too high an address are counted as skipped. */
+ * reads them; so are those that contradict their type, and those that overlap the record before and do not start later (repair). Records
+ * without code or at too high an address are counted as skipped. */
 static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
