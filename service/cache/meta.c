@@ -79,8 +79,9 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
     }
 }
 
-/* False if the text is malformed or has no scope or time of creation. */
-static bool from_json(struct sl_str text, struct cache_meta *meta)
+/* Reads the object of a side file. False if the text is malformed or has no scope or time of creation, and, with `*busy`, when out of
+ * memory. The exact time of creation is set only if the file has valid nanoseconds. */
+static bool from_json(struct sl_str text, struct cache_meta *meta, bool *busy)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json(text, &arena, false);
@@ -90,6 +91,7 @@ static bool from_json(struct sl_str text, struct cache_meta *meta)
         while (sl_json_next(&j, &key))
             read_member(&j, key, meta, &members);
     bool good = sl_json_end(&j) && members.has_scope && members.has_created;
+    *busy = j.busy;
     sl_arena_free(&arena);
     int64_t ns = members.fraction_ns;
     if (ns >= 0 && ns < CACHE_SECOND_NS && meta->created_s >= 0 && meta->created_s < INT64_MAX / CACHE_SECOND_NS)
@@ -97,7 +99,8 @@ static bool from_json(struct sl_str text, struct cache_meta *meta)
     return good;
 }
 
-/* Reads an opened side file. Most are small, and need no allocation. */
+/* Reads an opened side file. Most are small, and need no allocation. CACHE_META_BUSY, with errno, when out of memory: that says nothing
+ * about the file. */
 static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
 {
     struct stat st;
@@ -105,11 +108,14 @@ static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
         return CACHE_META_BAD;
     meta->mtime_ns = (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS + st.st_mtim.tv_nsec;
     char small[1024], *text = (size_t)st.st_size <= sizeof small ? small : malloc((size_t)st.st_size);
+    bool busy = !text;
     bool ok = text && meta_read_all(fd, text, (size_t)st.st_size) &&
-              from_json((struct sl_str){text, (size_t)st.st_size}, meta);
+              from_json((struct sl_str){text, (size_t)st.st_size}, meta, &busy);
     if (text != small)
         free(text);
-    return ok ? CACHE_META_READ : CACHE_META_BAD;
+    if (busy)
+        errno = ENOMEM;
+    return ok ? CACHE_META_READ : busy ? CACHE_META_BUSY : CACHE_META_BAD;
 }
 
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta)
@@ -122,7 +128,9 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
     if (fd < 0)
         return sl_fail_errno(NULL, errno, "") == SL_BUSY ? CACHE_META_BUSY : CACHE_META_MISSING;
     enum cache_meta_result result = read_fd(fd, meta);
+    int number = errno;
     close(fd);
+    errno = number;
     return result;
 }
 
