@@ -55,9 +55,10 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
     if (n < 0)
         return false;
     struct cache_meta read;
-    const struct cache_meta *meta = NULL;
-    if (cache_meta_read(at, name, &read) == CACHE_META_READ)
-        meta = &read;
+    enum cache_meta_result result = cache_meta_read(at, name, &read);
+    if (result == CACHE_META_BUSY) /* without it the entry could count as expired too early */
+        return false;
+    const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
     struct cache_facts facts;
     if (cache_entry_damaged((uint64_t)st->st_size, cache_mtime_ns(st), cache_creation_ns(at, name), meta)) {
         *is_expired = true;
