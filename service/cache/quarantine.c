@@ -76,13 +76,15 @@ static int open_directory(const char *cache_dir, bool make)
     return fd;
 }
 
-/* False if the record is damaged; then counting begins anew. */
+/* False, with errno, if the record cannot be read now, and with errno 0 if it is damaged; then counting begins anew. */
 static bool read_record(int at, const char *name, struct cache_suspect *suspect)
 {
     char text[256] = "";
     int used = 0, fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int number = size < 0 ? errno : 0;
     sl_close(fd);
+    errno = number;
     if (size <= 0 || sscanf(text, "%u %u %n", &suspect->crashes, &suspect->kills, &used) < 2 || !used)
         return false;
     snprintf(suspect->about, sizeof suspect->about, "%.*s", (int)strcspn(text + used, "\n"), text + used);
@@ -171,8 +173,12 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
         bool held;
         if (!split_name(e->d_name, &suspect, &held))
             continue;
-        if (!is_fresh(dirfd(dir), e->d_name, &until_ns) || !read_record(dirfd(dir), e->d_name, &suspect)) {
-            unlinkat(dirfd(dir), e->d_name, 0);
+        bool fresh = is_fresh(dirfd(dir), e->d_name, &until_ns);
+        if (!fresh || !read_record(dirfd(dir), e->d_name, &suspect)) {
+            if (!fresh || !errno) /* one that only cannot be read now still counts */
+                unlinkat(dirfd(dir), e->d_name, 0);
+            else
+                count += held;
             continue;
         }
         suspect.until_s = held ? until_ns / CACHE_SECOND_NS : 0;
