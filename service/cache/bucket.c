@@ -130,7 +130,8 @@ static bool has_begun(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0;
 }
 
-/* A whole entry may take a minute, but its first byte at most half a second. */
+/* Downloads an entry in a fiber of its own, and waits: a whole entry may take a minute, but its first byte at most half a second. A bucket
+ * that denies access to a missing object (S3 without the right to list) is a miss. */
 static enum shared_result get_within(struct bucket_download *d)
 {
     struct fiber_group group;
@@ -156,6 +157,8 @@ static enum shared_result get_within(struct bucket_download *d)
                              : failure(&d->call, d->code, "cannot read from the bucket of the shared cache", &d->error);
 }
 
+/* The back end's `get`: downloads an entry into the file. Without credentials the bucket counts as unreachable. The entry's age is that of
+ * the object. */
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
     struct bucket_download d = {
@@ -186,6 +189,7 @@ static enum shared_result probe(void)
     return result == SHARED_MISS ? SHARED_HIT : result;
 }
 
+/* The back end's `del`: deletes an object; one that is not there is SHARED_MISS or, where the server does not tell, a success. */
 static enum shared_result del(const char *name)
 {
     struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};

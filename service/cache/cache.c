@@ -104,6 +104,7 @@ void cache_drain(void)
     shared_drain();
 }
 
+/* Frees the engine after all fibers have ended. UINT64_MAX: all refreshes have expired. Temporary files are removed last. */
 void cache_close(void)
 {
     for (size_t i = 0; i < engine.count; i++) {

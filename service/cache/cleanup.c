@@ -139,7 +139,8 @@ static void sweep_failed(void *arg, const struct dir_entry *entry)
     failed(arg, entry->st ? "cannot open a directory of the cache" : "cannot examine a file of the cache", entry->name);
 }
 
-/* Removes expired entries of one kind. The directories are created if they are missing, as a service would. */
+/* Removes expired entries of one kind. The directories are created if they are missing, as a service would. SL_INTERNAL if they cannot be
+ * read; SL_MALFORMED if the path is too long. */
 static enum sl_code sweep_kind(struct cleanup_walk *sweep, const char *cache_dir, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
@@ -158,6 +159,7 @@ static enum sl_code sweep_kind(struct cleanup_walk *sweep, const char *cache_dir
     return SL_OK;
 }
 
+/* Adds the totals of a kind to those of all. */
 static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_totals *kind)
 {
     totals->files += kind->files;
@@ -215,7 +217,7 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                             totals[i].removed_bytes - before[i].removed_bytes);
 }
 
-/* Cleans one kind, with log and metrics. */
+/* Cleans one kind, with log and metrics. On failure `totals` has what was done until then, with one more error. */
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
                                  const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
 {

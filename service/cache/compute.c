@@ -55,7 +55,8 @@ static bool compute_worth_writing(const struct flight *flight, enum sl_code code
 
 /* ---- publishing ---- */
 
-/* Publishes the file on disk, and sets `outcome` to what callers get. If the disk cannot be written, callers still get the contents. */
+/* Publishes the file on disk, and sets `outcome` to what callers get; takes over `tmp`. If the disk cannot be written, callers still get
+ * the contents. */
 static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                             struct compute_result *outcome)
 {
@@ -96,7 +97,8 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
 
 /* ---- the shared layer ---- */
 
-/* True if the layer has the answer. Otherwise `tmp` is an empty file to compute into, or closed if none could be created. */
+/* Asks the shared layer. True if it has the answer, which is then published on disk. False: `tmp` is an empty file to compute into, or
+ * closed if none could be created. An answer that the kind's loader refuses is damaged: it is computed again and replaced. */
 static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                         struct shared_result_value *finding, struct compute_result *outcome)
 {
@@ -209,7 +211,8 @@ static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, 
     return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
-/* Gets the entry from the shared layer or computes it, and publishes what was computed. */
+/* Gets the entry from the shared layer or computes it, and publishes what was computed; takes over `tmp`. Incomplete entries are used, but
+ * kept for a shorter time and not shared. */
 static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct compute_result *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;

@@ -107,6 +107,7 @@ static enum shared_result cache_directory_run(struct cache_directory_job *job, v
     return pool_run(POOL_IO, fn, job, NULL) == SL_OK ? job->result : SHARED_ERROR;
 }
 
+/* The back end's `get`: copies an entry into the file. A directory stores contents only, no errors. The entry's age is the file's mtime. */
 static enum shared_result cache_directory_get(const char *name, int fd, struct shared_value *value)
 {
     value->code = SL_OK;
@@ -148,6 +149,8 @@ static enum shared_result probe(void)
 
 static struct shared_backend backend;
 
+/* Opens the directory of the configuration; NULL with an error, and the key at fault, if its path is too long. Nothing is read yet: a
+ * directory that is not there shows when it is used. */
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error)
 {
     if (snprintf(root, sizeof root, "%s", config->shared.filesystem_path) >= (int)sizeof root) {

@@ -39,6 +39,8 @@ void cache_count_removed(const struct cache_kind *kind, const char *reason, uint
 
 /* ---- items ---- */
 
+/* Frees an item without references: what the kind made of the contents (by `free_loaded`, or free() for kinds with `open`), then the
+ * contents, which are a mapping or, if small, a copy. */
 void cache_item_destroy(struct cache_item *item)
 {
     if (item->kind->open)
@@ -75,8 +77,8 @@ void cache_disk_dumps(bool made)
     is_dumpable = made;
 }
 
-/* Small files are copied: a mapping costs a page, a page fault and one of the process's limited number of maps, and entries of
- * a hundred bytes are by far the most frequent. */
+/* Maps the contents of a file. Small files are copied: a mapping costs a page, a page fault and one of the process's limited number of
+ * maps, and entries of a hundred bytes are by far the most frequent. SL_BUSY without memory or mappings, else SL_INTERNAL. */
 static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind *kind, struct sl_mapping *mapping,
                                  struct sl_error *error)
 {
@@ -148,7 +150,8 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     return code;
 }
 
-/* Makes an item of an open file: maps and loads it. */
+/* Makes an item of an open file: maps and loads it. SL_BUSY without memory or mappings; SL_MALFORMED if the kind refuses the contents; else
+ * SL_INTERNAL. */
 static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s, const char *note,
                               struct cache_item **made, struct sl_error *error)
 {
@@ -187,6 +190,7 @@ struct file_opening { /* pool work */
     struct cache_item **item;
 };
 
+/* The job of sl_pool: makes an item of a computed file that is not published. */
 static enum sl_code open_file(void *arg, struct sl_error *error)
 {
     const struct file_opening *o = arg;
@@ -258,7 +262,8 @@ static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_fac
         l->left_ns = next_ns;
 }
 
-/* True if the entry exists, is not expired and usable. */
+/* Opens the entry of an open file. True if it is an answer: usable, not expired, and newer than its files' stamps; or SL_BUSY. Damaged and
+ * replaced entries are removed. l->found is set by the caller. */
 static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
 {
     struct stat st;
@@ -326,6 +331,8 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
     return found;
 }
 
+/* On the pool: opens the entry of the present version, else that of the first older one that may stand in for it (`fallbacks`). After a
+ * damaged entry older ones are not tried: the entry is made again. */
 void cache_disk_lookup(void *arg)
 {
     struct cache_disk_lookup *l = arg;
@@ -416,8 +423,9 @@ static void check_stamps(struct cache_disk_publish *p)
     p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
 }
 
-/* The file becomes an item first, so that contents that the kind refuses are never published. An error is published as its marker, if the
- * directory takes files. */
+/* On the pool. The file becomes an item first, so that contents that the kind refuses are never published. An error is published as its
+ * marker, if the directory takes files. SL_INTERNAL if the contents cannot be loaded, SL_BUSY if only memory was missing. Discards the
+ * temporary file in any case. */
 void cache_disk_publish(void *arg)
 {
     struct cache_disk_publish *p = arg;

@@ -154,7 +154,8 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
 /* Call when an entry was published: evicts others if the kind has a size limit of its own. */
 void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
-/* ---- refresh.c: replaces an entry of an old version, or an incomplete one, while it is still used ---- */
+/* Takes an entry in `refreshes` and a token of the kind. NULL if one runs already or has just failed, if too many run, or when out of
+ * memory. */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */
 void refresh_run(struct flight *flight, struct refresh *refresh) SL_SUSPENDS;
 void refresh_give_up(struct flight *flight, struct refresh *refresh);

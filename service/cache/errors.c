@@ -52,7 +52,7 @@ static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
     to[used] = '\0';
 }
 
-/* Decodes the time limit behind the word, for example "5m". */
+/* Decodes the time limit behind the word, for example "5m". Returns SL_TIMEOUT, or SL_INTERNAL if there is none. */
 static enum sl_code decode_timeout(struct sl_bytes details, struct sl_error *error)
 {
     char text[sizeof error->message];

@@ -217,7 +217,8 @@ static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
     return parents + (size_t)snprintf(path + parents, size - parents, "%s%s", parents ? "/" : "", entry->name);
 }
 
-/* Adds a file to the list. Files that are also in memory were used last: their order is that of the memory, after all times. */
+/* Adds a file to the list. Files that are also in memory were used last: their order is that of the memory, after all times. False (go on)
+ * in any case: a file that does not fit into memory or a path is left out, and then not removed. */
 static bool see_bounded(void *arg, const struct dir_entry *file)
 {
     struct bounded_job *job = arg;
@@ -277,7 +278,8 @@ static void make_room(void *arg)
 
 /* ---- on the loop ---- */
 
-/* Adds a copy of the key to the list of uses, with the path of its file. An entry that is listed already keeps its earlier, better rank. */
+/* Adds a copy of the key to the list of uses, with the path of its file. An entry that is listed already keeps its earlier, better rank.
+ * False when out of memory. */
 static bool add_use(struct bounded_job *job, const struct cache_kind *kind, struct sl_str key)
 {
     struct bounded_used *used = &job->used[job->used_count];

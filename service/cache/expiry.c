@@ -21,6 +21,7 @@ int64_t cache_start_ns(void)
     return atomic_compare_exchange_strong(&start, &unset, now) ? now : unset;
 }
 
+/* Returns the configured lifetimes of a section; a section unknown here has those of diagnostics. */
 const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section)
 {
     switch (section) {

@@ -23,7 +23,7 @@ static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
 }
 
 /* Makes a flight: the one search of disk, shared layer and computation for all look-ups of a key. It copies the context, which the look-up
- * owns; a flight for the base of another (`owner`) uses the context of that one, which it keeps alive. */
+ * owns; a flight for the base of another (`owner`) uses the context of that one, which it keeps alive. NULL when out of memory. */
 static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context,
                                  struct flight *owner)
 {
@@ -52,6 +52,7 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
     return flight;
 }
 
+/* Drops a reference; the last one frees the flight, which lies in its own arena, and then releases the flight that owns its context. */
 void flight_release(struct flight *flight)
 {
     if (--flight->references)

@@ -26,6 +26,8 @@ bool cache_share_change_counter(void)
     return true;
 }
 
+/* True if the stamps should be read again: after GENERATION_MS, or at once after an invalidation by this process. The next call is due
+ * GENERATION_MS later. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 {
     unsigned counter_seen = atomic_load(stamp_counter);

@@ -119,6 +119,7 @@ static uint64_t weigh(const struct cache_item *item)
     return BOOKKEEPING + (weight < ITEM_MIN ? ITEM_MIN : weight);
 }
 
+/* Replaces an older entry; without memory the key is left without one. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms)
 {

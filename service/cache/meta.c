@@ -134,6 +134,8 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
     return result;
 }
 
+/* Writes the JSON of a side file. `debug` is always null: other programs that read these files expect the member. `incomplete` and `note`
+ * are left out unless set. */
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        bool incomplete, const char *note, struct sl_buf *out)
 {

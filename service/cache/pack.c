@@ -46,6 +46,8 @@ static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *ch
     return sl_map_fd(fd, &p->packed, &p->error);
 }
 
+/* On the pool: compresses an entry into an unlinked temporary file, and maps that. p->packed stays empty on failure, with the reason in
+ * p->error. */
 void pack_run(void *arg)
 {
     struct pack_job *p = arg;
@@ -86,6 +88,7 @@ static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t
     return in.pos == in.size ? SL_OK : sl_fail(&u->error, SL_MALFORMED, "zstd: unexpected bytes after the frame");
 }
 
+/* On the pool: decompresses an entry into a file; the result is u->code. */
 void unpack_run(void *arg)
 {
     struct unpack_job *u = arg;

@@ -129,6 +129,8 @@ static void count_work(int at, const struct journal_work *work, bool crashed)
              LOG_U64("crashes", suspect.crashes), LOG_U64("kills", suspect.kills));
 }
 
+/* Logs that the process before ended without stopping, and counts a death for each file that it was working on. number 0: no signal was
+ * noted, so it was killed. */
 void quarantine_note(const char *cache_dir, const struct journal_record *death)
 {
     char text[96];
@@ -162,6 +164,7 @@ static bool split_name(const char *name, struct cache_suspect *suspect, bool *he
     return true;
 }
 
+/* Removes records that are a day old or damaged. One that cannot be opened just now still counts, but is not passed to `tell`. */
 size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, const struct cache_suspect *suspect),
                              void *arg)
 {
@@ -191,6 +194,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
     return count;
 }
 
+/* `split_name` sets `held` for records that quarantine, as opposed to those that only count. */
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;

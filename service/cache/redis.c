@@ -61,7 +61,8 @@ static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
-/* Reads a value: an error into `value`, contents into the file. An error is ignored if the configuration does not share errors. */
+/* Reads a value: an error into `value`, contents into the file. An error is ignored if the configuration does not share errors. A value
+ * that is damaged or of another type is SHARED_ERROR; a time of creation that overflows counts as 0, the oldest. */
 static enum shared_result redis_take(const struct redis_answer *answer, int fd, struct shared_value *value)
 {
     if (answer->type == REDIS_NIL)
@@ -80,6 +81,7 @@ static enum shared_result redis_take(const struct redis_answer *answer, int fd, 
     return data[0] == IS_CONTENTS ? unpack_contents(frame, fd) : SHARED_ERROR;
 }
 
+/* The back end's `get`: fetches a value and unpacks it. */
 static enum shared_result redis_get(const char *name, int fd, struct shared_value *value)
 {
     char key[320];
@@ -129,6 +131,7 @@ static enum shared_result redis_set(const struct shared_entry *entry, struct sl_
     return result;
 }
 
+/* The back end's `put`: stores a type byte, the time of creation (8 bytes), and the packed contents or error. */
 static enum shared_result redis_put(const struct shared_entry *entry)
 {
     struct sl_buf value = {0};
@@ -143,6 +146,7 @@ static enum shared_result redis_put(const struct shared_entry *entry)
     return result;
 }
 
+/* The back end's `exists`. An answer of another type than a number shows a server that is not Redis. */
 static enum shared_result exists(const char *name)
 {
     char key[320];
@@ -155,6 +159,7 @@ static enum shared_result exists(const char *name)
     return result;
 }
 
+/* The back end's `del`; also a success if there was no such key. */
 static enum shared_result del(const char *name)
 {
     char key[320];

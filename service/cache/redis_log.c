@@ -49,6 +49,8 @@ static bool append(struct sl_str record)
     return true;
 }
 
+/* Appends a record of the invalidated files, for other machines: "writer time size", then a source, and perhaps a location, of each. False
+ * if it was not appended, because Redis is not used, paused or failed, or when out of memory. */
 bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_buf text = {0}, record = {0};
@@ -82,7 +84,8 @@ static void apply_record(struct sl_str text, int64_t at_ns)
     free(files);
 }
 
-/* Takes the next record and its first line; false if there is none. Records are appended atomically. */
+/* Takes the next record and its first line, "<writer> <time> <size>"; false if there is none, or if it is malformed. Records are appended
+ * atomically, so none is cut. */
 static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
 {
     char *at;
@@ -150,7 +153,8 @@ static enum shared_result read_from_last(const char *key, struct redis_answer *a
     return result;
 }
 
-/* Reads what was appended to the log. If Redis has begun a new one, reads the end of the previous log; the next call reads the new log. */
+/* Reads what was appended to the log. If Redis has begun a new one, reads the end of the previous log; the next call reads the new log.
+ * Returns the result of the last command. */
 static enum shared_result read_log(void)
 {
     struct redis_answer answer;
@@ -172,6 +176,8 @@ static enum shared_result read_log(void)
     return result;
 }
 
+/* The fiber that reads the log of invalidations every EVERY_MS, until it is cancelled. Only failures are counted, as most reads find
+ * nothing. */
 static void listen_fiber(void *arg)
 {
     (void)arg;

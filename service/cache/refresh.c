@@ -17,6 +17,7 @@ struct refresh {
     struct sl_str key;
 };
 
+/* Forgets ended refreshes whose pause is over at `now_ms`. Running ones have no end yet (not_before_ms 0). */
 void refreshes_expire(struct kind_state *state, uint64_t now_ms)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->refreshes, e));) {
@@ -74,6 +75,8 @@ void refresh_give_up(struct flight *flight, struct refresh *refresh)
     refresh_end(flight, refresh, SL_BUSY);
 }
 
+/* Computes an entry again and stores it in memory if that succeeds. A failure leaves the old entry in use, and refresh_end makes the next
+ * attempt wait. */
 void refresh_run(struct flight *flight, struct refresh *refresh)
 {
     struct kind_state *state = flight->state;

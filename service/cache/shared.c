@@ -28,7 +28,8 @@ void shared_name(struct shared_name *name, const struct cache_kind *kind, struct
 
 /* ---- start and end ---- */
 
-/* Sets `*bucket` to the bucket or directory of the configuration, NULL if it has none. */
+/* Sets `*bucket` to the bucket or directory of the configuration, NULL if it has none. An invalid configuration is an error, with the key
+ * at fault in `*key`. */
 static enum sl_code open_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                 struct shared_backend **bucket, const char **key, struct sl_error *error)
 {
@@ -142,6 +143,7 @@ bool shared_active(void)
     return layer.redis || layer.bucket;
 }
 
+/* At the end of the process: writes what is queued, for at most DRAIN_MS, then ends the layer's fibers and closes the back ends. */
 void shared_drain(void)
 {
     if (!shared_active())
@@ -155,6 +157,7 @@ void shared_drain(void)
     sl_arena_free(&layer.arena);
 }
 
+/* The back ends are numbered without gaps: with only a bucket that is number 0. */
 bool cache_shared_state(size_t i, struct cache_shared_state *state)
 {
     const struct shared_backend *all[2] = {layer.redis ? layer.redis : layer.bucket, layer.redis ? layer.bucket : NULL};
@@ -206,7 +209,7 @@ static uint64_t shared_file_size(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Asks one back end. An entry that cannot be used is `stale`: it will be replaced by the computed one. */
+/* Asks one back end. True if its entry is the answer. An entry that cannot be used is `stale`: it will be replaced by the computed one. */
 static bool shared_lookup(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
                           struct shared_result_value *finding)
 {

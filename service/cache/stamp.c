@@ -46,6 +46,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
     return false;
 }
 
+/* True if the key names the file; without a location, if it names any file of the source. */
 bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 {
     struct cache_file file;

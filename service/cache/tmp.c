@@ -42,7 +42,8 @@ const char *cache_tmp_dir(void)
     return own.root[0] ? own.dir : temp_dir();
 }
 
-/* Makes the directory `own.dir` with its lock. */
+/* Makes the directory `own.dir` with its lock. False with errno; ENOENT if another process removed the directory before it was locked: the
+ * caller tries again with another name. */
 static bool make_dir(void)
 {
     char path[256];
@@ -167,7 +168,8 @@ static void note_death(const char *cache_dir, int at, const char *name)
     close(fd);
 }
 
-/* Removes the directory of a process that has died, which is the case if its lock is free. */
+/* Removes the directory of a process that has died, which is the case if its lock is free. Without a lock file it may just be being made,
+ * so it must be older than YOUNG_NS. */
 static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t age_ns)
 {
     char path[300];
@@ -218,6 +220,7 @@ void cache_tmp_abandon(void)
     rmdir(own.dir);
 }
 
+/* Removes the temporary directory of this process, and then its lock and journal, so that no other process counts its end as a death. */
 void cache_tmp_close(void)
 {
     if (own.root[0])

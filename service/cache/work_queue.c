@@ -10,6 +10,8 @@ enum { DISK_FIBERS = 32, HOST_FIBERS = 64 };
 
 static unsigned host_fibers = HOST_FIBERS;
 
+/* Sets how many fibers each queue may have: twice the downloads per host, as some wait for other entries. Computations that wait for
+ * entries of their own kind are not limited: the one waited for could not begin. */
 void work_queue_configure(const struct config *config)
 {
     uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;

@@ -21,6 +21,7 @@ static struct {
     struct fiber_wait_list idle;
 } queue;
 
+/* Empties the queue and sets its limits. */
 void write_queue_init(const struct config *config)
 {
     queue.writes = (struct sl_list){0};
@@ -103,7 +104,8 @@ static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max
     return any;
 }
 
-/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. */
+/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. One for which
+ * they are too large is counted as skipped. */
 static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
 {
     struct pack_job pack = {.contents = queued->item->mapping.bytes};
@@ -139,6 +141,7 @@ static void queued_error(struct queued_write *queued, struct shared_entry *entry
     sl_buf_free(&marker);
 }
 
+/* Writes a queued entry, contents or an error, to its back ends. */
 static void queued_run(struct queued_write *queued)
 {
     struct shared_entry entry = {.name = queued->name.text,
@@ -191,6 +194,8 @@ static bool by_chance(unsigned percent)
     return getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random && random % 100 < percent;
 }
 
+/* Queues a write and starts a fiber for it, unless enough run; takes over `queued` in any case. A part of the refreshes is left out by
+ * chance, as entries in use are refreshed often enough; a full queue drops the entry. */
 void write_queue_add(struct queued_write *queued)
 {
     uint64_t bytes = count_bytes(queued);
@@ -212,6 +217,7 @@ void write_queue_add(struct queued_write *queued)
     write_queue_show();
 }
 
+/* Waits up to `ms` for the queue to empty, then cancels the running writes and drops the rest. */
 void write_queue_drain(uint64_t ms)
 {
     uint64_t end = loop_now_ms() + ms;

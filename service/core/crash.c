@@ -80,8 +80,7 @@ static void crash_put(const int fds[2], struct crash_line *line)
     line->size = 0;
 }
 
-/* ---- modules, collected by crash_open ---- */
-/* Reads the build id from the notes of a module. */
+/* Reads the build id from the notes of a module; a damaged note ends the reading. */
 static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -189,7 +188,7 @@ struct crash_stack_walk {
     unsigned count;
 };
 
-/* Writes one frame of the stack. */
+/* Writes one frame of the stack, and marks its module as shown. Ends the walk at address 0 or after MAX_FRAMES frames. */
 static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *arg)
 {
     struct crash_stack_walk *walk = arg;

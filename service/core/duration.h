@@ -13,7 +13,7 @@ void duration_format(uint64_t ns, struct sl_buf *out);
 /* The form of error messages: largest unit of s, ms, us (µs), ns in which it is at least 1: "200ms", "300s", "1.5s". */
 void duration_format_short(uint64_t ns, struct sl_buf *out);
 
-/* "64KiB", "1GiB", "512 MB", plain bytes. */
+/* Parses "64KiB", "1GiB", "512 MB", or plain bytes. False when the text is no size or overflows; `*bytes` may then have been changed. */
 bool size_parse(struct sl_str text, uint64_t *bytes);
 
 #define DURATION_MS(ns) ((ns) / 1000000u)

@@ -537,6 +537,8 @@ void fiber_group_deadline(struct fiber_group *group, uint64_t ms)
     timer_set(timer, ms);
 }
 
+/* Wakes every fiber of the group and of the groups below it that waits in a cancellable call. A group that is cancelled already has nothing
+ * left to wake. */
 void fiber_group_cancel(struct fiber_group *group)
 {
     if (group->cancelled)
@@ -549,6 +551,7 @@ void fiber_group_cancel(struct fiber_group *group)
         fiber_group_cancel(child);
 }
 
+/* Frees the group's timer and takes the group out of its parent. Its fibers have ended. */
 void fiber_group_finish(struct fiber_group *group)
 {
     if (group->timer)
@@ -623,6 +626,7 @@ enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms)
     return fiber_cancelled() ? FIBER_CANCELLED : FIBER_TIMED_OUT;
 }
 
+/* Wakes the fiber that has waited longest; the woken one finds `woken` set, and so tells this from a timeout. */
 void fiber_wake_one(struct fiber_wait_list *list)
 {
     struct fiber_wait_node *node = list->first;
@@ -671,6 +675,7 @@ void fibers_close(void)
         uv_close((uv_handle_t *)&timer->handle, NULL);
 }
 
+/* Frees timers and stacks kept for reuse, after the loop has ended. */
 void fibers_free(void)
 {
     while (free_timers) {

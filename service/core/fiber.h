@@ -101,7 +101,7 @@ const char *fiber_group_wait_reason(const struct fiber_group *group);
  * thread only. */
 void fiber_wake(struct fiber *fiber);
 
-/* Sleeps; false when cancelled. */
+/* Sleeps; false when cancelled, and at once without memory for a timer. */
 bool fiber_sleep(uint64_t ms) SL_SUSPENDS;
 
 /* A list of fibers waiting for one event (an in-flight computation of the cache, a free slot). Zeros are an empty list. */

@@ -106,6 +106,7 @@ void journal_begin(const struct journal_work *work)
     journal_put(slot, sizeof *slot, slot_at((size_t)own_slot));
 }
 
+/* Marks the work of this thread as done. Only `busy` is written: the other fields are overwritten by the next work. */
 void journal_end(void)
 {
     const struct journal_work *work = journal_current();
@@ -168,6 +169,8 @@ static void take_slot(struct journal_record *death, struct journal_slot *slot)
         death->works[death->count++] = *work;
 }
 
+/* Reads the journal of a dead process. If the crash was in one thread (head.slot), only its work counts, else that of all. False if the
+ * file is not a journal. */
 bool journal_read(int fd, struct journal_record *death)
 {
     struct journal_head head;

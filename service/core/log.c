@@ -36,6 +36,7 @@ static struct log_levels levels = {.base = LOG_INFO};
 static pthread_rwlock_t levels_lock = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_int highest_level = LOG_INFO; /* maximum over all modules: most disabled lines cost only this load */
 
+/* Parses the name of a level, in any case; false for other words. */
 static bool parse_level(struct sl_str name, enum log_level *level)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -93,6 +94,7 @@ static enum log_level get_level(const char *module)
     return levels.base;
 }
 
+/* The highest level of all modules is compared first, without a lock, as most calls are below it. */
 bool log_enabled(enum log_level level, const char *module)
 {
     if ((int)level > atomic_load_explicit(&highest_level, memory_order_relaxed))
@@ -159,7 +161,8 @@ static bool sink_open(struct log_destination *sink, const char *path)
     return true;
 }
 
-/* Sets the file of a sink; NULL: the standard streams. The ring is flushed before the old file is closed. */
+/* Sets the file of a sink; NULL: the standard streams. The ring is flushed before the old file is closed. False with an error if the file
+ * cannot be opened; its path is kept, so that log_reopen tries again. */
 static bool sink_set_file(struct log_destination *sink, const char *path, struct sl_error *error)
 {
     free(sink->path);
@@ -189,6 +192,7 @@ bool log_set_access_file(const char *path, struct sl_error *error)
     return set;
 }
 
+/* Opens the log files again, after they were renamed. If that fails, the old file goes on to be used, and the log says so. */
 void log_reopen(void)
 {
     struct log_destination *const sinks[] = {&log_sink, &access_sink};
@@ -268,7 +272,8 @@ static void ring_note_dropped(struct log_destination *sink)
         sink->dropped = 0;
 }
 
-/* Writes out what is in the ring up to its end. The lock is not held while writing. */
+/* Writes out what is in the ring up to its end. The lock, which the caller holds, is not held while writing. What cannot be written is
+ * counted and dropped. */
 static void write_batch(struct log_destination *sink)
 {
     size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
@@ -468,6 +473,7 @@ static void sink_start(struct log_destination *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
+/* Starts the threads that write the log files; until then lines are written directly. */
 void log_start(void)
 {
     if (!log_sink.running)

@@ -30,6 +30,7 @@ static void put_cstr(struct log_line *line, const char *text)
     log_format_put(line, text, strlen(text));
 }
 
+/* Appends a number in decimal. */
 static void put_u64(struct log_line *line, uint64_t v)
 {
     char digits[20];
@@ -143,6 +144,7 @@ static void put_utc(struct log_line *line, uint64_t wall_us)
     put_char(line, 'Z');
 }
 
+/* Formats the time in the local time zone, with microseconds. */
 static void put_local(struct log_line *line, uint64_t wall_us)
 {
     time_t second = (time_t)(wall_us / 1000000);
@@ -295,6 +297,7 @@ static void put_json_fields(struct log_line *line, const struct log_field *field
             put_json_field(line, &fields[i]);
 }
 
+/* Formats a line as a JSON object. From level debug on it also names the place in the source. */
 static void format_json(struct log_line *line, const struct log_record *record)
 {
     put_cstr(line, "{\"timestamp\":\"");
@@ -317,6 +320,7 @@ static void format_json(struct log_line *line, const struct log_record *record)
     put_char(line, '}');
 }
 
+/* Appends " key=value", unless the line was cut already. */
 static void put_plain_field(struct log_line *line, const struct log_field *field)
 {
     if (line->cut)
@@ -327,6 +331,7 @@ static void put_plain_field(struct log_line *line, const struct log_field *field
     put_value(line, field, false);
 }
 
+/* Appends the name of the level, padded to five characters, in colour on a terminal. */
 static void put_level(struct log_line *line, enum log_level level, bool colour)
 {
     static const char *const colours[] = {"", "\33[31m", "\33[33m", "\33[32m", "\33[34m", "\33[35m"};

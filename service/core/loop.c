@@ -38,6 +38,7 @@ static unsigned quota_cores(void)
     return fields == 2 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
 }
 
+/* Returns the cores that this process may use, by affinity and cgroup quota; between 2 and 256. */
 unsigned loop_cores(void)
 {
     cpu_set_t set;
@@ -84,6 +85,7 @@ void loop_init(unsigned pool_threads)
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
 }
 
+/* The loop's busy time is its age without the time in which it waited for events. */
 double loop_busy_seconds(void)
 {
     uint64_t start = started_ns;
@@ -148,6 +150,7 @@ static void run_main(void *arg)
     loop_stop();
 }
 
+/* Runs the loop with one fiber until that has ended, or until loop_stop. Other fibers that it started have a group of their own. */
 void loop_run_fiber(void (*run)(void *arg), void *arg)
 {
     struct fiber_group group;
@@ -164,6 +167,7 @@ void loop_run_fiber(void (*run)(void *arg), void *arg)
     fiber_group_finish(&group);
 }
 
+/* Closes what loop_init has opened, after the last fiber. */
 void loop_close(void)
 {
     started_ns = 0;

@@ -96,6 +96,7 @@ static void on_check(uv_check_t *handle)
     fibers_run_ready();
 }
 
+/* The two handles run before and after the loop waits for events. They do not keep the loop alive (uv_unref). */
 void loop_slices_open(uv_loop_t *loop)
 {
     uv_prepare_init(loop, &prepare);

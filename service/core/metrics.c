@@ -62,7 +62,7 @@ static char *store_text(struct metrics_store *store, struct sl_str text)
     return copy;
 }
 
-/* Writes the labels as they appear in the text format, once per series. */
+/* Writes the labels as they appear in the text format, once per series; NULL when out of memory. */
 static char *format_labels(struct metrics_store *store, enum metric metric, const char *const values[MAX_LABELS])
 {
     struct sl_buf text = {0};
@@ -103,7 +103,8 @@ static void series_free(struct metric_series *series)
     free(series);
 }
 
-/* Adds a series; the caller has the lock. If there are too many, returns the one whose labels are "overflow". */
+/* Adds a series; the caller has the lock. If there are too many, returns the one whose labels are "overflow". NULL when out of memory.
+ * Memory of a shared store (size not 0) is not freed: it ends with the store. */
 static struct metric_series *insert(struct metrics_store *store, enum metric metric, uint64_t hash,
                                     const char *const values[MAX_LABELS])
 {
@@ -252,6 +253,7 @@ static struct metric_sample make_sample(enum metric metric, struct metric_series
     return sample;
 }
 
+/* Calls `each` for every series of a metric in this process, in no order. Series that are added meanwhile may be missing. */
 void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg)
 {
     for (size_t i = 0; own->slots[metric] && i < SLOTS; i++) {
@@ -268,6 +270,7 @@ struct metric_total_sum {
     double sum;
 };
 
+/* Adds a series to the sum if it has the wanted labels; NULL fits any. */
 static void add_matching(void *arg, const struct metric_sample *sample)
 {
     struct metric_total_sum *summing = arg;
@@ -317,6 +320,7 @@ static void push_values(const struct metric_pusher *to, enum metric metric, stru
     metrics_push_named(metric, push, to->push, to->arg);
 }
 
+/* The name for statsd: that of its column in the table, else the one for Prometheus without "_total". */
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
 {
     const struct metric_row *row = &table[metric];
@@ -458,6 +462,7 @@ static void write_histogram(struct sl_buf *out, const char *name, struct metric_
     sl_buf_printf(out, "%llu\n", total);
 }
 
+/* Writes the samples of a series. A gauge may have a fraction, which is stored as the bits of a double. */
 static void write_series(struct sl_buf *out, enum metric metric, struct metric_series *series)
 {
     const char *name = table[metric].name;
@@ -473,6 +478,7 @@ static void write_series(struct sl_buf *out, enum metric metric, struct metric_s
         sl_buf_printf(out, "%.15g\n", metric_double(value));
 }
 
+/* Writes the two comment lines in front of a family. */
 void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics)
 {
     size_t size = strlen(name), suffix = strlen("_total");
@@ -492,6 +498,8 @@ static bool family_taken(enum metric metric)
     return false;
 }
 
+/* Writes a metric, with all its series in one store; nothing if it has none. A store of another process may be damaged, so that its series
+ * are checked and copied first. */
 static void write_metric(struct metrics_store *store, struct sl_buf *out, enum metric metric, bool open_metrics)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};

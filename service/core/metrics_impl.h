@@ -55,7 +55,8 @@ struct metrics_store {
     atomic_size_t used;
 };
 extern struct metrics_store *metrics_own; /* store of this process */
-/* Like metric_series, in any store. */
+/* Like metric_series, in any store: finds the series with these labels without a lock, or adds it. NULL when out of memory, and for
+ * Mozilla's metrics unless they are enabled. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[METRIC_LABELS]);
 /* Both read the store of another process, which may have been corrupted by a bad pointer: metrics_are_readable checks the slots,

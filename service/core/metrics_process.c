@@ -17,6 +17,7 @@ static void write_one(struct sl_buf *out, bool open_metrics, const char *name, c
     sl_buf_printf(out, "%s %.15g\n", name, value);
 }
 
+/* Returns the number of open descriptors; 0 if /proc cannot be read. */
 static unsigned open_descriptors(void)
 {
     unsigned count = 0;
@@ -76,6 +77,8 @@ void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_secon
     write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system CPU time.", cpu_seconds);
 }
 
+/* Writes the metrics that every Prometheus client has, with their usual names. Processor and busy time also go into this process's store,
+ * which outlives it. */
 void metrics_write_process(struct sl_buf *out, bool open_metrics)
 {
     struct rusage usage;

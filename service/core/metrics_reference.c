@@ -31,6 +31,7 @@ static void put_pushed(struct sl_buf *out, enum metric metric)
         put_quoted_name(out, name);
 }
 
+/* Writes the row of a metric: name, kind, labels, name for statsd, meaning. */
 static void put_metric(struct sl_buf *out, enum metric metric)
 {
     const struct metric_row *row = &metrics_table[metric];
@@ -62,6 +63,7 @@ static void put_written(struct sl_buf *out, struct sl_str text)
     }
 }
 
+/* Writes rows for the metrics of every process, taken from what is written for Prometheus. */
 static void put_others(struct sl_buf *out)
 {
     struct sl_buf written = {0};

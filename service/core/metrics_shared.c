@@ -73,6 +73,8 @@ bool metrics_are_readable(const struct metrics_store *store, const void *slots)
     return is_inside(store, slots, METRIC_SLOTS * sizeof(struct metric_series *));
 }
 
+/* Copies a series out of another process's store; false if it or one of its texts lies outside of the store, which a process that died may
+ * have left so. */
 bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
                   struct metric_series *copy)
 {

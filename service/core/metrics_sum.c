@@ -28,7 +28,8 @@ struct metrics_text_sum {
     bool failed;
 };
 
-/* How to combine the values of a family; determined by the name of its first series. */
+/* Returns how to combine the values of a family in several processes, by the name of its first series. A metric that the table does not
+ * have is summed. */
 static enum metric_sum choose_sum(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");

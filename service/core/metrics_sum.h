@@ -5,5 +5,6 @@
 
 #include "base/buf.h"
 
-/* False when out of memory. The families have the order of the first text that has them. */
+/* Adds up the metrics of several processes, in the text format. False when out of memory. The families have the order of the first text
+ * that has them. */
 bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out);

@@ -22,6 +22,7 @@ bool network_address(struct sl_str text, uint8_t bytes[16])
     return inet_pton(AF_INET, copy, bytes + 12) == 1 || inet_pton(AF_INET6, copy, bytes) == 1;
 }
 
+/* Converts to an IPv6 address; IPv4 becomes a mapped one (::ffff:1.2.3.4). False for other families. */
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16])
 {
     if (address->sa_family == AF_INET) {

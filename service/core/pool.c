@@ -146,6 +146,7 @@ static void helper_work(uv_work_t *work)
 
 static void start_heavy(void);
 
+/* On the loop, when a helper has ended (also if libuv cancelled it): drops its reference and starts jobs that waited for its place. */
 static void helper_done(uv_work_t *work, int status)
 {
     (void)status;
@@ -520,6 +521,7 @@ static void detached_work(uv_work_t *work)
     d->fn(d->arg);
 }
 
+/* On the loop, when a detached job has ended. */
 static void detached_done(uv_work_t *work, int status)
 {
     struct detached_task *d = (struct detached_task *)work;
@@ -530,6 +532,8 @@ static void detached_done(uv_work_t *work, int status)
     detached_count--;
 }
 
+/* Runs `fn` on the pool and then `done` (may be NULL) on the loop; nobody waits. Without memory, or before the loop exists, both run at
+ * once, in the caller. */
 void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
 {
     struct detached_task *d = loop ? malloc(sizeof *d) : NULL;
@@ -642,6 +646,7 @@ bool pool_stalled(uint64_t most_ms)
     return stall_ms() > most_ms;
 }
 
+/* Sets the gauges of the pool to their present values. */
 void pool_set_metrics(void)
 {
     metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
@@ -659,6 +664,7 @@ void pool_open(uv_loop_t *the_loop)
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }
 
+/* Waits for detached jobs and drops the loop's references to teams, which are idle by now. */
 void pool_close(void)
 {
     while (detached_count > 0)

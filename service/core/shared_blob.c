@@ -93,6 +93,7 @@ static void given_back(void *arg)
     free(content);
 }
 
+/* Drops a reference; the last one frees the content, on the pool if it is large: giving pages back to the kernel takes time. */
 void shared_blob_release(struct shared_blob *content)
 {
     if (!content || --content->holds > 0)
@@ -122,6 +123,7 @@ struct sl_bytes shared_blob_pin(struct shared_blob *content)
     return bytes;
 }
 
+/* Drops a pin; after the last one the bytes are freed if they are also in a file. */
 void shared_blob_unpin(struct shared_blob *content)
 {
     if (--content->pins > 0 || !content->file)
@@ -178,7 +180,7 @@ static void content_open_file(void *arg)
     o->error = errno;
 }
 
-/* Creates the next file, which becomes `current`. */
+/* Creates the next file, which becomes `current`, and wakes the fibers that waited for it. SL_BUSY without memory, descriptors or space. */
 static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
     struct spill_file_opening o = {directory, -1, 0};
@@ -216,7 +218,8 @@ static enum sl_code find_file(const char *directory, struct sl_error *error)
     return begin_file(directory, error);
 }
 
-/* Writes the content to the current file. */
+/* Writes the content to the current file, of which it then holds a use. The place in the file is taken before the write, so that others can
+ * write behind it; on failure it is left empty. */
 static enum sl_code move_out(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     enum sl_code code = find_file(directory, error);

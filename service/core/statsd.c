@@ -63,8 +63,8 @@ static int connect_one(const struct addrinfo *at, int family)
     return -1;
 }
 
-/* connect(2) on UDP succeeds without a listener. For a name with addresses of both families IPv4 comes first, where most agents
- * listen. */
+/* Opens a UDP socket to "host:port" or "[address]:port"; -1 on failure. connect(2) on UDP succeeds without a listener. For a name with
+ * addresses of both families IPv4 comes first, where most agents listen. */
 static int connect_udp(const char *server)
 {
     char host[256];
@@ -184,6 +184,7 @@ static void push_values(const struct metric_push *push)
     }
 }
 
+/* Sends one metric: histograms as values, others as a gauge ("g") or counter ("c"). */
 static void push_one(void *arg, const struct metric_push *push)
 {
     (void)arg;
@@ -196,6 +197,8 @@ static void push_one(void *arg, const struct metric_push *push)
     end_line(push->gauge ? "g" : "c", 1, push);
 }
 
+/* On the pool, as resolving the server's name may take long: sends all metrics. If there is no connection, those of this period are lost.
+ * */
 static void push_all(void *arg)
 {
     (void)arg;

@@ -41,7 +41,8 @@ static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value 
     return true;
 }
 
-/* Reads the members of an object, or the items of an array, which have no key. */
+/* Reads the members of an object, or the items of an array, which have no key. False if the document is malformed, or when out of memory
+ * (j->busy). */
 static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     size_t item_capacity = 0, key_capacity = 0;
@@ -91,6 +92,7 @@ static bool value_grow(struct value_problems *problems)
     return true;
 }
 
+/* Adds a problem with its formatted text. Without memory it is left out; a text of more than 1023 bytes is cut. */
 static void value_add(struct value_problems *problems, struct value_problem problem, const char *path,
                       const char *format, va_list args)
 {
@@ -104,6 +106,7 @@ static void value_add(struct value_problems *problems, struct value_problem prob
         problems->items[problems->count++] = problem;
 }
 
+/* Adds an error or warning about the value `at` (NULL: about the whole document), which is found at `path`. */
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...)
 {
