@@ -86,18 +86,19 @@ static int compare_names(const void *a, const void *b)
  * listing must not be used, as it would make files missing. */
 static bool scan_names(struct directory_listing *listing, DIR *directory)
 {
+    bool whole = true;
     size_t capacity = 0;
     const struct dirent *entry;
     while (listing->count < MAX_NAMES && (entry = dir_next(directory, NULL))) {
         if (listing->count == capacity) {
             capacity = capacity ? 2 * capacity : 64;
             const char **more = realloc(listing->names, capacity * sizeof *more);
-            if (!more)
+            if (!(whole = more != NULL))
                 return false;
             listing->names = more;
         }
         const char *name = sl_arena_strndup(&listing->arena, entry->d_name, strlen(entry->d_name));
-        if (!name) {
+        if (!(whole = name != NULL)) {
             errno = ENOMEM;
             return false;
         }
@@ -107,6 +108,7 @@ static bool scan_names(struct directory_listing *listing, DIR *directory)
         return false;
     if (listing->count)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
+    return whole;
     return true;
 }
 
@@ -171,6 +173,7 @@ static void listing_keep(struct directory_listing *listing)
 /* Returns the names of the directory `at` below the root; release with listing_release(). NULL with errno if it cannot be read. */
 static struct directory_listing *list_directory(const char *root, const char *at)
 {
+    errno = ENAMETOOLONG; /* for a key that does not fit */
     char key[2 * PATH_MAX];
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
@@ -180,8 +183,10 @@ static struct directory_listing *list_directory(const char *root, const char *at
     bool is_open = directory && fstat(dirfd(directory), &st) == 0;
     struct directory_listing *listing = is_open ? listing_known((struct sl_str){key, (size_t)size}, &st) : NULL;
     if (is_open && !listing && (listing = listing_new(key, (size_t)size, &st))) {
+        int reason = errno;
         if (scan_names(listing, directory)) {
             listing_keep(listing);
+            errno = reason;
         } else {
             int number = errno;
             listing_release(listing);
@@ -202,6 +207,7 @@ struct any_case_search {
     const char *root;
     char path[PATH_MAX];
     size_t lookups;
+    int scarce; /* errno of a directory that could not be read for lack of memory or descriptors; 0 = none */
     int failed; /* errno of a directory that exists but could not be read; 0 = none */
 };
 
@@ -223,7 +229,10 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
         return false;
     memcpy(name, rest, length);
     name[length] = '\0';
-    struct directory_listing *listing = list_directory(s->root, s->path);
+    bool is_cut = false;
+    struct directory_listing *listing = list_directory(s->root, s->path, &is_cut);
+    if (is_cut || (!listing && sl_fail_errno(NULL, errno, "") == SL_BUSY))
+        s->scarce = is_cut ? ENOMEM : errno;
     if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
         s->failed = errno;
     size_t before = size + (size > 0);
@@ -249,6 +258,6 @@ int any_case_open(const char *root, const char *location)
     struct any_case_search s = {.root = root};
     if (find_below(&s, 0, location))
         return filesystem_open(root, s.path);
-    errno = s.failed ? s.failed : ENOENT;
+    errno = s.scarce ? s.scarce : s.failed ? s.failed : ENOENT;
     return -1;
 }
