@@ -66,7 +66,13 @@ static enum sl_code no_memory(struct decode_sink *sink)
     return sl_fail(sink->error, SL_BUSY, "out of memory");
 }
 
-/* Decompresses gzip, also several members in a row, or a zlib stream. */
+/* For a decoder that found no memory, which it may need at any step: that says nothing about the file. */
+static enum sl_code no_memory(struct decode_sink *sink)
+{
+    return sl_fail(sink->error, SL_BUSY, "out of memory");
+}
+
+/* Decompresses gzip, also several members in a row, or a zlib stream. What follows the last member is ignored. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
@@ -101,7 +107,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     return code;
 }
 
-/* Decompresses all frames. */
+/* Decompresses all frames. `hint` is 0 at the end of a frame, so that input that ends elsewhere is cut off. */
 static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -113,7 +119,9 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
         ZSTD_outBuffer to = {out, PIECE, 0};
         size_t before = from.pos;
         hint = ZSTD_decompressStream(z, &to, &from);
-        if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
+        if (ZSTD_isError(hint) && ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
+            code = no_memory(sink);
+        else if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
             code = no_memory(sink);
         else if (ZSTD_isError(hint))
             code = bad(sink, ZSTD_getErrorName(hint));
