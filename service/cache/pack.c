@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum { LEVEL = 3, CHUNK = 128 << 10 };
 
@@ -34,6 +35,8 @@ static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *ch
     do {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
+        if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+            return sl_fail(&p->error, SL_BUSY, "out of memory");
         if (ZSTD_isError(left))
             return sl_fail(&p->error, SL_INTERNAL, "zstd: %s", ZSTD_getErrorName(left));
         if (written + out.pos > p->max_packed) {
@@ -66,7 +69,7 @@ void pack_run(void *arg)
     cache_tmp_discard(&tmp);
 }
 
-/* Decompresses exactly one frame; anything after it means that the value is damaged. */
+/* Decompresses exactly one frame; anything after it means that the value is damaged (SL_MALFORMED). */
 static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t *chunk)
 {
     ZSTD_inBuffer in = {u->packed.data, u->packed.size, 0};
@@ -76,6 +79,8 @@ static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         size_t before = in.pos;
         left = ZSTD_decompressStream(context, &out, &in);
+        if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+            return sl_fail(&u->error, SL_BUSY, "out of memory");
         if (ZSTD_isError(left))
             return sl_fail(&u->error, SL_MALFORMED, "zstd: %s", ZSTD_getErrorName(left));
         if (left && in.pos == before && out.pos == 0)
