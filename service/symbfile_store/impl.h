@@ -164,7 +164,8 @@ void info_format(const struct symbfile_info *info, struct sl_buf *json);
 /* Merges the description of a new upload; true if it changes something. */
 bool info_merge(struct symbfile_info *info, const struct symbfile_info *news);
 bool info_id_is_safe(const char *id); /* true if it can be a component of a path */
-void info_read(const char *home, struct symbfile_info *info);
+/* Reads the stored description; empty if there is none. False, with errno, if memory or descriptors were missing to read it. */
+bool info_read(const char *home, struct symbfile_info *info);
 /* Merges `news` into the stored description, and adds the file's ids below `root`; sets `*changed` if that changes something. */
 bool info_update(const char *root, const char *home, const struct sl_file_id *file_id, const struct symbfile_info *news,
                  bool *changed);

@@ -230,8 +230,8 @@ static enum sl_code look_at_info(const struct symbfile_key *file_key, struct sym
 {
     if (remote_bucket())
         return remote_info(file_key, info, error);
-    symbfile_store_info(file_key, info);
-    return SL_OK;
+    return symbfile_store_info(file_key, info) == SL_OK ? SL_OK
+                                                        : sl_fail(error, SL_BUSY, "out of memory or file descriptors");
 }
 
 /* Whether the executable has published sets. This and the following functions also return true on failure: see `code`. */

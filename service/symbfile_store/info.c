@@ -55,16 +55,20 @@ void info_parse(struct sl_str text, struct symbfile_info *info)
     sl_arena_free(&arena);
 }
 
-void info_read(const char *home, struct symbfile_info *info)
+bool info_read(const char *home, struct symbfile_info *info)
 {
     char path[STORE_PATH + 16];
     struct sl_mapping mapping;
     *info = (struct symbfile_info){0};
     snprintf(path, sizeof path, "%s/info", home);
-    if (sl_map_file(path, &mapping, NULL) != SL_OK)
-        return;
+    enum sl_code code = sl_map_file(path, &mapping, NULL);
+    if (code == SL_BUSY)
+        errno = ENOMEM;
+    if (code != SL_OK)
+        return code != SL_BUSY;
     info_parse((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, info);
     sl_unmap(&mapping);
+    return true;
 }
 
 static void symbfile_info_member(struct sl_json_writer *w, const char *key, const char *text)
@@ -169,7 +173,8 @@ bool info_update(const char *root, const char *home, const struct sl_file_id *fi
                  bool *changed)
 {
     struct symbfile_info info;
-    info_read(home, &info);
+    if (!info_read(home, &info)) /* merging into an empty one would lose what is stored */
+        return false;
     bool other = info_merge(&info, news);
     *changed |= other;
     return (!other || info_write(home, &info)) && associate(root, info.build_id, file_id, changed) &&

@@ -183,7 +183,7 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Lists the parts of a set in numeric order; of several with one number all are listed. On failure the set has no parts to
+/* Lists the parts of a set in numeric order; of several with one number all are listed. On failure, with errno, the set has no parts to
  * free. */
 bool store_load_parts(const char *home, struct symbfile_set *set)
 {
@@ -202,6 +202,7 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
         if (ok)
             set->have[set->have_count++] = part;
     }
+    int reason = dir ? ENOMEM : errno;
     ok = ok && errno == 0;
     if (dir)
         closedir(dir);
@@ -209,6 +210,7 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
         free(set->have);
         set->have = NULL;
         set->have_count = 0;
+        errno = reason;
     }
     if (set->have_count)
         qsort(set->have, set->have_count, sizeof *set->have, by_number);

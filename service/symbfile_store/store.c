@@ -251,12 +251,11 @@ bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_fai
 }
 
 /* ---- look-ups ---- */
-void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info)
+enum sl_code symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info)
 {
     char home[STORE_PATH];
     *info = (struct symbfile_info){0};
-    if (store_home(file_key, home))
-        info_read(home, info);
+    return !store_home(file_key, home) || info_read(home, info) ? SL_OK : SL_BUSY;
 }
 
 /* True if `a` is shown instead of `b`: a published set first, then the newer one. */
@@ -286,14 +285,17 @@ enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct s
             sets[kind] = all[i];
             known[kind] = true;
         }
-        known[kind] = known[kind] && store_load_parts(home, &sets[kind]);
+        if (known[kind] && !store_load_parts(home, &sets[kind])) {
+            code = code == SL_OK ? store_code(errno) : code; /* SL_OK for a set that was replaced meanwhile */
+            known[kind] = false;
+        }
         for (size_t i = 0; known[kind] && !sets[kind].published && i < sets[kind].have_count; i++)
             sets[kind].records += sets[kind].have[i].records;
         *any |= known[kind];
     }
     free(all);
-    symbfile_store_info(file_key, info);
-    return code;
+    enum sl_code described = symbfile_store_info(file_key, info);
+    return code == SL_OK ? described : code;
 }
 
 bool symbfile_store_delete(const struct symbfile_key *file_key)

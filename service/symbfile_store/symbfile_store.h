@@ -162,7 +162,8 @@ enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct s
 /* Deletes the uploads for an executable in one scope. Call it under the lock. False if there was nothing to delete. */
 bool symbfile_store_delete(const struct symbfile_key *file_key);
 
-void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info);
+/* Reads the description of an executable; empty if there is none. SL_BUSY if memory or descriptors were missing to read it. */
+enum sl_code symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info);
 
 /* Finds the executable with that id whose upload was published last; `file_key` has the scope, and gets the file id. SL_NOT_FOUND;
  * SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
