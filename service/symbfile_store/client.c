@@ -1,6 +1,8 @@
 /* Look-ups and changes for both kinds of stores: a directory is accessed on the pool, a bucket by the fiber. */
 #include "symbfile_store/bucket.h"
 
+#include <errno.h>
+
 #include "core/pool.h"
 
 struct adding { /* pool work */
@@ -43,10 +45,10 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
 
 static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
-    (void)error;
     const struct store_job_request *q = arg;
     *q->any = symbfile_store_delete(q->file_key);
-    return SL_OK;
+    enum sl_code code = store_code(errno);
+    return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 
 enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],

@@ -302,7 +302,9 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
 {
     char home[STORE_PATH], store[512], path[STORE_PATH + 200];
     size_t count = 0;
+    errno = 0;
     struct symbfile_set *all = store_home(file_key, home) ? store_sets(home, &count) : NULL;
+    int reason = errno;
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", home, all[i].name);
         store_remove_tree(path);
@@ -311,6 +313,7 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
     if (count && symbfile_store_dir(store))
         store_changed(store);
     store_shrank();
+    errno = reason;
     return count > 0;
 }
 

@@ -159,7 +159,8 @@ enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struc
 enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
-/* Deletes the uploads for an executable in one scope. Call it under the lock. False if there was nothing to delete. */
+/* Deletes the uploads for an executable in one scope. Call it under the lock. False if there was nothing to delete. errno: 0, or why
+ * some or all of them were not found. */
 bool symbfile_store_delete(const struct symbfile_key *file_key);
 
 /* Reads the description of an executable; empty if there is none. SL_BUSY if memory or descriptors were missing to read it. */
