@@ -19,8 +19,8 @@ void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1])
     sl_hex_encode(hash, CACHE_KEY_DIGITS / 2, out);
 }
 
-/* Writes the path of an entry: "v<version>/ab/cd/ef..." with the first bytes of the hash as folders; `format1` has the folders of the older
- * format, "ab/cdef01/...". */
+/* Writes the path of an entry: "v<version>/ab/cd/ef01...", the hash with its first two bytes as folders; `format1` has the folders of the
+ * older format, "ab/cdef01/2345...". */
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128])
 {
     static const char digits[] = "0123456789abcdef";

@@ -220,7 +220,7 @@ void cache_tmp_abandon(void)
     rmdir(own.dir);
 }
 
-/* Removes the temporary directory of this process, and then its lock and journal, so that no other process counts its end as a death. */
+/* Removes the temporary directory while its lock is still held, so that no other process takes this one for dead. */
 void cache_tmp_close(void)
 {
     if (own.root[0])

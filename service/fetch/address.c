@@ -17,6 +17,7 @@ static const struct address_range v4_reserved[] = {
     {{203, 0, 113, 0}, 24}, {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},
 };
 
+/* True if the IPv4 address is in a block that no public host uses (the table above). */
 static bool v4_is_reserved(const uint8_t address[4])
 {
     for (size_t i = 0; i < sizeof v4_reserved / sizeof *v4_reserved; i++) {
@@ -31,6 +32,8 @@ static bool v4_is_reserved(const uint8_t address[4])
 
 static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b}; /* RFC 6052, 2.1 */
 
+/* IPv4 addresses, also those behind NAT64, are judged by their own table. Of IPv6 only global unicast addresses (2000::/3) are public,
+ * without those of examples (2001:db8::/32) and 6to4 (2002::/16), which leads to an IPv4 address. */
 bool address_reserved(const uint8_t bytes[16])
 {
     if (network_is_v4(bytes) || memcmp(bytes, nat64, 12) == 0)

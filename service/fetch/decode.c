@@ -21,6 +21,8 @@ static bool begins_core(const uint8_t *data, size_t size)
     return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
 }
 
+/* The sink of all decoders: writes a piece to the file. False, with sink->error, if the time limit is over, the file would be too large, it
+ * grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may shrink far), or the disk fails. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;

@@ -100,7 +100,8 @@ static bool never_blocked(struct sl_str name)
     return false;
 }
 
-/* Counts a failure, and returns the number within the window. A full table drops its oldest bucket. */
+/* Counts a failure, and returns the number within the window. Failures are counted per bucket of time, in ascending order. A full table
+ * drops its oldest bucket. */
 static unsigned count_failure(struct deny_host *host, uint64_t now)
 {
     uint64_t start = now - now % bucket_ms();
@@ -118,6 +119,8 @@ static unsigned count_failure(struct deny_host *host, uint64_t now)
     return total;
 }
 
+/* Counts a failed download of a host. With `deny_threshold` failures within the window the host is blocked, unless it is one that is never
+ * blocked; `why` is kept for operators. Without memory for its entry it is not counted. */
 void deny_register(struct sl_str name, const struct sl_error *why)
 {
     uint64_t now = loop_now_ms();
@@ -144,6 +147,7 @@ void deny_register(struct sl_str name, const struct sl_error *why)
     log_warn("fetch", "host blocked after too many download failures", LOG_SLSTR("host", name), LOG_ERR(why));
 }
 
+/* Returns the number of hosts that are blocked now. */
 size_t deny_blocked(void)
 {
     uint64_t now = loop_now_ms();
@@ -165,6 +169,7 @@ uint64_t fetch_blocked_ms(const char *name)
 
 /* ---- pauses ---- */
 
+/* Notes that a host asks for a pause (Retry-After), at most as long as a block. It never shortens one; without memory it is ignored. */
 void deny_pause(struct sl_str name, int64_t seconds)
 {
     uint64_t now = loop_now_ms(), most = DURATION_MS(fetch_state.options.deny_block_ns);
@@ -203,6 +208,7 @@ static bool was_released(struct sl_str name, int64_t since_s)
     return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));
 }
 
+/* Ends the block of a host that has answered a probe. */
 void deny_answered(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);

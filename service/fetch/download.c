@@ -97,7 +97,8 @@ static bool configured(const struct fetch_download *d, const struct hop *hop, st
     return false;
 }
 
-/* The headers of the request for a hop; NULL and an error when out of memory. */
+/* Makes the header list of the request for a hop: those of the source, unless the hop leads to another host, then own ones that the source
+ * does not set. NULL and an error when out of memory. */
 static struct curl_slist *request_headers(const struct fetch_download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -193,7 +194,8 @@ static uint64_t coded_limit(uint64_t max_size)
     return max_size > UINT64_MAX - more ? UINT64_MAX : max_size + more;
 }
 
-/* Decides by the head of a response how to go on. A 302 of dev.azure.com leads to a login page, so it is not followed. */
+/* Decides by the head of a response how to go on. Redirects are followed only for plain downloads: not with a method, nor from the
+ * machine's own credential service. A 302 of dev.azure.com leads to a login page, so it is not followed either. */
 static enum verdict get_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -408,6 +410,7 @@ static enum sl_code empty_file(void *arg, struct sl_error *error)
                                                 : sl_fail_errno(error, errno, "cannot truncate the downloaded file");
 }
 
+/* Empties the file and starts it at 0, for a new attempt. An empty one need not go to the pool. */
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
@@ -418,7 +421,8 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
     return pool_call(POOL_IO, empty_file, &fd, error);
 }
 
-/* One attempt: requests and redirects until the file is there, or an error. */
+/* One attempt: requests and redirects until the file is there, or an error. All heads together have one time limit. A signed URL is made
+ * anew, as a signature is valid only for a short time. */
 static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
@@ -472,7 +476,8 @@ static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *e
     return code;
 }
 
-/* Tries until the result is final, the attempts are used up, or the host asks for a longer pause than MAX_PAUSE_MS. */
+/* Tries until the result is final, the attempts are used up, the deadline would pass during the pause, or the host asks for a longer pause
+ * than MAX_PAUSE_MS. Errors after which the host wants a pause are cached for no longer than that (limit_ttl). */
 static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
@@ -503,7 +508,8 @@ static enum sl_code check_host(struct fetch_download *d, struct sl_str host, str
     return code;
 }
 
-/* Takes a slot for the host, after waiting for the end of short pauses that it asked for (Retry-After). */
+/* Takes a slot for the host, after waiting for the end of short pauses that it asked for (Retry-After). SL_DOWNLOAD_ERROR if the pause is
+ * too long, or comes again and again. */
 static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {
@@ -523,7 +529,8 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
     }
 }
 
-/* Downloads with one of the host's slots, and records on the deny list whether the host works. */
+/* Downloads with one of the host's slots, and records on the deny list whether the host works; decompresses after the slot is free again. A
+ * host that asked for time is not counted as failing. */
 static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     struct fetch_slot slot;
@@ -547,6 +554,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
     return code == SL_OK ? download_finish(d, error) : code;
 }
 
+/* Returns the value of the metric's label for a result. */
 static const char *result_name(const struct fetch_download *d, enum sl_code code, const struct sl_error *error)
 {
     if (d->blocked)
@@ -562,7 +570,8 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
-/* Tells the listener which server failed and why, in words for a warning. */
+/* Tells the listener which server failed and why, in words for a warning: the reason of the operating system if there is one, and its first
+ * letter in lower case, unless it is an abbreviation. */
 static void report_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;

@@ -60,7 +60,8 @@ static void free_watched(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Called by curl when it begins to watch a socket, changes what it waits for, or lets it go. */
+/* Called by curl when it begins to watch a socket, changes what it waits for, or lets it go. -1, which fails the transfer, when out of
+ * memory. */
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
 {
     struct fetch_connection_pool *pool = arg;
@@ -166,7 +167,7 @@ static void take_http_proxy(void)
     add_proxy("HTTP_PROXY");
 }
 
-/* Creates the connection pools, and finds the proxies of the environment. */
+/* Creates the connection pools, and finds the proxies of the environment. Called once, so lack of memory ends the program. */
 static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -189,6 +190,7 @@ static void driver_init(void)
     take_http_proxy();
 }
 
+/* Frees the connection pools, after the last transfer, and libcurl itself if it was started. */
 void driver_close(void)
 {
     for (size_t i = 0; i < DRIVER_POOLS; i++) {

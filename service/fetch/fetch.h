@@ -155,7 +155,7 @@ bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *
 
 /* The host of a URL, without port, in the arena; NULL if it has none. */
 const char *fetch_url_host(struct sl_arena *arena, const char *url);
-/* Percent-encodes all but unreserved characters (RFC 3986, 2.3). */
+/* Appends the text, percent-encoding all but unreserved characters (RFC 3986, 2.3) and, with `keep_slashes`, slashes. */
 void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 
 /* True if a response of this status is a redirect. */

@@ -61,7 +61,7 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
     return code;
 }
 
-/* Waits until all parts are complete, or one has failed. */
+/* Waits until all parts are complete, or one has failed: then its error is returned at once, and the caller ends the others. */
 static enum sl_code wait_all(struct exchange *const *all, size_t count, struct sl_error *error)
 {
     for (;;) {

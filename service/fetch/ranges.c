@@ -28,6 +28,7 @@ static bool literal(const char **at, char c)
     return **at == c && (++*at, true);
 }
 
+/* Parses "bytes 0-99/1000". False for other units, an unknown total (`*`), an end before the start, or text behind. */
 bool byte_range_parse(const char *text, struct byte_range *range)
 {
     const char *at = text;

@@ -11,7 +11,8 @@ static enum body_action relay_decide(struct transfer *t)
     return t->content_length > 0 && (uint64_t)t->content_length > t->limit ? BODY_STOP : BODY_STORE;
 }
 
-/* Appends the request's headers. Their values may be secrets, so the copies here are wiped. */
+/* Appends the request's headers to `*list`. Their values may be secrets, so the copies here are wiped. False when out of memory; the caller
+ * frees the list. */
 static bool add_headers(struct curl_slist **list, const struct fetch_relay *relay)
 {
     bool ok = true;
@@ -28,7 +29,7 @@ static bool add_headers(struct curl_slist **list, const struct fetch_relay *rela
     return ok;
 }
 
-/* Reads the response from the file in memory. */
+/* Reads the response from the file in memory. False when out of memory, or if the file is shorter than `size`. */
 static bool take_body(int fd, uint64_t size, struct sl_buf *body)
 {
     if (size == 0)

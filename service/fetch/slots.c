@@ -110,6 +110,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     return SL_OK;
 }
 
+/* Returns a slot: the next waiting download that may run gets one, and a host without downloads is forgotten. */
 void slot_give(struct fetch_slot *slot)
 {
     struct slot_host *host = slot->host;

@@ -88,7 +88,8 @@ static bool beyond_int64(struct sl_str value)
     return over || number > INT64_MAX;
 }
 
-/* Keeps what later steps need of a header field. */
+/* Keeps what later steps need of a header field, in any case of its name. An ETag that does not fit is left out, as a part of it would
+ * match nothing. Of several Location fields the first counts. */
 static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
 {
     if (t->field)
@@ -130,7 +131,8 @@ static void forget_head(struct transfer *t)
     t->retry_after_s = t->modified_s = -1;
 }
 
-/* Called by curl for each line of a head. Lets `decide` choose what to do with the body when the head is complete. */
+/* Called by curl for each line of a head. Lets `decide` choose what to do with the body when the head is complete. Returns `size`: the line
+ * was taken. Heads of interim responses (1xx, but 101) and of proxies are forgotten. */
 static size_t on_header(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -258,6 +260,7 @@ static void join_running(struct transfer *t)
     running = t;
 }
 
+/* Logs each running transfer, for operators. */
 void fetch_log_state(void)
 {
     for (const struct transfer *t = running; t; t = t->next_running) {
@@ -280,6 +283,7 @@ static void leave_running(struct transfer *t)
     t->running_link = NULL;
 }
 
+/* Describes the transfer that has stored most: "host file". False if none runs. */
 bool fetch_progress(struct fetch_progress *progress)
 {
     const struct transfer *most = running;
@@ -296,6 +300,7 @@ bool fetch_progress(struct fetch_progress *progress)
     return true;
 }
 
+/* Makes the curl handle and hands it to its pool. False when out of memory: then there is nothing to end. */
 bool transfer_start(struct transfer *t)
 {
     t->retry_after_s = t->content_length = -1;
@@ -313,6 +318,7 @@ bool transfer_start(struct transfer *t)
     return false;
 }
 
+/* Called when curl has ended a transfer: keeps the result, of a failed connection also its errno, and wakes the fiber. */
 void transfer_finished(CURL *easy, CURLcode result)
 {
     struct transfer *t = NULL;
@@ -362,6 +368,8 @@ void transfer_socket_gone(CURL *easy)
     gone = t;
 }
 
+/* Goes on with transfers whose socket curl has closed while their head was not complete. Pausing and unpausing makes curl look at them
+ * again; `going_on` keeps such calls from adding to the list that is walked. */
 void transfer_resume(void)
 {
     going_on = true;
@@ -375,6 +383,7 @@ void transfer_resume(void)
     going_on = false;
 }
 
+/* Ends a transfer, also a running one, and frees what it holds; may be called again. */
 void transfer_end(struct transfer *t)
 {
     t->done = true;

@@ -101,8 +101,8 @@ static void cache_for(const struct ttl_cache *memo, struct ttl_cache_entry *entr
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-/* Asks for the text. If that fails, an old text that is still valid stays in use; otherwise the error is cached, if the options say
- * so. Wakes the waiting fibers. */
+/* Asks for the text. If that fails, an old text that is still valid stays in use; otherwise the error is cached, if the options say so, but
+ * never lack of memory or a cancelled request. Wakes the waiting fibers. */
 static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                         const void *context)
 {
@@ -153,7 +153,8 @@ static enum sl_code memo_take(const struct ttl_cache_entry *entry, struct sl_are
     return copy ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Waits until there is a valid answer, or one made while this fiber waited. */
+/* Waits until there is a valid answer, or one made while this fiber waited; asks itself if nobody else does. The answer, a text or an
+ * error, is in `entry`. SL_CANCELLED if this fiber was cancelled. */
 static enum sl_code settle(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)
 {

@@ -16,7 +16,8 @@ static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return decode_write(arg, piece.data, piece.size);
 }
 
-/* Decompresses the only member of a ZIP archive. */
+/* Decompresses the only member of a ZIP archive. SL_MALFORMED if there is not exactly one, or if it is encrypted or compressed in another
+ * way. */
 static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink *sink)
 {
     const struct sl_zip_sink pieces = {take_piece, sink};

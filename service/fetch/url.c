@@ -102,6 +102,7 @@ const char *hop_referer(struct sl_arena *arena, const struct hop *from, const st
     return hop_same_host(from, to) ? from->url : fetch_public_url(arena, from->url);
 }
 
+/* The host has its port only if that is not the usual one of the scheme. False if the URL is invalid, or when out of memory. */
 bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts)
 {
     struct hop hop;

@@ -150,7 +150,8 @@ static struct directory_listing *listing_known(struct sl_str key, const struct s
     return listing;
 }
 
-/* Stores the listing in the table, replacing an older one. */
+/* Stores the listing in the table, with a reference of its own, replacing an older one. A full table is emptied first; without memory the
+ * listing is not cached. */
 static void listing_keep(struct directory_listing *listing)
 {
     struct sl_str key = {listing->key, listing->key_size};

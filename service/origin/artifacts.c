@@ -80,8 +80,8 @@ static enum artifact_match get_match(struct sl_str name)
     return MATCH_UNKNOWN;
 }
 
-/* Takes the name of the source map from the artifact's headers; SourceMap precedes the older X-SourceMap. False when out of
- * memory. */
+/* Takes the name of the source map from the artifact's headers; SourceMap precedes the older X-SourceMap. Headers that are no text are
+ * skipped. False when out of memory. */
 static bool read_artifact_headers(struct sl_str text, struct sl_arena *arena, struct artifact *artifact)
 {
     struct sl_json j = sl_json(text, arena, false);
@@ -125,7 +125,8 @@ static bool is_artifact_text(struct sl_str text)
     return text.size > 0;
 }
 
-/* Fills the artifact; returns false if the element is not a valid artifact. */
+/* Fills the artifact; returns false if the element is not a valid artifact, and, with `*no_memory`, when out of memory. Scripts may be
+ * empty or HTML; bundles may not. */
 static bool make_artifact(const struct source *source, const struct artifact_texts *texts, struct sl_arena *arena,
                           struct artifact *artifact, bool *no_memory)
 {

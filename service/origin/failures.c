@@ -158,8 +158,8 @@ void origin_record_result(struct sl_str source, struct sl_str location, enum sl_
         record_recovery(&s->kinds[REFUSED]);
 }
 
-/* Returns the state for a failure; takes over failures that another process, or this one before its last start, has
- * cached. */
+/* Returns the state for a failure; takes over failures that another process, or this one before its last start, has cached: the next probe
+ * is due PROBE_MS after the failure. NULL when out of memory. */
 static struct failing *find_failing(struct sl_str source, struct sl_str location, enum failure_kind kind,
                                     int64_t made_ns)
 {

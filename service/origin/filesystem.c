@@ -112,7 +112,8 @@ static enum sl_code open_error(const struct file_copy *c, int number, struct sl_
     return sl_fail_errno(error, number, "cannot open a file of the symbol source");
 }
 
-/* Copies the file, in the kernel if possible. Only regular files are served. */
+/* Copies the file, in the kernel if possible. Only regular files are served; others count as not found, without a message. The caller's
+ * copy is emptied first. */
 static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_error *error)
 {
     struct stat st;
@@ -147,8 +148,8 @@ static void check_size(struct file_copy *c)
         c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
 }
 
-/* Pool work: opens and copies the file. A large one is only opened at first (`waits`), and copied by a second call as heavy
- * work. */
+/* Pool work: opens, copies and decompresses the file. A large one is only opened at first (`waits`), and copied by a second call as heavy
+ * work. The result is in c->code; the caller closes c->from. */
 static void copy_work(void *arg)
 {
     struct file_copy *c = arg;

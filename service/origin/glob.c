@@ -20,7 +20,7 @@ static size_t class_length(struct sl_str pattern, size_t at)
     return i < pattern.size ? i + 1 - at : 0;
 }
 
-/* Matches a class such as [a-z] or [!0-9]. Ranges are tried with both cases of the character. */
+/* Matches a class such as [a-z] or [!0-9], of `length` characters at `at`. Ranges are tried with both cases of the character. */
 static bool class_matches(struct sl_str pattern, size_t at, size_t length, char c)
 {
     size_t i = at + 1, end = at + length - 1;

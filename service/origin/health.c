@@ -106,7 +106,8 @@ static void check_directory(void *arg)
     look->code = origin_check_directory(look->root, &look->error);
 }
 
-/* Records whether the directory of a source is there. When it is back, cached failures of its files are retried. */
+/* Records whether the directory of a source is there. When it is back, cached failures of its files are retried. A check that failed for
+ * another reason, such as lack of descriptors, says nothing. */
 static void record_directory(const struct source *source, const struct directory_check *look)
 {
     struct source_health_record *record = get_record(source);

@@ -28,8 +28,8 @@ bool origin_health_is_watched(void); /* true in a service, false in a command */
  * so nothing is known about its files. SL_DOWNLOAD_ERROR, SL_BUSY. Blocks. */
 enum sl_code origin_check_directory(const char *root, struct sl_error *error);
 
-/* Checks the directories of all filesystem sources. A source without its directory is down, even if no files are
- * requested from it, and up as soon as the directory is there. Returns true if all are there. */
+/* Checks the directories of all filesystem sources. A source without its directory is down, even if no files are requested from it, and up
+ * as soon as the directory is there. Returns true if all are there, or could not be checked. */
 bool origin_check_directories(const struct source *sources, size_t count) SL_SUSPENDS;
 
 /* Call once a minute: advances the last hour's counters. */

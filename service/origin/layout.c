@@ -27,6 +27,8 @@ struct paths {
 
 static struct sl_str text(struct layout_parts *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Returns formatted text in the arena; data NULL when out of memory. Nearly all of it fits the buffer on the stack, so it is formatted
+ * once. */
 static struct sl_str text(struct layout_parts *p, const char *format, ...)
 {
     char likely[256], *out = NULL;
@@ -68,7 +70,8 @@ static void origin_layout_add(struct paths *paths, struct sl_str path)
         paths->items[paths->count++] = path;
 }
 
-/* Returns the last component of a path, if it is valid as a path component. */
+/* Returns the last component of a path, if it is valid as a path component: not "." or "..", shorter than 256 bytes, without control
+ * characters. Else data NULL. */
 static struct sl_str base_name(struct sl_str name)
 {
     struct sl_str none = {NULL, 0};
@@ -217,7 +220,8 @@ static void store_path(struct layout_parts *p, struct paths *out, struct sl_str 
                                     SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
-/* Adds the paths of a symbol store. ELF and Mach-O files are stored under a key with a prefix, such as elf-buildid-<id>. */
+/* Adds the paths of a symbol store; `ssqp` is the variant whose names are in lower case. ELF and Mach-O files are stored under a key with a
+ * prefix, such as elf-buildid-<id>. */
 static void symstore(struct layout_parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
@@ -266,8 +270,8 @@ static bool is_jvm(const struct layout_parts *p)
            !p->code_file.data;
 }
 
-/* Adds `ab/cdef.../<suffix>`. The id depends on the file type, or, for types that many formats share, on the object type.
- * Ids of mappings have no age. */
+/* Adds `ab/cdef.../<suffix>`. The id depends on the file type, or, for types that many formats share, on the object type. Ids of mappings
+ * have no age. Without such an id nothing is added. */
 static void unified(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = file_type_rows[type].unified;

@@ -48,7 +48,8 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Adds the files of one type. The pointer is in the directory of the first path. */
+/* Adds the files of one type that the source may have. The pointer, a file with the path of another, is in the directory of the first path.
+ * Paths for which memory is short are left out. */
 static void list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {

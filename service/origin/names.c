@@ -63,6 +63,7 @@ const char *file_type_name(enum file_type type)
     return file_type_rows[type].word;
 }
 
+/* Parses the word of the configuration for a file type; false for other words. */
 bool file_type_parse(struct sl_str name, enum file_type *type)
 {
     for (size_t i = 0; i < FILE_TYPES; i++)
@@ -112,6 +113,7 @@ enum object_type object_type_parse(struct sl_str name)
     return OBJECT_UNKNOWN;
 }
 
+/* Parses the word of the configuration for a layout; false for other words. */
 bool layout_type_parse(struct sl_str name, enum layout_type *type)
 {
     for (size_t i = 0; layout_type_words[i]; i++)

@@ -49,7 +49,7 @@ static struct sl_str on_share(struct sl_str path, struct sl_str share)
     return (struct sl_str){path.data + share.size + 1, path.size - share.size - 1};
 }
 
-/* Replaces the share of `\\host\share\x` by its mount point; returns other paths unchanged. */
+/* Replaces the share of `\\host\share\x` by its mount point; returns other paths unchanged. Data NULL when out of memory. */
 static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
 {
     for (size_t i = 0; i < origin_options.unc_map_count; i++) {

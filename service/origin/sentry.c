@@ -26,8 +26,8 @@ void sentry_clear_cache(void)
 
 /* ---- URLs and credentials ---- */
 
-/* Appends the pairs to the query of a URL, without its fragment. A base without a path gets "/", one with a query of its own
- * keeps it. */
+/* Appends the pairs to the query of a URL, without its fragment. A base without a path gets "/", one with a query of its own keeps it. Data
+ * NULL when out of memory. */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
 {
     struct sl_buf url = {0};
@@ -163,7 +163,8 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
     sl_buf_u8(text, '\n');
 }
 
-/* Converts a response to its cached form: "<type> <id>\n" for each file. */
+/* Converts a response to its cached form: "<type> <id>\n" for each file. Elements of other forms are left out. SL_DOWNLOAD_ERROR if it is
+ * no list. */
 static enum sl_code digest(const struct sentry_query *query, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
@@ -228,7 +229,8 @@ bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum f
     return file->uri.data != NULL;
 }
 
-/* Makes a list of files from the cached form, of the wanted types only. */
+/* Makes a list of files from the cached form, of the wanted types only; digest() has written it, so each line has its blank and newline.
+ * SL_BUSY when out of memory. */
 static enum sl_code take_files(struct sl_str index, const struct source *source, const enum file_type *types,
                                size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                                struct sl_error *error)

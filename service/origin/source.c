@@ -66,6 +66,7 @@ static bool source_read_string(struct source_schema_reader *r, const char *key, 
     return true;
 }
 
+/* Reads a boolean, if it is there; `*out` has the default. */
 static void read_bool(struct source_schema_reader *r, const char *key, bool *out)
 {
     const struct value *v = value_get(r->map, key);
@@ -114,6 +115,7 @@ static bool read_choice(struct source_schema_reader *r, const char *key, const c
     return false;
 }
 
+/* Reads a secret; true if it is there. Secrets are text that is never logged or shown. */
 static bool read_secret(struct source_schema_reader *r, const char *key, struct sl_secret *out)
 {
     struct sl_str text;
@@ -398,7 +400,8 @@ static void read_source(struct source_schema_reader *r, struct source *source)
     bad_word(r, value_get(r->map, "type"), "type", "source type", words);
 }
 
-/* Reads element `index` of the list at `path`. Returns false if out of memory. */
+/* Reads element `index` of the list at `path`, which names it in problems. Problems of the document are noted, not returned: false only if
+ * out of memory. */
 static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
     size_t path_size = strlen(path) + 24;
@@ -439,7 +442,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     return problems->errors == before ? SL_OK : SL_MALFORMED;
 }
 
-/* Reads the next source of a list. Each is parsed as a tree of its own, which limits memory. */
+/* Reads the next source of a list. Each is parsed as a tree of its own, which limits memory. SL_MALFORMED if it is too large, or the code
+ * of the JSON reader; SL_BUSY when out of memory. */
 static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct source_schema_reader r, const char *path,
                               size_t index, struct sl_arena_array *list)
 {

@@ -62,7 +62,7 @@ static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_err
     return SL_OK;
 }
 
-/* Downloads lastid.txt; `text` gets its number. */
+/* Downloads lastid.txt; `text` gets its number. SL_MALFORMED if it is no number; else the error of the download. */
 static enum sl_code fetch_last(const struct source *source, struct sl_arena *arena, struct sl_buf *text,
                                struct sl_error *error)
 {
@@ -88,6 +88,8 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     return code;
 }
 
+/* Called by the cache: downloads the number of transactions. `*for_ns` counts only on success: for errors the cache has a time of its own.
+ * */
 static enum sl_code request_last(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -223,8 +225,8 @@ static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, siz
     return from < s->lines.size ? from : s->lines.size;
 }
 
-/* Finds a line that equals the path ignoring case. Narrows the range of lines character by character; where both cases of a
- * letter occur, tries the range of the request's case first. */
+/* Finds a line that equals the path ignoring case; data NULL if it is not there, or if that takes too many steps. Narrows the range of
+ * lines character by character; where both cases of a letter occur, tries the range of the request's case first. */
 static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_t to, size_t depth)
 {
     struct sl_str none = {NULL, 0};

@@ -19,7 +19,8 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
-/* Tries the files of one source in order. A failure is noted only if it is the first, and is looked up again when it is old. */
+/* Tries the files of one source in order. A failure is noted only if it is the first, and is looked up again when it is old. SL_OK with
+ * `*found` and `*item`; SL_NOT_FOUND if none is usable; SL_BUSY and SL_CANCELLED end the attempts. */
 static enum sl_code find_first(const struct auxiliary_search *search, const struct object_id *id,
                                const struct listing *listing, const struct cache_kind *kind,
                                struct object_request **found, struct cache_item **item)
@@ -169,6 +170,7 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
     return !asking || !items || fiber_for_each(lookup_file, items, count, count);
 }
 
+/* Releases the files of questions and clears the answers, so that they can be asked again. */
 void search_release_jvm(struct jvm_query *questions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -70,6 +70,7 @@ static void withdraw(struct search *search)
     cache_release(search->table.item); /* answered, but never used */
 }
 
+/* Makes a search of the scope's sources that has not begun. */
 struct search search_make(const struct search_scope *where, const struct object_id *id, enum purpose purpose)
 {
     return (struct search){.sources = where->sources,
@@ -277,6 +278,8 @@ static bool has_pointers(const struct search *search)
 
 /* ---- choosing ---- */
 
+/* Returns how good a file is for the purpose. An error is better than nothing, so that it is reported. PURPOSE_ANY_FILE is not searched for
+ * among objects. */
 bool search_is_passing(enum sl_code code)
 {
     return code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR || code == SL_BUSY || code == SL_INTERNAL ||
@@ -357,7 +360,8 @@ static void report_download(struct sl_arena *arena, const struct candidate_file 
     }
 }
 
-/* Makes the list of candidates, which begins with rows for sources without files. */
+/* Makes the list of candidates, which begins with rows for sources without files. Candidates that were skipped or, for lack of memory, not
+ * looked up are left out. False when out of memory, which is set. */
 static bool report_downloads(struct search *search)
 {
     size_t most = search->source_count + search->count, count = 0;

@@ -171,7 +171,7 @@ static bool make_location(const struct object_id *id, struct sl_arena *arena, st
     return location->data;
 }
 
-/* Makes the module's file on a store: <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
+/* Makes the module's file on a store: <debug file>/<DEBUG ID>/<debug file without .pdb>.sym. False when out of memory. */
 static bool make_file(const struct mozilla_store_request *request, const struct source *store, struct sl_arena *arena,
                       struct remote_file *file)
 {
@@ -287,7 +287,8 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     return code;
 }
 
-/* Downloads the module's file from one store and converts it. The text is a temporary file, removed in any case. */
+/* Downloads the module's file from one store and converts it into `fd`. The text is a temporary file, removed in any case. `work` counts
+ * time and size. */
 static enum sl_code try_store(const struct mozilla_store_request *request, const struct source *store, int fd,
                               struct sl_arena *arena, struct mozilla_stats *work, struct sl_error *error)
 {

@@ -47,7 +47,8 @@ struct candidate_list { /* sorted and unique by (source, location) after candida
     size_t count, capacity;
 };
 
-/* Merges `from` into `into` (overwrites download, and debug/unwind if they are set), keeping the order. */
+/* Merges `from` into `into`: sorts all candidates, and of two with the same source and location keeps one, with the newer results
+ * (download, and debug or unwind if they are set). Without memory `into` stays as it is. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
 struct supplied_objects;

@@ -55,6 +55,7 @@ struct search_key {
     bool is_long; /* too long: the search is not cached */
 };
 
+/* Appends bytes to a key. One that does not fit marks the key as too long: such a search is not cached. */
 static void key_add(struct search_key *key, const void *data, size_t size)
 {
     key->is_long = key->is_long || size > sizeof key->bytes - key->size;
@@ -70,8 +71,8 @@ static void key_add_text(struct search_key *key, struct sl_str text)
     key_add(key, text.data, text.size);
 }
 
-/* Makes the key of a search from everything that determines its result. `use` is a pointer to a constant, so its address
- * identifies it. */
+/* Makes the key of a search from everything that determines its result. `use` is a pointer to a constant, so its address identifies it.
+ * Data NULL if the key is too long: then the search is not cached. */
 static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_str scope,
                               const struct search_target *use, const struct object_id *id)
 {
@@ -145,6 +146,7 @@ static bool record_entries(struct search_cache_entry *r, const struct candidate_
     return true;
 }
 
+/* Copies a text; one without data stays so. Lack of memory clears `*good`. */
 static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool *good)
 {
     if (!text.data)

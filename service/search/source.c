@@ -95,7 +95,8 @@ static void store_source(const struct search *search)
         search_cache_put(search, NULL, &outcome);
 }
 
-/* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
+/* Searches the questions that were not answered from the cache: their code is SL_BUSY. False when cancelled; true without memory, with
+ * these codes. */
 static bool search_source_rest(const struct search_scope *where, const struct source_query *questions, size_t count,
                                size_t rest)
 {
@@ -122,6 +123,7 @@ static bool search_source_rest(const struct search_scope *where, const struct so
     return fiber_for_each(open_all, opening, open_count, open_count);
 }
 
+/* What the cache answers is answered at once; the others begin as SL_BUSY, which stays if memory is short. */
 bool search_find_sources(const struct search_scope *where, const struct source_query *questions, size_t count)
 {
     size_t rest = 0;
@@ -154,7 +156,7 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
 }
 
-/* Chooses the best file and gets its original bytes from the cache. */
+/* Chooses the best file and gets its original bytes from the cache. Without a candidate the result is SL_NOT_FOUND. */
 static void get_chosen(struct search *search, struct file_lookup *result)
 {
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
@@ -175,6 +177,7 @@ static void get_chosen(struct search *search, struct file_lookup *result)
         make_etag(&chosen->key, result->item, result->etag);
 }
 
+/* Finds one of the given file types, in any object that has it. */
 void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
                       size_t type_count, struct file_lookup *result)
 {

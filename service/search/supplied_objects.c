@@ -90,7 +90,8 @@ static struct own_key own_key_of_path(struct sl_str path)
     return own_key('n', name.data, name.size);
 }
 
-/* Registers the object under a key. Of two with the same features the one with the higher age stays. */
+/* Registers the object under a key; an empty key means that it has no such id. Of two with the same features the one with the higher age
+ * stays. False when out of memory. */
 static bool own_add_key(struct supplied_objects *own, size_t index, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
@@ -268,7 +269,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
 
 /* ---- conversion ---- */
 
-/* Converts the object to unwind rules or a symcache. */
+/* Converts the object to unwind rules or a symcache, which becomes made->item. Returns the error of the conversion. */
 static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
                                 struct supplied_result *made, struct sl_error *error)
 {

@@ -227,7 +227,8 @@ static struct search search_for(const struct search_scope *where, const struct s
     return search;
 }
 
-/* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
+/* Searches the questions that were not answered from the cache: their code is SL_BUSY. False when cancelled; true without memory, with
+ * these codes. */
 static bool search_rest(const struct search_scope *where, const struct search_query *questions, size_t count,
                         size_t rest)
 {
@@ -244,6 +245,8 @@ static bool search_rest(const struct search_scope *where, const struct search_qu
     return true;
 }
 
+/* Files of the request come first, then the cache. The others begin as SL_BUSY, which stays if memory is short. If cancelled, those without
+ * an item are SL_CANCELLED. */
 bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count)
 {
     size_t rest = 0;

@@ -128,7 +128,8 @@ static void look(void *arg)
         looked->seen = change_counter_read(path, true);
 }
 
-/* Reads the generation of the store, by which changes of other processes are noticed. */
+/* Reads the generation of the store, by which changes of other processes are noticed. SL_DOWNLOAD_ERROR if a directory is gone, which is
+ * also noted for operators. */
 static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *error)
 {
     if (remote_bucket()) {

@@ -60,7 +60,8 @@ void remote_part_list_free(struct remote_part_list *list)
     *list = (struct remote_part_list){0};
 }
 
-/* Adds a part to the list. Of two with the same number, which are adjacent, the newer one counts. */
+/* Adds a part to the list. Of two with the same number, which are adjacent, the newer one counts. True (go on) also for other names; false
+ * when out of memory (list->failed). */
 bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;
@@ -136,6 +137,7 @@ static void progress_put(const char *prefix, uint64_t complete)
         free(known);
 }
 
+/* Forgets how many parts of a set are there, so that they are counted anew. */
 void remote_drop_count(const struct symbfile_key *file_key, const char *name)
 {
     char prefix[OBJECT_NAME];

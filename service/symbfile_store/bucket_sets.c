@@ -59,7 +59,8 @@ static void check_job(void *arg)
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
-/* Validates the parts of a set. Pieces are downloaded and read together; of complete symbfiles only the names are checked. */
+/* Validates the parts of a set. Pieces are downloaded and read together; of complete symbfiles only the names are checked. False with
+ * `failure`: of the upload, or (status 500 and above) of the store. */
 static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
@@ -166,7 +167,8 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     return SL_OK;
 }
 
-/* Lists the parts again, as they may have been dropped meanwhile, and publishes a complete set. */
+/* Lists the parts again, as they may have been dropped meanwhile, and publishes a complete set. An invalid set is removed; if the store
+ * failed, the parts stay. False with `failure`. */
 static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     struct remote_part_list list;
@@ -188,7 +190,8 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
 
 /* ---- adding ---- */
 
-/* Stores the part in its set and removes older ones with the same number. */
+/* Stores the part in its set and removes older ones with the same number. The object in open/ is written first, so that cleaning finds a
+ * set that stays incomplete. */
 static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts, struct sl_error *error)
 {
     char prefix[OBJECT_NAME], number[32], name[OBJECT_NAME], part[PART_NAME];

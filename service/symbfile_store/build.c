@@ -17,6 +17,8 @@ bool set_reader_feed(struct set_reader *r, struct sl_bytes bytes, struct symbfil
     return has_part(r, failure) && symbfile_part_feed(r->part, bytes, failure);
 }
 
+/* Ends a part. A symbfile that is split goes on in the next part, so only its last part is finished. False if the part is not complete,
+ * with `failure`. */
 bool set_reader_end_part(struct set_reader *r, bool is_last, struct symbfile_failure *failure)
 {
     if (!has_part(r, failure))
@@ -48,7 +50,7 @@ static bool take_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, 
     return true;
 }
 
-/* Decodes all parts into the sink. */
+/* Decodes all parts into the sink. A failure of the upload becomes an error code (store_failure_code). */
 static enum sl_code read_parts(const struct converter_call *call, struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     const struct symbfile_index_options *options = converter_options(call);

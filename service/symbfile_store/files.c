@@ -51,6 +51,7 @@ uint64_t store_tree_bytes(const char *path)
     return sum;
 }
 
+/* Sets status, code and text of a response to a bad request (SL_MALFORMED). */
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
 {
     va_list arguments;

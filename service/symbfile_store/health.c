@@ -45,6 +45,7 @@ bool store_is_down(struct sl_error *error)
     return true;
 }
 
+/* Fills in the state for operators: the type is NULL if there is no store. */
 void symbfile_store_get_state(struct symbfile_store_state *state)
 {
     const struct bucket_config *bucket = &current_config()->symbfile.bucket;

@@ -44,7 +44,8 @@ struct set_packing { /* pool work */
     struct cache_tmp parts, scratch;
 };
 
-/* Creates the files that the converter reads and writes besides its output, and copies the parts into the first. */
+/* Pool work: creates the files that the converter reads and writes besides its output, and copies the parts into the first, from the
+ * store's directory or, if it is a bucket, from the copy. */
 static enum sl_code pack_set(void *arg, struct sl_error *error)
 {
     struct set_packing *p = arg;
@@ -225,6 +226,7 @@ static enum sl_code look_for_id(const char *id, struct symbfile_key *file_key, s
     return remote_bucket() ? remote_find(id, file_key, error) : symbfile_store_find(id, file_key);
 }
 
+/* Reads the description of an executable, from the bucket or the directory. */
 static enum sl_code look_at_info(const struct symbfile_key *file_key, struct symbfile_info *info,
                                  struct sl_error *error)
 {
@@ -267,7 +269,7 @@ static bool find_by_debug_id(struct symbfile_search *s)
     return find_by_id(s, s->debug_id);
 }
 
-/* Searches id by id: first in the uploads of the scope, then in the global ones. */
+/* Searches id by id: first in the uploads of the scope, then in the global ones. The result is in s->answer, a failure in s->code. */
 static void search(void *arg)
 {
     static bool (*const ways[])(struct symbfile_search *) = {find_given, find_by_code_id, find_by_debug_id};
@@ -290,7 +292,7 @@ static void search(void *arg)
     answer->arch = sl_arch_parse(sl_str(info.arch));
 }
 
-/* Gets the indexes of all sets that were found. */
+/* Gets the indexes of all sets that were found. SL_OK if one is usable or the last error; SL_BUSY and SL_CANCELLED at once. */
 static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
 {
     enum sl_code code = SL_NOT_FOUND;

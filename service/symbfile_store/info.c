@@ -78,6 +78,7 @@ static void symbfile_info_member(struct sl_json_writer *w, const char *key, cons
     sl_json_member_str(w, key, sl_str(text));
 }
 
+/* Writes the description as JSON; members without a value are left out. */
 void info_format(const struct symbfile_info *info, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);

@@ -51,7 +51,8 @@ static void turn_end(struct symbfile_lock_waiter *turn)
         sl_map_free(&turns);
 }
 
-/* Waits for this fiber's turn. On failure the caller has no turn, although `*taken` may be set. */
+/* Waits for this fiber's turn among those of this process. On failure (SL_BUSY at `until_ms`, SL_CANCELLED) the caller has no turn,
+ * although `*taken` may be set: it must be given back all the same. */
 static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t until_ms,
                               struct symbfile_lock_waiter **taken, struct sl_error *error)
 {

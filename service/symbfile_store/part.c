@@ -67,6 +67,7 @@ struct symbfile_part *symbfile_part_new(uint64_t number, uint64_t count, uint64_
     return NULL;
 }
 
+/* Frees the decoder, which may be NULL, in any state. */
 void symbfile_part_free(struct symbfile_part *p)
 {
     if (!p)
@@ -125,8 +126,9 @@ static bool feed_reader(struct symbfile_part *p, struct sl_bytes bytes, struct s
     return decoded(p, code, &error, failure);
 }
 
-/* Decodes inflated bytes. The first part must be a symbfile. A later one is a symbfile of its own if it begins with the
- * magic, which may arrive in several pieces; otherwise it continues the symbfile of the first part and is not decoded here. */
+/* Decodes inflated bytes. The first part must be a symbfile. A later one is a symbfile of its own if it begins with the magic, which may
+ * arrive in several pieces; otherwise it continues the symbfile of the first part and is not decoded here. False with `failure` if it is
+ * malformed or too large. */
 static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->inflated += bytes.size;
@@ -175,8 +177,8 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
     return false;
 }
 
-/* Decompresses one step: removes the used bytes from `in` and sets `*size` to the number of bytes in p->out. False if the
- * stream is invalid. */
+/* Decompresses one step: removes the used bytes from `in` and sets `*size` to the number of bytes in p->out. False if the stream is invalid
+ * or, with p->scarce, when out of memory. */
 static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};
@@ -212,7 +214,8 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
-/* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece, whose bytes are not needed. */
+/* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece, whose bytes are not needed. False with
+ * `failure`. */
 static bool inflate_all(struct symbfile_part *p, struct sl_bytes in, struct symbfile_failure *failure)
 {
     size_t size = 0;

@@ -41,7 +41,7 @@ bool store_same_content(const struct symbfile_set *a, const struct symbfile_set 
     return true;
 }
 
-/* Hands on the bytes of a stored part. */
+/* Hands on the bytes of a stored part to `take`, piece by piece. False with `failure` if it cannot be read, or if `take` refuses. */
 static bool read_part(const char *path,
                       bool (*take)(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure), void *arg,
                       struct symbfile_failure *failure)
@@ -115,7 +115,8 @@ bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile
     return false;
 }
 
-/* Under the lock: publishes the complete set in place of the old one, unless both are equal. */
+/* Under the lock: publishes the complete set in place of the old one, unless both are equal. Its generation is above all others, even if
+ * the clock was set back. False with `failure`. */
 static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *news,
                                    struct symbfile_failure *failure)
 {
@@ -154,7 +155,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     return ok;
 }
 
-/* Moves the file into the set's directory, replacing other contents of the same part. */
+/* Moves the file into the set's directory, replacing other contents of the same part. False with errno. */
 static bool stage(const struct symbfile_upload_set *a, const char *dir, struct part_table *table)
 {
     char name[PART_NAME], before[PART_NAME] = "", path[STORE_PATH + 400];
@@ -172,8 +173,8 @@ static bool stage(const struct symbfile_upload_set *a, const char *dir, struct p
     return part_table_put(table, &a->part);
 }
 
-/* Loads the parts of a set that is complete according to its table; removes files that a crash left and the table does not
- * have. */
+/* Loads the parts of a set that is complete according to its table; removes files that a crash left and the table does not have. False with
+ * errno if they cannot be listed. */
 static bool load_complete(const char *home, struct symbfile_set *set, const struct part_table *table)
 {
     size_t count = 0;
