@@ -38,6 +38,8 @@ static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
+/* Called at the begin of each part of the form: files are named "artifact", a known field keeps its text (empty until it comes), and others
+ * are skipped. */
 static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct form_splitting *s = arg;

@@ -28,6 +28,7 @@ static void add_request(void *arg, const struct metric_sample *sample)
         counts->errors += (uint64_t)sample->value;
 }
 
+/* Adds the look-ups of one series: labels are the cache and the layer that answered; "computed" is the one that is costly. */
 static void add_lookup(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;

@@ -70,6 +70,7 @@ bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return !s->json->failed;
 }
 
+/* The callback for the field of the frame order: true for callee_first, false for caller_first. */
 bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

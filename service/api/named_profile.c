@@ -19,6 +19,7 @@ static const char *lib_type(const struct sl_profile *profile, const struct sl_pr
     return sl_str_equal(profile->platform, SL_STR("Macintosh")) ? "macho" : "elf";
 }
 
+/* Describes library `index` of the profile; names that the profile lacks are taken from its paths. */
 static void profile_module(const struct named_file *file, size_t index, struct named_module *module)
 {
     const struct named_profile *named = file->of_format;
@@ -65,6 +66,7 @@ static bool take_call(struct named_file *file, const struct named_call *from, st
     return call->function.data && (call->file.data || !from->path.size);
 }
 
+/* Takes the calls found for address `index`. Without a symbol, the address itself stands for its start. False when out of memory. */
 static bool profile_take(struct named_file *file, size_t index, const struct named_calls *found)
 {
     struct named_profile *named = file->of_format;

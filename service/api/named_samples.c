@@ -13,6 +13,7 @@ struct named_samples {
 
 /* ---- modules and addresses ---- */
 
+/* Describes module `index` of those that were asked for. Sampling reports are Apple's, so all are Mach-O files. */
 static void samples_module(const struct named_file *file, size_t index, struct named_module *out)
 {
     const struct named_samples *named = file->of_format;

@@ -29,6 +29,7 @@ static struct sl_str sources_rest(const struct sl_json *json)
     return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
 }
 
+/* Returns what sources in requests may do, by the configuration. Texts belong to the configuration. */
 static struct source_policy make_policy(const struct config *config)
 {
     return (struct source_policy){

@@ -85,6 +85,8 @@ static void put_next(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
+/* Writes an address that one flipped bit would explain. Members are those of rust-minidump's JSON; flags that are false are left out
+ * (put_flag). */
 static void put_flip(const struct crash_analysis_writing *p, const struct sl_minidump_flip *flip)
 {
     sl_json_begin_object(p->w);
@@ -101,6 +103,7 @@ static void put_flip(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
+/* Writes all such addresses; null if there are none, as rust-minidump does. */
 static void put_flips(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "possible_bit_flips");

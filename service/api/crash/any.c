@@ -21,6 +21,7 @@ struct any_body {
 
 /* ---- the body ---- */
 
+/* The callback for the field type: chooses the kind of crash by its name. */
 static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct {
@@ -41,6 +42,7 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_fail(s, at, where, "unknown variant, expected minidump, applecrashreport or core");
 }
 
+/* The callback for the field symbolicate: where the file is, and what to rename in it. */
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -53,6 +55,7 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_object(s, at, fields, out);
 }
 
+/* Reads the whole body into s->context; the options are those of native requests. */
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {

@@ -7,6 +7,8 @@ struct apple_work {
     struct sl_crash report;
 };
 
+/* Reads the report on the pool, and makes a request for native frames of it. Commands show names and all causes that the report has; for
+ * services the configuration decides, as the answers are compared with those of other services. */
 static enum sl_code take_report(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;

@@ -14,6 +14,8 @@ static bool file_read_rules(struct sl_fields *s)
     return rewrite_read(s, NULL, s->context);
 }
 
+/* Takes a file and options from a command (`asked`) instead of a request. False if its rewrite rules are malformed, or when out of memory.
+ * */
 static bool file_read_ids(struct sl_fields *s)
 {
     return core_read_ids(s, NULL, s->context);

@@ -31,6 +31,7 @@ static bool fill_texts(struct native_request *request, const struct sl_crash_fra
     return kept || !count;
 }
 
+/* Copies a frame of a crash; its module is found later by the address. False when out of memory. */
 static bool fill_frame(struct native_request *request, const struct sl_crash_frame *from, struct native_frame *frame)
 {
     *frame = (struct native_frame){
@@ -85,6 +86,8 @@ struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_c
     };
 }
 
+/* Copies a module of a crash, which was not uploaded as a file of the request. Size 0 means that it is not known. False when out of memory.
+ * */
 static bool fill_module(struct native_request *request, const struct sl_crash *crash,
                         const struct sl_crash_module *from, struct native_module *module)
 {

@@ -201,6 +201,7 @@ static void form_unpack(struct form_reading *r) SL_SUSPENDS
 
 /* ---- answers ---- */
 
+/* Answers a form that was refused: with its status, problem and cause, or 503 without memory. */
 static void form_refuse(struct http_exchange *x, struct form_reading *r)
 {
     sl_buf_u8(&r->problem, 0);

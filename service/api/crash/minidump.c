@@ -148,6 +148,7 @@ static bool take_frames(struct dump_work *work)
     return good;
 }
 
+/* Pool work: makes a request for native frames of the walked dump. Each step is false only when out of memory. */
 static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
@@ -194,6 +195,8 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     return code;
 }
 
+/* Reads the dump on the pool, walks its stacks as a fiber, since that waits for symbols, and then fills the request. A job that is run
+ * again, after lack of memory, begins here too. */
 enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;

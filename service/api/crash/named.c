@@ -82,6 +82,8 @@ static enum sl_code named_check(const struct named_work *work, const struct conf
     return SL_OK;
 }
 
+/* Reads a sampling report or a profile and asks for its addresses. SL_BUSY when out of memory; else the error of the reader or of a limit.
+ * */
 static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -162,6 +164,7 @@ static enum sl_code named_too_large(const struct config *config, const char *wha
                    (unsigned long long)config->max_response_bytes);
 }
 
+/* Writes the answer; fails if it is larger than the configured size. */
 static enum sl_code named_put_answer(struct job *job, struct sl_str named, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(&job->answer);

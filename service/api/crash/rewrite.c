@@ -93,6 +93,7 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
     return true;
 }
 
+/* The callback for one rule: a pattern and its replacement. */
 static bool rewrite_read_rule(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -193,6 +194,7 @@ static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
     }
 }
 
+/* Returns the name with the matched part replaced, in the arena. Lack of memory sets `*failed`. */
 static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *arena, bool *failed)
 {
     const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);

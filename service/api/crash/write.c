@@ -11,6 +11,7 @@ static enum sl_arch crash_arch(const struct native_request *request, const struc
     return arch;
 }
 
+/* Writes the system; the architecture is that of the crash or, if it has none, of a module. */
 static void write_system(const struct native_request *request, const struct sl_crash *crash, struct sl_json_writer *w)
 {
     const struct sl_crash_system *system = &crash->system;

@@ -51,6 +51,7 @@ static void read_version(void *arg)
         sl_buf_clear(&version->text);
 }
 
+/* Writes the version of this program, for a service without a version file. */
 static void own_version(struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
@@ -94,6 +95,7 @@ static const char *level_name(int level)
     return level == ERROR ? "error" : level == WARNING ? "warning" : "ok";
 }
 
+/* Writes the details of a check that is not fine. */
 static void write_details(struct sl_json_writer *w, const struct health_check *check)
 {
     sl_json_member_object(w, check->name);
@@ -105,6 +107,7 @@ static void write_details(struct sl_json_writer *w, const struct health_check *c
     sl_json_end_object(w);
 }
 
+/* Writes all checks in the form of Dockerflow: states of all, details of those that are not fine. `worst` is the highest level. */
 static void write_checks(struct sl_json_writer *w, const struct health_check *checks, size_t count, int worst)
 {
     sl_json_begin_object(w);
@@ -156,6 +159,7 @@ void dockerflow_alive(struct http_exchange *x)
     http_reply(x, service->draining ? 503 : 200, "application/json; charset=utf-8", SL_STR(""));
 }
 
+/* Answers the endpoint that fails on purpose, so that operators can see an error report; 404 unless it is enabled. */
 void dockerflow_broken(struct http_exchange *x)
 {
     const struct service *service = x->service;

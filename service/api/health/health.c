@@ -57,6 +57,8 @@ const char *service_state(const struct service *service)
     return service->draining ? "draining" : not_ready_reasons(service, why) ? "not ready" : "ready";
 }
 
+/* Answers 200 if the service can take requests, else 503 with the reasons. The body is written behind the head, as http_reply sets only the
+ * first. */
 static void answer_ready(struct http_exchange *x)
 {
     const char *why[5];
@@ -91,6 +93,7 @@ static void measure_disk(const char *dir, const char *label)
     metric_set(METRIC_DISK_SIZE, (double)disk.f_blocks * (double)disk.f_frsize, label, NULL, NULL);
 }
 
+/* Pool work, as it asks the disk: writes the metrics after updating those that nobody updates meanwhile. */
 static void write_metrics(void *arg)
 {
     struct metrics_text *metrics = arg;

@@ -166,6 +166,7 @@ static void expire(uv_timer_t *timer)
     }
 }
 
+/* Appends a job to the list of finished ones, the oldest first, and starts the timer that removes them. */
 static void jobs_add_finished(struct job *job)
 {
     struct service *service = job->service;
@@ -450,6 +451,7 @@ void service_stop(struct service *service)
     service->results = NULL;
 }
 
+/* Prepares for jobs. The timer does not keep the loop alive (uv_unref). */
 void jobs_init(struct service *service)
 {
     fiber_group_init(&service->jobs_group, NULL);

@@ -107,6 +107,8 @@ static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
         http_reply_detail(x, status == 422 ? 400 : status, r->failure.problem, r->error.code ? r->error.message : NULL);
 }
 
+/* Answers a body that is no valid request: 400 if it is no JSON, 422 if it has another form, both as text in the words of the service that
+ * this one replaces. */
 static void refuse_json(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
@@ -121,6 +123,8 @@ static void refuse_json(struct http_exchange *x, const struct json_failure *fail
     sl_buf_free(&text);
 }
 
+/* Receives and reads the body of a job, JSON or a form with files. Large ones are read on the pool. False if it was refused and answered,
+ * or if the client is gone. */
 static bool read_body(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;

@@ -245,6 +245,7 @@ struct result_decompression {
     struct sl_buf text;
 };
 
+/* Pool work: decompresses a kept result. u->text has failed if it is damaged, too large, or when out of memory. */
 static void decompress_result(void *arg)
 {
     struct result_decompression *u = arg;

@@ -24,6 +24,7 @@ enum fiber_wait job_wait(struct job *job, uint64_t most_ms)
     return result;
 }
 
+/* Writes the id as a UUID. */
 void job_id_format(const uint8_t id[16], char out[37])
 {
     static const char digits[] = "0123456789abcdef";

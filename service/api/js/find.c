@@ -285,6 +285,8 @@ static void query_local_files(void *arg)
         look->listed = items;
 }
 
+/* In a fiber: opens one bundle. A failure leaves it without contents, which is only logged; but memory that is short, or a cancelled
+ * request, stops the whole search (stops). */
 static void open_bundle(void *arg)
 {
     struct js_bundle *bundle = arg;
@@ -516,6 +518,7 @@ bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, si
     return r->finder.stopped == SL_OK;
 }
 
+/* Releases all that was found; the finder can be used again. */
 void js_finder_end(struct js_finder *f)
 {
     for (struct js_file *file = f->files; file; file = file->next)

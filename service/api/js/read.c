@@ -50,6 +50,7 @@ static const struct sl_field data_fields[] = {
     SL_FIELDS_END,
 };
 
+/* The callback for the field data of a frame: keeps where the frame came from, if it says so. Most do not, so it is stored apart. */
 static bool read_frame_data(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_frame *frame = out;

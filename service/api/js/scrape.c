@@ -85,6 +85,7 @@ static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_are
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Returns the word for why scraping failed. */
 static const char *failure_reason(enum sl_code code)
 {
     switch (code) {

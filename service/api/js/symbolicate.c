@@ -27,6 +27,7 @@ static uint64_t js_memory(const struct js_request *r)
     return r->frame_count * frame;
 }
 
+/* Finds the sources whose text is missing in their maps. False when cancelled or out of memory. */
 static bool js_find_sources(struct js_request *r)
 {
     struct js_key *keys = SL_ARENA_ARRAY(r->arena, struct js_key, r->want_count);
@@ -80,6 +81,7 @@ static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
     return js_find_sources(r) ? job_work(job, POOL_SYMBOLICATE, js_last_work, error) : js_ended(r, error);
 }
 
+/* Counts frames and traces of a finished request. */
 static void js_finish_scopes(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct js_request *r = arg;
@@ -102,6 +104,7 @@ static void js_release(void *arg)
     js_finder_end(&r->finder);
 }
 
+/* Releases what an attempt has found, before the job is run again. */
 static void js_reset(void *arg)
 {
     struct js_request *r = arg;

@@ -6,6 +6,7 @@
 
 /* ---- frames ---- */
 
+/* Writes where the frame came from, and whether it was symbolicated. */
 static void write_data(struct sl_json_writer *w, const struct js_frame_origin *origin, bool symbolicated)
 {
     sl_json_member_object(w, "data");
@@ -19,6 +20,7 @@ static void write_data(struct sl_json_writer *w, const struct js_frame_origin *o
     sl_json_end_object(w);
 }
 
+/* Writes a frame. One that stays as it was sent is copied from the request; else its context lines are those found or those sent. */
 static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entry)
 {
     const struct js_frame *frame = entry->frame;
@@ -83,6 +85,8 @@ static int error_order(const void *left, const void *right)
     return order ? order : sl_str_compare(a->sourcemap, b->sourcemap);
 }
 
+/* Writes an error. Which members it has depends on its type; `col` is null if the frame has no column, and the map's name is in `url` if it
+ * is malformed. */
 static void js_write_error(struct sl_json_writer *w, const struct js_error *error)
 {
     static const char *const types[] = {
@@ -128,6 +132,7 @@ static int attempt_order(const void *left, const void *right)
     return order ? order : ((*a)->number > (*b)->number) - ((*a)->number < (*b)->number);
 }
 
+/* Writes an attempt to download a file from the web. */
 static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
 {
     static const char *const states[] = {

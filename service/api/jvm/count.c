@@ -5,6 +5,7 @@
 static const char *const platforms[] = {"java", "android", "kotlin", "none", "other"};
 enum { PLATFORMS = sizeof platforms / sizeof *platforms, NONE = 3, OTHER = 4 };
 
+/* Returns the index of a known platform, NONE without one, OTHER for any other. */
 static unsigned classify_platform(struct sl_str platform)
 {
     if (!platform.data)

@@ -175,6 +175,7 @@ static void jvm_reset(void *arg)
     r->limited = false;
 }
 
+/* Logs and counts a finished request. */
 static void jvm_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct jvm_request *r = arg;
@@ -196,6 +197,8 @@ static void jvm_open(struct job *job, void *arg)
     r->scope = job->scope;
 }
 
+/* Reads a request; if it asks for that, the configured sources are added. False with `failure`, which is set to "no memory" in advance for
+ * the second step. */
 static bool jvm_read_request(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct jvm_request *r = arg;

@@ -12,6 +12,7 @@ static void write_exception(struct sl_json_writer *w, const struct jvm_exception
     sl_json_end_object(w);
 }
 
+/* Writes a frame; its context lines are those found or, without any, those sent. */
 static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *frame)
 {
     sl_json_begin_object(w);

@@ -22,6 +22,7 @@ struct asm_work {
 
 /* ---- the answer ---- */
 
+/* The callback for each instruction: [offset, text]. False ends the printing when out of memory. */
 static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct asm_work *w = arg;

@@ -136,6 +136,7 @@ DEBUG_VALUE(save_of, save_s)
 
 /* ---- parts ---- */
 
+/* Writes the parts `stacks` and `modules` of the debug output; modules without frames have no tally. */
 static void debug_stacks_and_modules(struct moz_debug *d)
 {
     debug_object(d, "stacks");
@@ -154,6 +155,7 @@ static void debug_stacks_and_modules(struct moz_debug *d)
     sl_json_end_object(d->json);
 }
 
+/* Writes the parts `cache_lookups` and `downloads`: sums over the modules for which the first function is true. */
 static void debug_lookups_and_downloads(struct moz_debug *d)
 {
     debug_object(d, "cache_lookups");
@@ -173,6 +175,7 @@ static void debug_lookups_and_downloads(struct moz_debug *d)
     sl_json_end_object(d->json);
 }
 
+/* Writes the parts `parse_sym` and `save_symcache`: sums over the modules that were converted. */
 static void debug_conversions(struct moz_debug *d)
 {
     debug_object(d, "parse_sym");

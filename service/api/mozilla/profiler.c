@@ -92,6 +92,7 @@ void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure 
 
 /* ---- routes ---- */
 
+/* Answers 404 with the path; without memory for that, with the bare status. */
 static void unrecognized(struct http_exchange *x)
 {
     struct sl_buf text = {0};

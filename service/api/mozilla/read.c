@@ -20,6 +20,7 @@ static bool moz_no_memory(struct moz_reading *r)
     return false;
 }
 
+/* Sets a formatted problem (status 400) and returns false; without memory for its text "no memory" instead. */
 __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *r, const char *format, ...)
 {
     char text[256];

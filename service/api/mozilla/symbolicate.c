@@ -64,6 +64,7 @@ void mozilla_reply_title(struct http_exchange *x, int status, const char *title,
     moz_allow_origin(x);
 }
 
+/* Answers an error as Mozilla's service does: with a title by the status. Details are given for 503 only. */
 void mozilla_error(struct http_exchange *x, int status, const char *detail)
 {
     static const struct {

@@ -149,6 +149,7 @@ static void write_inlines(struct moz_writer *w, const struct native_result_frame
     sl_json_end_array(&w->json);
 }
 
+/* Writes the offset of a frame: as it was sent if it was no number, "-0x1" for an address before its module, else in hexadecimal. */
 static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame)
 {
     if (frame->kind == MOZILLA_LITERAL)
@@ -230,6 +231,7 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
     return "NoSuccessfulCandidate";
 }
 
+/* Writes the list of a module's errors, which has one element. */
 static void write_module_error(struct moz_writer *w, const char *name, const char *message)
 {
     sl_json_begin_array(&w->json);
@@ -285,6 +287,7 @@ static void write_result(struct moz_writer *w)
     sl_json_end_object(&w->json);
 }
 
+/* Writes the answer of version 5: one result per job. */
 static void write_v5(struct moz_writer *w)
 {
     sl_json_member_array(&w->json, "results");
@@ -317,6 +320,7 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     sl_buf_free(&text);
 }
 
+/* Writes the answer of version 4, which has only one job. Frames that exceed the answer's limit are left out (moz_has_room). */
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;
@@ -334,6 +338,7 @@ static void write_v4(struct moz_writer *w)
     sl_json_end_array(&w->json);
 }
 
+/* Writes the whole answer. Lack of memory is in out->failed. */
 void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
 {
     struct moz_writer w = {.json = sl_json_writer(out), .request = r};

@@ -424,6 +424,7 @@ bool native_find_sources(struct native_request *request)
     return true;
 }
 
+/* Releases what look-ups of all modules have found; the request can be run again. */
 void native_release(void *arg)
 {
     struct native_request *request = arg;
@@ -455,6 +456,8 @@ void native_reset(void *arg)
     request->out_of_memory = false;
 }
 
+/* Returns one of the tables of a module: the symcache, or those of an uploaded symbfile, which has an index per kind, each with ranges and
+ * pads. NULL if there is no symcache. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
     const struct sl_symbfile_index *const *indexes = module->found->symbfile.indexes;
@@ -473,6 +476,7 @@ uint64_t native_table_base(const struct native_module *module)
     return symbol_table_base(&module->found->lookup.fixed_load, module->image_address);
 }
 
+/* Returns the word for the result of a look-up. Failures of this service have no word of their own: they end the request before. */
 const char *native_lookup_status(enum sl_code code)
 {
     switch (code) {

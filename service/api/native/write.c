@@ -130,6 +130,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
+/* Writes a text of the table as a member; nothing if there is none. a->path is scratch. */
 static void native_write_table_text(struct native_answer *a, const char *key, const struct sl_symcache *table,
                                     uint32_t text)
 {
@@ -297,6 +298,7 @@ static void features(struct sl_json_writer *w, const struct sl_features *f, bool
     sl_json_end_object(w);
 }
 
+/* Writes the result of downloading a candidate: features if it worked; details only for failures that are not the file's own. */
 static void download(struct sl_json_writer *w, const struct candidate *candidate)
 {
     const char *status = "error";
@@ -329,6 +331,7 @@ static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_
     sl_json_end_object(w);
 }
 
+/* Writes the list of candidates; uses that were not tried are left out. */
 static void candidates(struct sl_json_writer *w, const struct candidate_list *list)
 {
     sl_json_member_array(w, "candidates");
@@ -371,6 +374,8 @@ static struct candidate_list all_candidates(const struct native_request *request
     return list;
 }
 
+/* Writes a module: what was found for its frames and for unwinding, merged, and its ids. A minidump's unwind information may know the name
+ * of the debug file better than the request. */
 static void module(struct native_answer *a, size_t index)
 {
     static const struct native_lookups nothing;

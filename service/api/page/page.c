@@ -88,6 +88,7 @@ static void answer_description(struct http_exchange *x)
 
 /* ---- data for the page ---- */
 
+/* Answers a stack of this service itself, for the page. It fails only without memory. */
 static void answer_example(struct http_exchange *x)
 {
     struct sl_buf json = {0};
@@ -99,6 +100,7 @@ static void answer_example(struct http_exchange *x)
     }
 }
 
+/* Writes what the page says of the service: version, number of sources, limits. */
 static void write_about(const struct config *config, struct sl_json_writer *w)
 {
     const struct {
@@ -124,6 +126,7 @@ static void write_about(const struct config *config, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
+/* Answers what the page says of the service. */
 static void answer_about(struct http_exchange *x)
 {
     struct sl_buf json = {0};

@@ -7,6 +7,7 @@ static void release(void *arg)
     cache_release(arg);
 }
 
+/* Answers a download that failed: 404 if no source has the file, else 500 with the reason. */
 static void reply_failure(struct http_exchange *x, const struct file_lookup *file)
 {
     if (file->code == SL_NOT_FOUND) {

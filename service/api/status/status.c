@@ -92,6 +92,7 @@ struct system_usage { /* measured on the pool, by system calls */
     uint64_t resident, free, size;
 };
 
+/* Pool work: asks for memory and disk. Sizes of a disk that cannot be asked stay 0. */
 static void measure_system(void *arg)
 {
     struct system_usage *usage = arg;
@@ -154,6 +155,7 @@ static void measure_if_due(const struct config *config)
     measured.next_ns = clock_mono_ns() + MEASURE_NS + MEASURE_SHARE * (clock_mono_ns() - began);
 }
 
+/* Writes the state of each cache: what it holds, and its look-ups in the last hour. */
 static void write_caches(struct sl_json_writer *w, const struct history_counts *hour)
 {
     sl_json_member_array(w, "caches");
@@ -237,6 +239,7 @@ static void write_sources(struct sl_json_writer *w, const struct config *config)
     sl_json_end_array(w);
 }
 
+/* Writes the points of the history, the oldest first. */
 /* Writes the scanned directories: what is indexed, and how far a running pass is. */
 static void write_scans(struct sl_json_writer *w)
 {
@@ -366,6 +369,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
     sl_buf_free(&processes);
 }
 
+/* Answers the state; a client that may not see all gets only version and state. */
 static void answer_status(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

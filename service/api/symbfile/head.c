@@ -25,6 +25,8 @@ static void make_uuid(char out[37])
              b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
+/* Answers an upload that failed, in the form of the upload service's errors. 503 asks for another attempt in five seconds; Accept-Encoding
+ * names the codings that uploads may have. */
 static void write_failure(struct http_exchange *x, const char *uuid, int status, const char *code, const char *text)
 {
     struct sl_json_writer w = sl_json_writer(&x->body);
@@ -226,6 +228,7 @@ static bool take_upload_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
+/* Takes a build id in hexadecimal, at least a byte; it is stored in lower case. False if it is malformed or too long. */
 static bool take_build_id(struct sl_str text, struct upload_head *head)
 {
     uint8_t bytes[(SYMBFILE_ID_MAX - 1) / 2];
@@ -297,6 +300,8 @@ static const struct {
     {"Arch", take_arch},
 };
 
+/* Checks the header Content-Encoding. Its value is not needed: the decoder recognises the compression itself. False with `failure` (415).
+ * */
 static bool read_encoding(const struct http_exchange *x, struct symbfile_failure *failure)
 {
     struct sl_str coding;

@@ -252,6 +252,7 @@ static void count_part(const struct symbfile_upload *u)
     metric_add(METRIC_SYMBFILE_RECORDS, symbfile_part_records(u->part), kind, NULL, NULL);
 }
 
+/* Logs a received part. */
 static void log_part(const struct symbfile_upload *u)
 {
     char id[SL_FILE_ID_HEX];
@@ -289,6 +290,7 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         end_receiving(u);
 }
 
+/* Receives an upload. The configuration is kept until its end, even if another one is loaded meanwhile. */
 static void take_upload(struct http_exchange *x)
 {
     struct symbfile_upload *u = SL_ARENA_NEW(&x->arena, struct symbfile_upload);
@@ -328,6 +330,7 @@ static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
     sl_buf_free(&hex);
 }
 
+/* Writes the state of a set: which parts have arrived, and when it changed. */
 static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     char time[32];
@@ -348,6 +351,7 @@ static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
+/* Answers what is stored for an executable; a kind without a set is null. */
 static void reply_status(struct http_exchange *x, const struct status_query *q)
 {
     char id[SL_FILE_ID_HEX];

@@ -33,6 +33,7 @@ struct url_head {
     const char *location; /* NULL: none */
 };
 
+/* Called for each field of a response to HEAD: keeps the target of a redirect and the size. A size that overflows counts as not stated. */
 static void head_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct url_head *head = arg;

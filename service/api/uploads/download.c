@@ -399,6 +399,7 @@ static void download_try(struct http_exchange *x)
 
 /* ---- information on a file ---- */
 
+/* Answers what is known of a code file, with the URL of its symbol file. */
 static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *texts, bool is_try)
 {
     struct sl_buf body = {0}, url = {0};
@@ -420,6 +421,7 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
     sl_buf_free(&url);
 }
 
+/* Answers for a code file and its id: searches in the scopes of the token, and then (the empty scope) in that of all. */
 static void syminfo(struct http_exchange *x)
 {
     const struct mozilla_token *token;

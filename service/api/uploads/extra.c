@@ -19,6 +19,7 @@ static enum sl_code extra_request(const char *url, struct sl_error *error)
     return status >= 300 && status < 400 ? SL_OK : code; /* a redirect; the client will follow it */
 }
 
+/* Returns the URL of a key below the base; NULL when out of memory. */
 static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_arena *arena)
 {
     struct sl_buf url = {0};

@@ -88,6 +88,7 @@ static void discard_work(void *arg)
     store_tmp_file_discard(&((struct member_job *)arg)->work);
 }
 
+/* Writes a member to a file and stores it. The file is removed in any case. SL_BUSY when out of memory; else the error of the store. */
 static enum sl_code publish_write(struct uploads_publishing *p, struct member_job *job)
 {
     struct sl_arena arena = {0};
@@ -131,6 +132,7 @@ static enum sl_code publish_member(struct uploads_publishing *p, struct archive_
     return code;
 }
 
+/* Counts a stored, skipped or failed member, under the names of Mozilla's service. */
 static void count_member(const struct archive_member *member, enum sl_code code, uint64_t begin_ns)
 {
     metric_observe_since(METRIC_TECKEN_FILE_UPLOAD, begin_ns, NULL);

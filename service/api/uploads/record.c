@@ -64,6 +64,7 @@ static enum sl_code open_record(struct http_exchange *x, const char *scope, stru
     return code;
 }
 
+/* Answers the record of an upload, to its user or to a token that may see all. */
 void uploads_record_get(struct http_exchange *x)
 {
     /* keeps the token valid */

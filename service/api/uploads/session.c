@@ -240,6 +240,7 @@ struct session_piece {
     bool has_total;
 };
 
+/* Takes decimal digits, at most 18, which fit 64 bits, from the front of the text. False if there are none. */
 static bool session_number(struct sl_str *text, uint64_t *number)
 {
     size_t i = 0;
@@ -393,6 +394,7 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
         http_set_header(p->x, "Range", p->range);
 }
 
+/* Passes a piece of an upload on to the process or node that has its session, and that one's answer back. */
 static void session_relay(struct relaying *p, const char *url, const char *socket)
 {
     struct fetch_header headers[NODE_MAX_HEADERS + 1];

@@ -120,6 +120,7 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     return true;
 }
 
+/* Answers for each file of the request whether and where to upload it. Any failure is answered with 500. */
 static void single_answer(struct http_exchange *x, const struct config *config, const struct mozilla_token *token,
                           const struct single *single)
 {
@@ -162,6 +163,7 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     sl_buf_free(&body);
 }
 
+/* Answers a request to upload files one by one: 400 if it is malformed or has too many files. */
 static void single_post(struct http_exchange *x)
 {
     /* keeps the token valid */

@@ -91,6 +91,7 @@ static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error
     return SL_OK;
 }
 
+/* Splits the body of a form into its files. False with the failure in the archive: 503 without memory, 400 if it is malformed. */
 static bool upload_read_multipart(struct upload *u)
 {
     struct upload_form form = {.upload = u};
@@ -355,6 +356,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     sl_buf_free(&record);
 }
 
+/* Answers a stored upload and keeps its record. */
 static void upload_reply(struct upload *u)
 {
     struct sl_buf body = {0};
@@ -460,6 +462,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
     config_release(u->config);
 }
 
+/* Receives an upload, for a valid token; else its body is read and dropped, so that the client reads the answer. */
 static void upload_post(struct http_exchange *x)
 {
     const struct mozilla_token *token;
@@ -481,6 +484,7 @@ static uint64_t upload_limit(const struct http_exchange *x)
 
 /* ---- permissions of a token ---- */
 
+/* Answers what a token may do. One that never expires has a date in the far future, as clients expect a date. */
 static void auth_info(struct http_exchange *x)
 {
     const struct mozilla_token *token;
