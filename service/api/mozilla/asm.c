@@ -52,6 +52,8 @@ static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct
 }
 
 /* Writes the answer; it is there already if there is nothing to show. */
+/* Pool work: disassembles. A file that cannot be read is told in the answer (SL_OK); lack of memory or a cancelled job is not, as it says
+ * nothing about the file. */
 static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -65,7 +67,7 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
 {
     switch (w->told.problem) {
     case DISASSEMBLY_OK:
-        if (sl_disasm_arch(w->told.arch))
+        enum sl_code code = sl_disasm_arch(w->told.arch))
             return true;
         mozilla_profiler_error(answer, "An error occurred when loading the binary: its reader gave no proper answer");
         return false;
@@ -86,6 +88,9 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
     enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->told, error);
+    if (code == SL_BUSY || code == SL_CANCELLED)
+        return code;
+    if (code;
     if (code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
     if (code != SL_OK) {
