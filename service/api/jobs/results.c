@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "api/impl.h"
 #include "api/jobs/node.h"
@@ -243,36 +244,44 @@ static void on_ended(void *arg, struct sl_str message)
 struct result_decompression {
     struct sl_str frame;
     struct sl_buf text;
+    bool scarce; /* it failed for lack of memory */
 };
 
-/* Pool work: decompresses a kept result. u->text has failed if it is damaged, too large, or when out of memory. */
+/* Pool work: decompresses a kept result. u->text has failed if it is damaged or too large, or, with u->scarce, when out of memory. */
 static void decompress_result(void *arg)
 {
     struct result_decompression *u = arg;
     unsigned long long size = ZSTD_getFrameContentSize(u->frame.data, u->frame.size);
     if (size > RESULT_MAX || !sl_buf_reserve(&u->text, (size_t)size)) {
+        u->scarce = size <= RESULT_MAX;
         u->text.failed = true;
         return;
     }
     size_t done = ZSTD_decompress(u->text.data, (size_t)size, u->frame.data, u->frame.size);
-    if (ZSTD_isError(done))
+    if (ZSTD_isError(done)) {
+        u->scarce = ZSTD_getErrorCode(done) == ZSTD_error_memory_allocation;
         u->text.failed = true;
-    else
+    } else {
         u->text.size = done;
+    }
 }
 
-/* Decompresses a result and replies with it; false if it is damaged or memory is short. */
+/* Decompresses a result and replies with it, or, when out of memory, with 503; false if it is damaged, or if the client is gone. */
 static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 {
     struct result_decompression u = {.frame = frame};
     struct sl_error error;
-    if (pool_run(POOL_COMPRESS, decompress_result, &u, &error) == SL_OK && !u.text.failed) {
+    enum sl_code code = pool_run(POOL_COMPRESS, decompress_result, &u, &error);
+    if (code == SL_OK && !u.text.failed) {
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         http_reply_json(x, 200, &u.text);
         return true;
     }
     sl_buf_free(&u.text);
-    return false;
+    bool scarce = code == SL_BUSY || (code == SL_OK && u.scarce);
+    if (scarce)
+        http_reply_no_memory(x); /* the result is there: "unknown job" would be wrong */
+    return scarce;
 }
 
 enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
