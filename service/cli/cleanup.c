@@ -49,6 +49,7 @@ static void print_row(const struct cleanup_row *row)
            (unsigned long long)t->removed_files, size_text(t->removed_bytes, freed));
 }
 
+/* Prints a row per kind and their sum. */
 static void print_table(const struct cleanup_row *rows, size_t count)
 {
     struct cleanup_row total = {.kind = "total"};
@@ -63,6 +64,7 @@ static void print_table(const struct cleanup_row *rows, size_t count)
     print_row(&total);
 }
 
+/* Prints the same as one JSON object; the errors of a kind are shown only here. */
 static void print_json(const struct cleanup_row *rows, size_t count, bool dry_run)
 {
     struct sl_buf out = {0};
@@ -177,6 +179,8 @@ static void repeat(const struct options *o, const struct config *config, uint64_
     }
 }
 
+/* The command: cleans the cache once or, with --repeat, again and again; --repeat without a value takes the interval from the
+ * configuration. Returns the exit status. */
 static int cleanup_run(const struct options *o)
 {
     struct config *config = NULL;

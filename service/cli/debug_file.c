@@ -234,6 +234,7 @@ static bool try_path(struct finder *f, const char *path)
 }
 
 static bool try_format(struct finder *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Tries the path that printf makes of the arguments, as try_path; false as well when it would be too long. */
 static bool try_format(struct finder *f, const char *format, ...)
 {
     char path[PATH_MAX];

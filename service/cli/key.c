@@ -99,6 +99,8 @@ static bool key_is_sound(struct sl_str yaml)
     return sound;
 }
 
+/* `key new`: makes a random key, and prints it with the YAML that grants it the rights. The YAML holds only the key's digest; wrong options
+ * are found by reading it as the service would. Returns the exit status. */
 static int key_run(const struct options *o)
 {
     uint8_t bytes[KEY_BYTES];

@@ -244,6 +244,8 @@ static void reserve_streams(void)
             return;
 }
 
+/* Runs the command. Under the name of another tool, such as addr2line by a symbolic link, the program takes that tool's options; the last
+ * part of argv[0] decides. */
 int main(int argc, char **argv)
 {
     static char name[64];

@@ -386,6 +386,7 @@ static int put_option_name(const char *shown, bool has_letter)
     return is_cut ? HELP_WIDTH : at;
 }
 
+/* Prints an option and its help, which is wrapped and begins on the next line if the option is too long. */
 static void list_option(const char *shown, bool has_letter, const char *help)
 {
     int used = put_option_name(shown, has_letter);

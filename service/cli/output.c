@@ -102,6 +102,8 @@ int report_error(int status, const char *message, const char *cause)
     return status;
 }
 
+/* Prints on stderr without a prefix. For a terminal, control characters other than line ends are made harmless; nothing is printed then
+ * when out of memory. */
 void print_note_list(const char *format, va_list arguments)
 {
     char *text;

@@ -36,6 +36,7 @@ void progress_begin(struct progress *p, const struct options *o, const char *ver
 
 /* ---- the line ---- */
 
+/* Formats a size with a unit: "512 B", "1.5 MiB". */
 static void format_bytes(uint64_t bytes, char out[24])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};

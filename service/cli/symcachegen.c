@@ -54,6 +54,7 @@ static int symcachegen_write(const struct input *input, const char *root, struct
     return symcachegen_put(input, path);
 }
 
+/* Converts the file, and writes to --output or below `root`. Returns the exit status; the cause of a failure was reported on stderr. */
 static int symcachegen_run(const struct options *o, const char *pdb, const char *root)
 {
     const char *output = option_value(o, "output", NULL);
@@ -78,6 +79,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
     return status;
 }
 
+/* The command: checks the options. Without --output the files go below $_NT_SYMCACHE_PATH. */
 static int symcachegen_start(const struct options *o)
 {
     const char *root = getenv("_NT_SYMCACHE_PATH"), *pdb = option_value(o, "pdb", NULL);

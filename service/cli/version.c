@@ -34,6 +34,7 @@ static void version_libraries(struct version_library list[LIBRARIES])
     list[3] = (struct version_library){"zstd", ZSTD_versionString()};
 }
 
+/* Appends the version, the commit, and the versions of the libraries and of the cached formats, a line each. */
 static void version_text(struct sl_buf *out)
 {
     struct version_library libraries[LIBRARIES];
@@ -45,6 +46,7 @@ static void version_text(struct sl_buf *out)
         sl_buf_printf(out, "cache %s %u\n", catalog_kinds[i]->name, catalog_kinds[i]->version);
 }
 
+/* Appends the same as one JSON object. */
 static void version_json(struct sl_buf *out)
 {
     struct version_library libraries[LIBRARIES];
@@ -65,6 +67,7 @@ static void version_json(struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
+/* The command: one line, or all versions with --verbose or --json. */
 static int version_run(const struct options *o)
 {
     struct sl_buf out = {0};

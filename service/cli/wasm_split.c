@@ -229,6 +229,8 @@ static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
+/* Prints one JSON object about the module. debug_id is made of the first 16 bytes of the build id, a shorter one padded with zeros; `raw`
+ * is the id that SDKs for JavaScript send. */
 static void split_print_json(const struct wasm_splitting *s, struct sl_str id, struct sl_str raw, const char *out,
                              size_t size)
 {
@@ -256,6 +258,7 @@ static void split_print_json(const struct wasm_splitting *s, struct sl_str id, s
     sl_buf_free(&text);
 }
 
+/* Prints the build id, or all as JSON; with --quiet nothing. --verbose adds the other id on stderr. */
 static void print_ids(const struct wasm_splitting *s, const char *out, size_t size)
 {
     struct sl_buf id = {0}, raw = {0};
@@ -310,6 +313,8 @@ static bool is_same_file(const char *a, const char *b)
            (stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
+/* The command: reads the module, finds or makes its id, and writes the module and its debug companion. Without --out the module itself is
+ * replaced. Returns the exit status. */
 static int split_run(const struct options *o)
 {
     struct wasm_splitting s = {.o = o};

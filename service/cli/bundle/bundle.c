@@ -337,6 +337,8 @@ static int bundle_file(struct bundle_run *b, const char *path)
 
 /* ---- the command ---- */
 
+/* Packs the sources of all files of the command line, up to the first failure; returns the exit status. With --json, the list is printed
+ * only after success, so that no incomplete JSON is. STATUS_NOTHING when no object matched. */
 static int bundle_all(struct bundle_run *b)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -425,6 +427,8 @@ static bool read_size(const char *text, uint64_t *bytes)
            size_parse(sl_str(whole), bytes);
 }
 
+/* The command: checks the options, and packs the given files or, with --jvm, a JVM project. Status 2 is a usage error, and prints where to
+ * find help. An --id that is no debug id may still be a code id (is_wanted). */
 static int bundle_run(const struct options *o)
 {
     struct bundle_run b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};

@@ -61,6 +61,7 @@ static bool yaml_as_json(struct sl_buf *text)
     return good && !json.failed;
 }
 
+/* `config show`: prints the configuration in force, as YAML or JSON. Returns the exit status. */
 static int config_show(const struct options *o)
 {
     struct config *config = NULL;
@@ -95,6 +96,7 @@ static int config_reference(bool (*put)(struct sl_buf *out))
     return status;
 }
 
+/* The command: runs the verb of the first argument. Only `check` takes another argument, the file. */
 static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";

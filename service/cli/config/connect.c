@@ -114,6 +114,8 @@ static void add_source(struct connect_checks *all, const struct connect_target *
         q->at = *at;
 }
 
+/* Adds a check for each remote source of a configuration: its sources, those of the Mozilla API that are not among them, and the symbol
+ * servers of the command line. */
 static void check_sources(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
@@ -136,6 +138,8 @@ static void check_sources(struct connect_checks *all, const struct connect_targe
 
 /* ---- shared cache and stores ---- */
 
+/* Connects to Redis with the configured options and sends PING. q->code tells the result. Closing the connection needs its fibers to end
+ * first, hence a group of its own. */
 static void check_redis(struct connect_check *q)
 {
     struct redis_options options;
@@ -223,6 +227,8 @@ static void add_bucket(struct connect_checks *all, const struct connect_target *
         add_shared(all, target, key, bucket_name(bucket).data, ask);
 }
 
+/* Adds the checks of the Redis and the buckets that are configured. There is one Redis: that of shared_cache also serves the Mozilla API,
+ * whose own URL then is not used. */
 static void add_back_ends(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
@@ -284,6 +290,7 @@ static void report_answer(const struct connect_check *q)
     }
 }
 
+/* An upper bound of the number of checks of all targets. */
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
     enum { BACK_ENDS = 6 }; /* two Redis, the shared bucket, three stores: add_back_ends */

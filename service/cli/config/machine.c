@@ -138,6 +138,7 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
         value_problem(problems, at, true, key, "%s: %s", text, error.message);
 }
 
+/* Checks that the directories of `filesystem` sources and of file_ptr.roots can be read; problems are reported at their key's line. */
 static void check_sources(const struct config *config, struct value_problems *problems)
 {
     size_t listed = config->source_count - config->scan.count; /* those of scans follow */
@@ -184,6 +185,7 @@ static bool check_bucket(const struct config *config, const char *section, const
     return good;
 }
 
+/* Checks the credentials and settings of the configured buckets. */
 static void check_stores(const struct config *config, struct value_problems *problems)
 {
     const char *key;

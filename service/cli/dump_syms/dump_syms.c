@@ -398,6 +398,8 @@ static bool split_arguments(struct dump_syms_run *d)
     return true;
 }
 
+/* Opens all modules, then dumps them, up to the first failure; returns the exit status. With --debug-id or --code-id a module is downloaded
+ * by its name instead. All are opened first: one with the id of an earlier one is dumped together with that one. */
 static int dump_all(struct dump_syms_run *d)
 {
     int status = 0;
@@ -464,6 +466,7 @@ static bool is_info(const char *text)
     return word > 0 && text[word] == ' ';
 }
 
+/* The command: checks the options, dumps the modules and frees what belongs to the run. Returns the exit status. */
 static int dump_syms_run(const struct options *o)
 {
     struct dump_syms_run dump = {.o = o};

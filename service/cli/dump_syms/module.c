@@ -232,6 +232,8 @@ static struct sl_str get_module_name(const struct dump_module *m, struct sl_aren
     return copy ? (struct sl_str){copy, name.size} : name;
 }
 
+/* Fills `h` with the module's OS and name and its INFO records. A Breakpad file's own records are copied; other files get one of their code
+ * id. False when out of memory. */
 bool dump_header_make(const struct dump_module *m, const struct options *o, struct sl_arena *arena,
                       struct dump_header *h)
 {

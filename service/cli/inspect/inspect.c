@@ -154,6 +154,8 @@ static void open_objects(struct inspection *in, const char *path, const struct s
         all->count += open_embedded(all);
 }
 
+/* Shows the objects of a file that --arch and --id select. With JSON, the text about all objects of the file is made first, since each
+ * selected object lists them as its `variants`. */
 static void inspect_objects(struct inspection *in, const char *path, struct input *input)
 {
     struct sl_buf variants = {0};
@@ -269,6 +271,8 @@ static void inspect_directory(struct inspection *in, char *path)
 
 /* ---- the command ---- */
 
+/* Inspects all arguments, and prints what they left in the buffer; returns the exit status. The status is 1 with --check if a file is
+ * unusable, and STATUS_NOTHING if no object matched --arch and --id. */
 static int inspect_all(struct inspection *in)
 {
     in->w = sl_json_writer(&in->out);
@@ -295,6 +299,7 @@ static int inspect_all(struct inspection *in)
     return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
 }
 
+/* The command: checks the options and inspects the files. An --id that is no debug id may still be a code id. */
 static int inspect_run(const struct options *o)
 {
     struct inspection in = {.o = o, .json = option_given(o, "json")};

@@ -33,6 +33,7 @@ static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
         dump_line(out, label, sl_str(text));
 }
 
+/* Appends the line of OS name, version, build and processor; a processor that symloom cannot read is shown by its own name. */
 static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
 {
     const struct sl_crash_system *system = &dump->crash.system;
@@ -78,6 +79,7 @@ static void put_threads(const struct sl_minidump *dump, struct sl_buf *out)
     }
 }
 
+/* Appends a line per loaded module; "-" stands for an unknown debug id. */
 static void put_modules(const struct sl_minidump *dump, struct sl_buf *out)
 {
     for (size_t i = 0; i < dump->crash.module_count; i++) {
@@ -133,6 +135,7 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
 
 /* ---- JSON ---- */
 
+/* Writes a thread; `stack` is the size of its stored stack. */
 static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread *thread, size_t stack)
 {
     sl_json_begin_object(w);
@@ -143,6 +146,7 @@ static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread 
     sl_json_end_object(w);
 }
 
+/* Writes a loaded module; the debug id is null if it is unknown. */
 static void write_module(struct sl_json_writer *w, const struct sl_crash_module *module)
 {
     char id[SL_DEBUG_ID_TEXT] = "";
@@ -158,6 +162,7 @@ static void write_module(struct sl_json_writer *w, const struct sl_crash_module 
     sl_json_end_object(w);
 }
 
+/* Writes an entry of the dump's directory of streams. */
 static void write_stream(struct sl_json_writer *w, const struct sl_minidump_stream *stream)
 {
     sl_json_begin_object(w);
@@ -234,6 +239,7 @@ static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_a
     view->unusable = *error->message ? error->message : NULL;
 }
 
+/* Shows a minidump (inspect_kind): JSON, one line with --check, or text. */
 bool inspect_minidump(struct inspected_file *file)
 {
     struct dump_view view = {.path = file->path, .options = file->options, .size = file->bytes.size};

@@ -15,6 +15,7 @@ const char *findings_type(enum sl_format format)
     return format == SL_FORMAT_MACHO ? "dsym" : sl_format_name(format);
 }
 
+/* Appends "symtab, debug" ..., or "none". */
 static void put_features(struct sl_buf *out, const struct sl_features *f)
 {
     static const char *const names[] = {"symtab", "debug", "unwind", "sources"};
@@ -102,6 +103,7 @@ static bool flush_if_large(struct sl_buf *out)
     return ok;
 }
 
+/* Prints the sections that have names. The columns after a name longer than 28 columns move to the right. */
 static void print_sections(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_section_info s;
@@ -292,6 +294,7 @@ static void print_symcache(struct inspect_results *f, struct sl_buf *out)
     print_line(out, "Hint", sl_str(error.message));
 }
 
+/* Appends the findings as text, the path first. A file without an object is a symcache. */
 void findings_print(struct inspect_results *f, struct sl_buf *out)
 {
     output_put_safe(out, sl_str(f->path));
@@ -374,6 +377,7 @@ static void json_hints(struct inspect_results *f, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Writes the list of sections; unnamed ones, such as the first of ELF, are left out. */
 static void json_sections(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_section_info s;
@@ -391,6 +395,7 @@ static void json_sections(struct inspect_results *f, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Writes the list of symbols. Long lists are written out while they are made; it ends early when the output's reader has gone. */
 static void json_symbols(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
@@ -406,6 +411,7 @@ static void json_symbols(struct inspect_results *f, struct sl_json_writer *w)
     sl_buf_free(&scratch);
 }
 
+/* Writes type and debug id (null if it has none) of a script or map in a source bundle; nothing for other source files. */
 static void json_artifact(const struct inspect_results *f, struct sl_str path, struct sl_json_writer *w)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);
@@ -450,6 +456,7 @@ static bool json_record(void *arg, struct sl_str line)
     return flush_if_large(w->out);
 }
 
+/* Writes the lists that the options ask for. The list of functions was written as JSON while the object was read. */
 static void json_lists(struct inspect_results *f, struct sl_json_writer *w)
 {
     if (f->lists.sections)
@@ -472,6 +479,7 @@ static void json_lists(struct inspect_results *f, struct sl_json_writer *w)
     }
 }
 
+/* Writes the findings as one JSON object. A file without an object is a symcache, which has no identity, counts and lists. */
 void findings_json(struct inspect_results *f, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);

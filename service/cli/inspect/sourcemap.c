@@ -201,6 +201,7 @@ static void put_count(struct sl_buf *out, uint64_t count, const char *what)
     sl_buf_printf(out, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
 }
 
+/* Appends a source map's findings as text: format, debug id, counts, whether it is usable. With `list`, its sources follow. */
 static void sourcemap_print(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                             struct sl_buf *out)
 {
@@ -231,6 +232,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
         list_all(s, NULL, out);
 }
 
+/* Shows the summary as JSON, as one line with --check, or as text; a map without a debug id has none shown. */
 static void sourcemap_show(const struct inspected_file *file, const struct sourcemap_summary *s)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
@@ -247,6 +249,7 @@ static void sourcemap_show(const struct inspected_file *file, const struct sourc
         sourcemap_print(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->out);
 }
 
+/* Shows a JavaScript source map (inspect_kind). One without a debug id never matches --id. */
 bool inspect_sourcemap(struct inspected_file *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};

@@ -53,6 +53,7 @@ static void on_table(struct sl_symbfile_sink *sink)
     ((struct symbfile_summary *)sink)->tables++;
 }
 
+/* Writes a symbfile as one JSON object; `problem` NULL: it is usable. */
 static void write_json(const struct symbfile_summary *s, const char *path, size_t size, const char *problem,
                        struct sl_json_writer *w)
 {
@@ -71,6 +72,7 @@ static void write_json(const struct symbfile_summary *s, const char *path, size_
     sl_json_end_object(w);
 }
 
+/* Shows a symbfile (inspect_kind). The records before the damaged part of a file are still counted and, with --symbols, listed. */
 bool inspect_symbfile(struct inspected_file *file)
 {
     struct sl_error error = {0};

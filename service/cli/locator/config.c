@@ -28,6 +28,8 @@ static void report_errors(const char *path, struct value_problems *problems)
     sl_buf_free(&text);
 }
 
+/* Parses the YAML of a configuration file and prints its errors on stderr. `lines_before` counts the lines that were put before the file's
+ * own text: they are subtracted from the line numbers of the problems. */
 static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_before, struct config **config,
                           struct sl_error *error)
 {
@@ -164,6 +166,7 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
 
 /* ---- the layers ---- */
 
+/* Reads one layer of the configuration, and prints its errors on stderr. */
 static enum sl_code load_layer(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};

@@ -301,6 +301,7 @@ static void locator_finish(void *unused)
     cache_drain();
 }
 
+/* Stops what start() has started. Held files are released first, and pending writes of the cache end before the parts that they use. */
 static void stop(struct locator *b)
 {
     for (struct held_file *at = b->held; at; at = at->next)

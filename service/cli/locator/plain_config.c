@@ -57,6 +57,7 @@ static struct sl_str trimmed(struct sl_str s)
     return s;
 }
 
+/* Whether the text is not empty and has only ASCII letters, digits, '_' and '-': a key or a part of a section's name. */
 static bool is_name(struct sl_str s)
 {
     for (size_t i = 0; i < s.size; i++) {

@@ -18,6 +18,7 @@ static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
         sl_buf_cstr(out, unknown);
 }
 
+/* Appends the number in decimal: faster than printf. */
 static void put_decimal(struct sl_buf *out, uint32_t value)
 {
     char digits[10];
@@ -159,6 +160,7 @@ static void print_context(struct lookup *l, const struct lookup_result *e)
     sl_unmap(&mapping);
 }
 
+/* Appends the lines of the verbose style of llvm-symbolizer; facts that are not known are left out, except for file, line and column. */
 static void print_verbose(struct lookup *l, const struct lookup_result *e)
 {
     sl_buf_cstr(&l->out, "  Filename: ");
@@ -218,6 +220,7 @@ static void data_symbol(struct lookup *l, const struct lookup_request *r, struct
                                  readable ? sl_buf_view(&l->scratch) : found->name};
 }
 
+/* Answers a DATA request: the name, then start and size of the symbol, which are 0 if there is none. */
 static void print_data(struct lookup *l, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
@@ -249,6 +252,7 @@ static void json_element(struct lookup *l, struct sl_json_writer *w, const struc
     sl_json_end_object(w);
 }
 
+/* Writes the symbol of a DATA request; an empty name and zeros if there is none. */
 static void json_data(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
@@ -271,6 +275,8 @@ static void print_element(struct lookup *l, const struct lookup_request *r, cons
         llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
 }
 
+/* Writes the frames of an address, the innermost first. Without debug information there still is one element, which may have a symbol's
+ * name. */
 static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
                          const struct lookup_chain *chain, size_t count)
 {
@@ -287,6 +293,7 @@ static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struc
     sl_json_end_array(w);
 }
 
+/* Writes why a request was not answered: its text could not be parsed, or its module not be read. */
 static void json_error(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     sl_buf_clear(&l->scratch);
@@ -299,6 +306,8 @@ static void json_error(struct lookup *l, struct sl_json_writer *w, const struct 
     sl_json_end_object(w);
 }
 
+/* Writes the answer to one request as llvm-symbolizer does. A request that could not be parsed has no address and names the file of the
+ * command line. */
 static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
                         const struct lookup_chain *chain, size_t count)
 {

@@ -47,6 +47,7 @@ static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_
     return *slot;
 }
 
+/* Frees the texts and the arrays of the cache. */
 static void texts_free(struct text_cache *cache)
 {
     for (size_t i = 0; i < cache->count; i++) {

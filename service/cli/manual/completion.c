@@ -116,6 +116,7 @@ static void bash_options(struct sl_buf *out, const struct command *command)
     sl_buf_cstr(out, "--version --help' ;;\n");
 }
 
+/* Writes the completion for bash: the words after a command are its options and verbs, and the choices of the option before the cursor. */
 static void completion_bash(struct sl_buf *out)
 {
     sl_buf_cstr(out, "# bash completion of symloom: made by `symloom completion bash`\n"
@@ -250,6 +251,7 @@ static void fish_option(struct sl_buf *out, const char *command, const struct op
     sl_buf_cstr(out, "'\n");
 }
 
+/* Writes the completion for fish: global options, then each command with its verbs and options. */
 static void completion_fish(struct sl_buf *out)
 {
     sl_buf_cstr(out, "# fish completion of symloom: made by `symloom completion fish`\n");
@@ -278,6 +280,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* The command: writes the completion for the named shell. No text was made when no shell, or an unknown one, was named. */
 static int completion_run(const struct options *o)
 {
     static const struct {

@@ -273,6 +273,8 @@ static int push_files(const struct options *o, const struct push_target *target,
     return status;
 }
 
+/* The command's work: checks the options and sends the symbols of executables, or existing symbfiles. Returns the exit status. usage() is
+ * always false, so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
 static int push(const struct options *o)
 {
     struct push_target target;

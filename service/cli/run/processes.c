@@ -417,6 +417,7 @@ static bool make_sockets(struct config *config, struct sl_buf *tried)
     return false;
 }
 
+/* Removes the sockets of all children and their directory; those that are missing do not matter. */
 static void remove_sockets(void)
 {
     char name[24];

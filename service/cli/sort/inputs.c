@@ -11,6 +11,7 @@
 
 enum { MAX_MEMBER_SIZE_GB = 4 }; /* a member is unpacked into memory */
 
+/* Adds a file to the run; s->failed is set when out of memory. */
 static void sort_add_file(struct sort *s, const char *path, uint64_t size)
 {
     const char *copy = sl_arena_strndup(&s->arena, path, strlen(path));

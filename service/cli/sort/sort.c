@@ -137,6 +137,8 @@ static bool has_pieces(const struct sort_file *file, bool first)
     return false;
 }
 
+/* Writes the first pieces of a file, or in the second pass compares the others. `index` counts the files in descending size. The first pass
+ * shows the progress, also for a file without a piece in it. */
 static void place_work(struct sort *s, size_t index, bool first)
 {
     struct sort_placement p = {s, &s->files[s->by_size[index]], first};
@@ -321,6 +323,7 @@ static int write_bundle(struct sort *s)
     return status;
 }
 
+/* Frees the files, and empties the list for the next bundle. */
 static void free_files(struct sort *s)
 {
     for (size_t i = 0; i < s->file_count; i++) {
@@ -439,6 +442,8 @@ static int sort_read_options(struct sort *s)
     return size < (int)sizeof s->root ? 0 : report_error(1, "path too long", output);
 }
 
+/* The command: sorts all inputs or, with --multiple-bundles, each as a bundle of its own. Pieces that could not be sorted do not stop it,
+ * but give status 1 unless --ignore-errors is given. */
 static int sort_run(const struct options *o)
 {
     struct sort s = {.o = o,

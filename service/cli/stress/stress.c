@@ -281,6 +281,8 @@ static int read_and_load(const struct options *o, struct stress_load *load, cons
     return status;
 }
 
+/* The command: checks the options and applies the load. Without --server it starts a service itself, hence its configuration has to be
+ * good. */
 static int stress_command(const struct options *o)
 {
     struct stress_load load;

@@ -114,6 +114,7 @@ static void process_code_open(struct process_code *process, const char *pid)
         sl_jit_free(&process->code);
 }
 
+/* Closes and frees what process_code_open has made. The files are removed, not kept. */
 static void process_code_close(struct process_code *process)
 {
     struct sl_error error;

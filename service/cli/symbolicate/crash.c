@@ -76,6 +76,7 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
     return code == SL_OK ? add_modules(crash.modules, crash.module_count, local) : code != SL_BUSY;
 }
 
+/* Symbolicates the file in this process, with the symbol files that it names. Returns an exit status. */
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
     struct sl_arena arena = {0};

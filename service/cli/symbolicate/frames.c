@@ -5,6 +5,8 @@
 
 /* ---- tables ---- */
 
+/* Adds an empty row, which the caller fills before adding the next, since the rows may then move. NULL when out of memory, with t->failed
+ * set. */
 struct print_row *table_add(struct print_table *t)
 {
     if (!sl_grow_in_arena(&t->arena, &t->rows, &t->capacity, t->count + 1, sizeof *t->rows)) {
@@ -69,6 +71,8 @@ static void put_row(const struct print_column *columns, const struct sl_str *cel
     sl_buf_u8(out, '\n');
 }
 
+/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit limits them; titles are
+ * left-aligned even above numbers. */
 void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 {
     int widths[MAX_COLUMNS] = {0};

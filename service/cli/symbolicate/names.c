@@ -180,6 +180,7 @@ static int named_failed(enum sl_code code, const struct sl_error *error)
 
 /* ---- lookup ---- */
 
+/* Writes a module of the file as the request wants it (names_wanted.put_module). */
 static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
     const struct named_file *file = &((const struct named_run *)arg)->file;
@@ -229,6 +230,7 @@ static bool find_local_files(const struct named_run *run, struct local_files *lo
     return true;
 }
 
+/* Symbolicates the addresses of the file and hands the names to its format. Returns an exit status. */
 static int named_look_up(struct named_run *run, const struct sentry_project *project)
 {
     struct local_files local = {.arena = &run->arena};

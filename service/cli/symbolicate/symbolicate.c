@@ -143,6 +143,7 @@ static bool is_no_log(const char *path)
     return is;
 }
 
+/* Symbolicates a request or event; returns an exit status. */
 static int run_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
                        enum input_kind kind)
 {
@@ -268,6 +269,7 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
+/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns an exit status. */
 /* Detects the kind of an input; of a very large text by its beginning. */
 static enum input_kind detect(struct sl_bytes bytes)
 {
@@ -341,6 +343,7 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     return status;
 }
 
+/* Symbolicates the addresses of the command line or standard input; returns an exit status. A --type of something else is an error. */
 static int run_addresses(const struct options *o, enum input_kind kind)
 {
     struct sl_arena arena = {0};
@@ -378,6 +381,8 @@ static bool takes_mappings(enum input_kind kind)
     return kind == INPUT_TRACE || kind == INPUT_TEXT || kind == INPUT_REQUEST || kind == INPUT_EVENT;
 }
 
+/* The command: decides what the input is, from the options before the bytes of the file, and symbolicates it. Addresses need no file; a
+ * --mapping without a --type makes the input a log with JVM traces, unless the file is no log. Returns an exit status. */
 static int symbolicate_run(const struct options *o)
 {
     size_t mapping_count;

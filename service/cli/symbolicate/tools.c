@@ -72,6 +72,7 @@ static bool is_present(const char *path)
     return false;
 }
 
+/* Adds the directories of --symbols-path that exist as --symbols; the other tools ignore missing ones too. */
 static void add_directories(struct argument_list *arguments, const struct options *o)
 {
     size_t count;
@@ -146,6 +147,8 @@ static int dump_streams(const struct options *o)
     return command_start_within(o, &command_inspect, 3, arguments);
 }
 
+/* The command: translates the options of minidump_stackwalk to those of symbolicate. --cyborg writes JSON to a file after the text. The
+ * text of the error for -c with -t, and its status 1, are those of the original. */
 static int stackwalk_run(const struct options *o)
 {
     const char *format = option_value(o, "format", option_given(o, "machine") ? "machine" : "human");
@@ -247,6 +250,8 @@ static int verify(const char *path)
 
 /* ---- the command ---- */
 
+/* The command: retraces a file or standard input. With --verify-mapping-file-hash and no input it only checks the mapping. Returns an exit
+ * status. */
 static int retrace_run(const struct options *o)
 {
     if (!o->argument_count)
