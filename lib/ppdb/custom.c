@@ -76,6 +76,7 @@ static bool size_is_possible(struct sl_bytes stored, uint32_t size)
     return size <= ((uint64_t)stored.size + 1) * 1032;
 }
 
+/* Inflates a source to exactly `size` bytes in the arena. SL_MALFORMED if it is damaged or has another size; SL_BUSY when out of memory. */
 static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct sl_arena *arena, struct sl_bytes *text,
                                    struct sl_error *error)
 {
@@ -88,6 +89,8 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
         return sl_fail(error, SL_BUSY, "out of memory");
     int status = inflate(&z, Z_FINISH);
     inflateEnd(&z);
+    if (status == Z_MEM_ERROR)
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)
         return sl_fail(error, SL_MALFORMED, "invalid blob data");
     if (status != Z_STREAM_END || z.total_out != size)

@@ -180,13 +180,13 @@ static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *en
     return local && !r.failed;
 }
 
-/* Inflates into `to`; returns false unless the result has exactly `size` bytes. */
-static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
+/* Inflates into `to`. SL_MALFORMED unless the result has exactly `size` bytes, SL_BUSY when out of memory; both without a message. */
+static enum sl_code inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
 {
     z_stream z = {0};
     uint8_t spare;
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
-        return false;
+        return SL_BUSY;
     int status = Z_OK;
     size_t in = 0, out = 0;
     while (status == Z_OK) {
@@ -205,7 +205,9 @@ static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
         out += space ? before - z.avail_out : 0;
     }
     inflateEnd(&z);
-    return status == Z_STREAM_END && out == size;
+    if (status == Z_MEM_ERROR)
+        return SL_BUSY;
+    return status == Z_STREAM_END && out == size ? SL_OK : SL_MALFORMED;
 }
 
 static bool same_crc(const uint8_t *data, size_t size, uint32_t crc)
@@ -231,7 +233,10 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
     if (!sl_buf_reserve(out, entry->size + 1)) /* + 1: out->data must not be NULL for an empty entry */
         return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *to = out->data + out->size;
-    if (entry->method == SL_ZIP_DEFLATED && !inflate_to(packed, to, entry->size))
+    enum sl_code code = entry->method == SL_ZIP_DEFLATED ? inflate_to(packed, to, entry->size) : SL_OK;
+    if (code == SL_BUSY)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (code != SL_OK)
         return bad_entry(entry, "does not decompress to the size in its header", error);
     if (entry->method == SL_ZIP_STORED && entry->size)
         memcpy(to, packed.data, entry->size);
@@ -277,8 +282,10 @@ static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
     return SL_OK;
 }
 
-/* Inflates the contents piece by piece and passes them to the sink. Fails if there is more than the directory says. */
-static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_bytes packed, uint8_t *piece)
+/* Inflates the contents piece by piece and passes them to the sink. SL_MALFORMED, without a message, if they are damaged or if there is
+ * more than the directory says; SL_BUSY when out of memory; SL_CANCELLED if the sink wants no more. */
+static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_bytes packed, uint8_t *piece,
+                                    struct sl_error *error)
 {
     int status = Z_OK;
     for (size_t in = 0; status == Z_OK;) {
@@ -288,6 +295,8 @@ static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_
         z->next_out = piece;
         z->avail_out = STREAM_PIECE;
         status = inflate(z, Z_NO_FLUSH);
+        if (status == Z_MEM_ERROR)
+            return sl_fail(error, SL_BUSY, "out of memory");
         in += given - z->avail_in;
         struct sl_bytes made = {piece, STREAM_PIECE - z->avail_out};
         if ((status != Z_OK && status != Z_STREAM_END) || made.size > s->limit - s->size)
@@ -306,7 +315,7 @@ static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed,
         free(piece);
         return sl_fail(error, SL_BUSY, "out of memory");
     }
-    enum sl_code code = stream_inflated(s, &z, packed, piece);
+    enum sl_code code = stream_inflated(s, &z, packed, piece, error);
     inflateEnd(&z);
     free(piece);
     return code;

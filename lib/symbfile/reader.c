@@ -26,6 +26,7 @@ struct sl_symbfile_reader {
     struct sl_arena table_memory;
     struct sl_str *table;
     size_t table_size;
+    bool scarce; /* memory ran out while the message was decoded, not the limit of its arena */
     enum sl_symbfile_problem problem;
     enum sl_code code; /* of the first failure */
     struct sl_error error;
@@ -69,6 +70,8 @@ bool sl_symbfile_reader_is_truncated(const struct sl_symbfile_reader *r)
     return r->cut;
 }
 
+/* Stores the problem and its text in r->error: SL_MALFORMED. If the message could not be decoded for lack of memory, SL_BUSY instead, and
+ * no problem: the file may be good. */
 static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem problem)
 {
     static const char *const texts[] = {
@@ -86,25 +89,43 @@ static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_s
         [SL_SYMBFILE_BAD_REFERENCE] = "message contains an invalid string table reference",
         [SL_SYMBFILE_BAD_OFFSET] = "line offset exceeds 32 bits",
     };
+    if (r->scarce)
+        return sl_fail(&r->error, SL_BUSY, "out of memory");
     r->problem = problem;
     return sl_fail(&r->error, SL_MALFORMED, "%s (message %llu, offset %llu)", texts[problem],
                    (unsigned long long)r->message, (unsigned long long)r->offset);
 }
 
 /* ---- decoding: protobuf-c decodes what columns.c does not, into an arena that is freed as a whole ---- */
-static void *allocate(void *arena, size_t size)
+
+/* Allocates for a message, in one of the reader's arenas. NULL if the arena's limit is reached or, with r->scarce, when out of memory. */
+static void *reader_alloc(struct sl_symbfile_reader *r, struct sl_arena *arena, size_t size)
 {
-    return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
+    void *memory = sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
+    r->scarce |= !memory && !arena->over_limit;
+    return memory;
 }
 
-static void free_nothing(void *arena, void *memory)
+static void *allocate(void *reader, size_t size)
 {
-    (void)arena, (void)memory;
+    struct sl_symbfile_reader *r = reader;
+    return reader_alloc(r, &r->scratch, size);
 }
 
-static ProtobufCAllocator allocator(struct sl_arena *arena)
+static void *allocate_table(void *reader, size_t size)
 {
-    return (ProtobufCAllocator){.alloc = allocate, .free = free_nothing, .allocator_data = arena};
+    struct sl_symbfile_reader *r = reader;
+    return reader_alloc(r, &r->table_memory, size);
+}
+
+static void free_nothing(void *reader, void *memory)
+{
+    (void)reader, (void)memory;
+}
+
+static ProtobufCAllocator allocator(struct sl_symbfile_reader *r)
+{
+    return (ProtobufCAllocator){.alloc = allocate, .free = free_nothing, .allocator_data = r};
 }
 
 static struct sl_str symbfile_reader_to_text(ProtobufCBinaryData data)
@@ -147,8 +168,7 @@ static enum sl_symbfile_problem get_lines(struct sl_symbfile_reader *r, const Sy
 {
     if (!table)
         return SL_SYMBFILE_FINE;
-    struct sl_symbfile_line *lines =
-        sl_arena_alloc(&r->scratch, table->n_offset * sizeof *lines, _Alignof(struct sl_symbfile_line));
+    struct sl_symbfile_line *lines = reader_alloc(r, &r->scratch, table->n_offset * sizeof *lines);
     uint64_t offset = 0;
     if (table->n_offset && !lines)
         return SL_SYMBFILE_BAD_MESSAGE;
@@ -205,7 +225,7 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
  * protobuf-c. */
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
-    ProtobufCAllocator memory = allocator(&r->scratch);
+    ProtobufCAllocator memory = allocator(r);
     Symbfile__RangeV1 usual;
     const Symbfile__RangeV1 *m = columns_read_range(&r->columns, body, &usual)
                                      ? &usual
@@ -228,8 +248,7 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     if ((problem = get_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
                           m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
         return problem;
-    struct sl_symbfile_frame *frames =
-        sl_arena_alloc(&r->scratch, m->n_func * sizeof *frames, _Alignof(struct sl_symbfile_frame));
+    struct sl_symbfile_frame *frames = reader_alloc(r, &r->scratch, m->n_func * sizeof *frames);
     if (m->n_func && !frames)
         return SL_SYMBFILE_BAD_MESSAGE;
     for (size_t i = 0; i < m->n_func; i++) {
@@ -243,9 +262,10 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     return SL_SYMBFILE_FINE;
 }
 
+/* Reads a record of return pads, as read_range does. */
 static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
-    ProtobufCAllocator memory = allocator(&r->scratch);
+    ProtobufCAllocator memory = allocator(r);
     Symbfile__ReturnPadV1 usual;
     const Symbfile__ReturnPadV1 *m = columns_read_pad(&r->columns, body, &usual)
                                          ? &usual
@@ -263,9 +283,9 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
 {
     sl_arena_free(&r->table_memory);
     sl_arena_init(&r->table_memory, MESSAGE_MEMORY);
-    ProtobufCAllocator memory = allocator(&r->table_memory);
+    ProtobufCAllocator memory = {.alloc = allocate_table, .free = free_nothing, .allocator_data = r};
     const Symbfile__StringTableV1 *m = symbfile__string_table_v1__unpack(&memory, body.size, body.data);
-    r->table = m ? SL_ARENA_ARRAY(&r->table_memory, struct sl_str, m->n_strings) : NULL;
+    r->table = m ? reader_alloc(r, &r->table_memory, m->n_strings * sizeof *r->table) : NULL;
     r->table_size = 0;
     if (!m || (m->n_strings && !r->table))
         return symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
@@ -282,11 +302,12 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
 
 static enum sl_code symbfile_reader_read_header(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
-    ProtobufCAllocator memory = allocator(&r->scratch);
+    ProtobufCAllocator memory = allocator(r);
     return symbfile__header__unpack(&memory, body.size, body.data) ? SL_OK
                                                                    : symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
 }
 
+/* Reads a message; those of unknown types are ignored. Afterwards the memory for decoding is reused, or freed if it has grown large. */
 static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, struct sl_bytes body)
 {
     static const uint8_t nothing = 0;
@@ -310,6 +331,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 /* STEP_MORE: the bytes end within the item; it is read again when more have come. */
 enum symbfile_step { STEP_DONE, STEP_MORE, STEP_FAILED };
 
+/* Reads a number of protobuf and advances `*at`; STEP_FAILED, with r->error, if it has more than ten bytes. */
 static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
 {
     *value = 0;
