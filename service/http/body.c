@@ -196,7 +196,8 @@ static void decode(void *arg)
     job->code = decoder_run(job->decoder, &job->in, job->out, job->limit);
 }
 
-/* Fills `piece` with decoded bytes from the window. */
+/* Fills `piece` with decoded bytes from the window; it stays empty at the end of the body. On failure the request was answered, except for
+ * SL_CANCELLED: the connection is gone. */
 static enum sl_code read_decoded(struct request *r)
 {
     struct request_body *body = &r->body;
@@ -232,7 +233,9 @@ static enum sl_code read_decoded(struct request *r)
         }
         body->raw_at = body->raw.size - job.in.size;
         body->held_back = body->piece.size >= job.limit && !decoder_ended(body->decoder);
-        if (job.code || body->piece.failed)
+        if (job.code == SL_BUSY || body->piece.failed)
+            return body_refuse(r, 503, BODY_NO_MEMORY);
+        if (job.code)
             return body_refuse(r, 400, "request body could not be decompressed");
     }
     body->decoded += body->piece.size;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum { OUT_STEP = 64 * 1024 };
 
@@ -67,7 +68,8 @@ bool decoder_ended(const struct http_decoder *decoder)
     return decoder->ended;
 }
 
-/* Decodes until the output is full or the input is used. gzip may be followed by another member (RFC 1952, 2.2). */
+/* Decodes until the output is full or the input is used. gzip may be followed by another member (RFC 1952, 2.2). Codes as of
+ * decoder_run(). */
 static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     z_stream *z = &decoder->zlib;
@@ -86,6 +88,8 @@ static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in,
     in->size -= given - z->avail_in;
     *size -= z->avail_out;
     decoder->ended = result == Z_STREAM_END;
+    if (result == Z_MEM_ERROR)
+        return SL_BUSY;
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
 }
 
@@ -96,7 +100,7 @@ static enum sl_code step_zstd(struct http_decoder *decoder, struct sl_bytes *in,
     ZSTD_outBuffer output = {out, *size, 0};
     size_t result = ZSTD_decompressStream(decoder->zstd, &output, &input);
     if (ZSTD_isError(result))
-        return SL_MALFORMED;
+        return ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? SL_BUSY : SL_MALFORMED;
     in->data += input.pos;
     in->size -= input.pos;
     *size = output.pos;
@@ -109,7 +113,7 @@ enum sl_code decoder_run(struct http_decoder *decoder, struct sl_bytes *in, stru
     while (out->size < limit && !(decoder->ended && in->size == 0)) {
         size_t size = limit - out->size < OUT_STEP ? limit - out->size : OUT_STEP, before = in->size;
         if (!sl_buf_reserve(out, size))
-            return SL_INTERNAL;
+            return SL_BUSY;
         enum sl_code code = decoder->coding == CODING_ZSTD ? step_zstd(decoder, in, out->data + out->size, &size)
                                                            : step_zlib(decoder, in, out->data + out->size, &size);
         if (code)

@@ -13,6 +13,7 @@ enum { ZSTD_WINDOW_HTTP = 23, ZSTD_WINDOW_FILES = 27 };
 struct http_decoder;
 struct http_decoder *decoder_new(enum content_coding coding, int zstd_window_log); /* NULL when out of memory */
 void decoder_free(struct http_decoder *decoder);                                   /* may be NULL */
-/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` has `limit` bytes. */
+/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` has `limit` bytes. SL_MALFORMED if the input is damaged,
+ * SL_BUSY when out of memory. */
 enum sl_code decoder_run(struct http_decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
 bool decoder_ended(const struct http_decoder *decoder); /* true at the end of a complete stream */
