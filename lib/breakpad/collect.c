@@ -72,7 +72,7 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
     return number;
 }
 
-/* Makes the full paths of the batch's files. */
+/* Makes the full paths of the batch's files; p->failed when out of memory. */
 static void prepare_files(struct breakpad_prepared *p, const struct sl_function_batch *batch)
 {
     struct sl_buf path = {0};
@@ -83,6 +83,7 @@ static void prepare_files(struct breakpad_prepared *p, const struct sl_function_
         sl_buf_clear(&path);
         sl_path_full(&path, file->comp_dir, file->directory, file->name);
         char *copy = path.size ? sl_arena_strndup(p->arena, (char *)path.data, path.size) : NULL;
+        p->failed |= path.size && !copy;
         if (copy)
             p->files[i] = (struct sl_str){copy, path.size};
     }

@@ -50,6 +50,7 @@ static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
     return (struct sl_str){copy, copy ? path.size : 0};
 }
 
+/* Returns the text in small letters; data NULL when out of memory. */
 static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -70,7 +71,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
         if (!sl_json_text(s->json, &value))
             continue;
         struct sl_bundle_header header = {lower_ascii(name, s->json->arena), value}, *added;
-        if ((added = sl_arena_array_add(&headers)))
+        if (header.name.data && (added = sl_arena_array_add(&headers)))
             *added = header;
         else
             sl_json_no_memory(s->json);
@@ -94,12 +95,14 @@ static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *
     return true;
 }
 
+/* Reads a path, with slashes. The reader fails when out of memory: a file without its path would not be found. */
 static bool read_path(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0};
     bool good = sl_fields_text(s, at, &text);
-    *(struct sl_str *)out = normalised(text, s->json->arena);
-    return good;
+    struct sl_str path = normalised(text, s->json->arena);
+    *(struct sl_str *)out = path;
+    return path.data || !text.data ? good : sl_json_no_memory(s->json);
 }
 
 static const struct sl_field file_fields[] = {
