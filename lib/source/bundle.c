@@ -145,19 +145,22 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
     return b->files || sl_json_no_memory(s->json);
 }
 
-/* Stores the rules in the arena, sorted for lookups. */
-static bool store_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
+/* Stores the rules in the arena, sorted for lookups. SL_MALFORMED if there are too many, SL_BUSY when out of memory. */
+static enum sl_code store_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
 {
     struct sl_buf stored = {.budget = b->arena.budget};
-    bool good = sl_ppdb_links_build(rules, count, &stored, NULL) == SL_OK;
-    char *copy = good ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
+    enum sl_code code = sl_ppdb_links_build(rules, count, &stored, NULL);
+    char *copy = code == SL_OK ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
+    if (code == SL_OK && !copy)
+        code = SL_BUSY;
     b->has_links = copy && stored.size;
-    good = copy && sl_ppdb_links_open((struct sl_bytes){(const uint8_t *)copy, stored.size}, &b->links);
+    if (copy && !sl_ppdb_links_open((struct sl_bytes){(const uint8_t *)copy, stored.size}, &b->links))
+        code = SL_MALFORMED;
     sl_buf_free(&stored);
-    return good;
+    return code;
 }
 
-/* Reads the source links: patterns of paths, and URLs. */
+/* Reads the source links: patterns of paths, and URLs. The reader fails when they are invalid or memory is short. */
 static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle *b = out;
@@ -166,19 +169,24 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
     if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
         return false;
     while (sl_json_next(s->json, &pattern)) {
-        struct sl_ppdb_link *link;
+        struct sl_ppdb_link *link = NULL;
         if (!sl_json_text(s->json, &url))
             continue;
         if (links.count > SL_PPDB_MAX_LINKS)
             sl_json_fail(s->json, "too many source links");
         else if ((link = sl_arena_array_add(&links)))
             *link = (struct sl_ppdb_link){normalised(pattern, &b->arena), url};
-        else
+        if (!s->json->failed && (!link || !link->pattern.data))
             sl_json_no_memory(s->json);
     }
     size_t count = links.count;
     const struct sl_ppdb_link *rules = sl_arena_array_finish(&links);
-    return s->json->failed || (rules && store_links(b, rules, count)) || sl_json_fail(s->json, "invalid source links");
+    if (s->json->failed)
+        return true;
+    enum sl_code code = rules ? store_links(b, rules, count) : SL_BUSY;
+    if (code == SL_BUSY)
+        return sl_json_no_memory(s->json);
+    return code == SL_OK || sl_json_fail(s->json, "invalid source links");
 }
 
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
