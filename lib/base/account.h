@@ -27,8 +27,10 @@ static inline bool sl_account_spend(struct sl_account *account, uint64_t steps)
 /* Returns `count` uninitialised items of `item` bytes; NULL when the budget or memory is exhausted. Free with sl_account_free()
  * and the same size, or with free() before sl_account_release(). */
 void *sl_account_alloc(struct sl_account *account, size_t count, size_t item);
+/* Frees such an array and uncharges it; `items` may be NULL. */
 void sl_account_free(struct sl_account *account, void *items, size_t count, size_t item);
 
+/* The slow path of sl_account_grow(). False, with `failed` set, when the budget or memory is exhausted; the array is unchanged then. */
 bool sl_account_grow_array(struct sl_account *account, void *array, size_t *capacity, size_t need, size_t item);
 
 /* sl_grow(), charged to the account; also false when the budget has no memory left. */

@@ -29,6 +29,7 @@ void sl_arena_init(struct sl_arena *arena, size_t limit)
     *arena = (struct sl_arena){.limit = limit};
 }
 
+/* Frees the chunk and all older ones. */
 static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     while (chunk) {

@@ -45,6 +45,7 @@ bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg)
 /* Calls visit(chunk, size) for every chunk. */
 void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *piece, size_t size));
 
+/* The slow path of sl_arena_alloc(): takes the bytes from a new chunk. What is left of the previous chunk is lost. */
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 
 /* Returns `size` uninitialised bytes, aligned to `align` (a power of two). NULL when out of memory or over the limit. */

@@ -11,6 +11,7 @@ struct sl_arena;
  * overflows or the work is cancelled. */
 bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size);
 
+/* The slow path of sl_grow(), below. */
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
 /* Enlarges the array, if needed, for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first),

@@ -20,6 +20,7 @@ struct sl_id_table { /* all zeros is valid and empty; the owner frees `slots` */
     uint32_t generation;    /* how many times it was cleared */
 };
 
+/* Makes the table larger, and moves its items. False, with the table unchanged, when the budget or memory is exhausted. */
 bool sl_id_table_grow(struct sl_id_table *table, struct sl_account *account);
 
 static inline bool sl_id_table_has(const struct sl_id_table *table, const struct sl_id_slot *slot)
@@ -68,4 +69,5 @@ static inline struct sl_id_slot *sl_id_table_first_slot(const struct sl_id_table
     return table->capacity ? &table->slots[hash & (table->capacity - 1)] : NULL;
 }
 
+/* Empties the table but keeps its memory. The slots are rewritten only when the numbers would soon exceed 32 bits. */
 void sl_id_table_clear(struct sl_id_table *table);

@@ -51,6 +51,7 @@ static void skip_comment(struct sl_json *j)
         sl_json_fail(j, "unterminated comment");
 }
 
+/* Skips blanks, line ends and tabs. */
 static inline void skip_space(struct sl_json *j)
 {
     const char *from = j->text.data + j->at, *end = j->text.data + j->text.size;
@@ -343,6 +344,7 @@ static inline bool in_object(const struct sl_json *j)
     return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
+/* Steps behind an opening bracket, and notes which kind it is; fails beyond SL_JSON_MAX_DEPTH. */
 static bool enter(struct sl_json *j, bool object)
 {
     if (j->depth == SL_JSON_MAX_DEPTH)
@@ -370,6 +372,7 @@ static bool json_leave(struct sl_json *j)
     return false;
 }
 
+/* Reads a member's key and the colon behind it. The key is still escaped if `*escaped` is set. */
 static bool json_read_key(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (next_byte(j) != '"')

@@ -112,6 +112,7 @@ void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct s
     sl_json_end_array(w);
 }
 
+/* Appends the number in decimal, with a sign if it is negative. */
 static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
 {
     char digits[21];

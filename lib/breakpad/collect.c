@@ -91,6 +91,7 @@ static void prepare_files(struct breakpad_prepared *p, const struct sl_function_
     sl_buf_free(&path);
 }
 
+/* Moves a heap array to the arena and frees it. NULL, with p->failed set, when out of memory. One byte more: an empty array is not NULL. */
 static void *copy_to_arena(struct breakpad_prepared *p, void *array, size_t size)
 {
     void *copy = sl_arena_alloc(p->arena, size + 1, 8);
@@ -113,6 +114,8 @@ static void move_results(struct breakpad_prepared *p)
     sl_map_free(&p->stored);
 }
 
+/* The sink's prepare, on a worker thread: makes names and paths, and flattens each function into lines and inlined calls. A failure is
+ * noted in p->failed, or leaves batch->prepared NULL, and is reported by consume. */
 static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch,
                                      struct sl_arena *arena, unsigned worker)
 {
@@ -163,6 +166,8 @@ static uint32_t file_number(const struct numbers *n, uint32_t file)
     return file < n->file_count ? n->files[file] : SL_NO_FILE;
 }
 
+/* Encodes the lines of a record: addresses and numbers of files as differences to the line before, to be short. breakpad_write decodes
+ * them. */
 static void encode_lines(struct sl_buf *out, uint64_t start, const struct flat_line *lines, size_t count,
                          const struct numbers *n)
 {
@@ -185,6 +190,7 @@ static bool same_call(const struct flat_inline *a, const struct flat_inline *b)
     return a->depth == b->depth && a->call_line == b->call_line && a->call_file == b->call_file && a->name == b->name;
 }
 
+/* Encodes the inlined calls of a record. Neighbours that are one call in several ranges become one group, as in an INLINE record. */
 static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat_inline *inlines, size_t count,
                            const struct numbers *n)
 {
@@ -239,6 +245,8 @@ static void add_record(struct sl_breakpad_writer *w, const struct breakpad_prepa
     w->record_count++;
 }
 
+/* The sink's consume: replaces the batch's numbers of names and files by those of the writer, and adds its functions to the records. Fails,
+ * also at every later call, when the budget or memory is exhausted. */
 static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                              struct sl_error *error)
 {

@@ -235,6 +235,7 @@ static uint32_t *numbers_new(struct text_writer *t, size_t count)
     return numbers;
 }
 
+/* Numbers files and inlined functions in the order in which the records, already sorted, use them. */
 static void breakpad_write_number(struct text_writer *t)
 {
     const struct sl_breakpad_writer *w = t->w;
@@ -270,6 +271,7 @@ static uint32_t file_number(const struct text_writer *t, uint64_t id)
     return id >= t->w->files.count ? t->file_count : t->files[id];
 }
 
+/* Writes the MODULE record and the INFO records. */
 static void write_header(struct text_writer *t)
 {
     const struct sl_breakpad_options *o = t->w->options;
@@ -289,6 +291,7 @@ static void write_header(struct text_writer *t)
     }
 }
 
+/* Writes the FILE records, the last for `<unknown>` if a line has no file, and the INLINE_ORIGIN records. */
 static void write_files(struct text_writer *t)
 {
     const struct sl_breakpad_options *o = t->w->options;
@@ -313,6 +316,7 @@ static void write_files(struct text_writer *t)
     }
 }
 
+/* Writes the INLINE records of a function: depth, line and file of the call, the function called, and its ranges. */
 static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t start)
 {
     for (uint64_t count = sl_read_uleb(r); count; count--) {
@@ -332,6 +336,8 @@ static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t sta
     }
 }
 
+/* Writes the FUNC record, then its INLINE records, then its lines. The lines are encoded before the calls, so a second reader skips them.
+ * */
 static void write_function(struct text_writer *t, const struct breakpad_record *f)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);

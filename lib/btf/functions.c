@@ -158,6 +158,7 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     b->tables.account.failed = !sl_assemble(&b->assembler, &b->arena, function, NULL, 0, b->rows, b->row_count);
 }
 
+/* Reads all functions, in the order of their addresses, into b->batch. Failure is in the account. */
 static void read_functions(struct btf_reader *b)
 {
     size_t strings = b->tables.strings.size;
@@ -197,6 +198,8 @@ static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink,
     return sink->consume(sink, &batch, error);
 }
 
+/* Reads the tables and passes their functions to the sink. Damaged parts are skipped and counted in the sink. SL_NOT_FOUND if there are no
+ * tables or no functions. */
 static enum sl_code read_all(struct btf_reader *b, struct sl_object *object, struct sl_function_sink *sink,
                              struct sl_error *error)
 {

@@ -14,6 +14,7 @@ struct decoded {
 
 /* ---- text: memory operands with width and blanks, "dword [rax + rcx * 4 - 0x8]" ---- */
 
+/* The word for an operand's width in Intel's syntax, with a blank; empty for other widths. */
 static const char *width_name(unsigned bits)
 {
     static const struct {
@@ -45,6 +46,7 @@ __attribute__((format(printf, 2, 3))) static void put(char *text, const char *fo
     va_end(args);
 }
 
+/* Appends the displacement of a memory operand. It is the whole address if it is the first part, else a signed summand, left out if 0. */
 static void put_displacement(char *text, const ZydisDecodedOperandMem *memory, bool is_first)
 {
     int64_t value = memory->disp.value;
@@ -72,6 +74,7 @@ static void put_memory(const struct decoded *d, const ZydisDecodedOperand *opera
     put(text, "]");
 }
 
+/* Appends the lock and repeat prefixes. */
 static void put_prefix(const struct decoded *d, char *text)
 {
     ZydisInstructionAttributes attributes = d->instruction.attributes;
@@ -83,6 +86,7 @@ static void put_prefix(const struct decoded *d, char *text)
                                                        : "rep ");
 }
 
+/* Appends the instruction in Intel's syntax: Zydis formats the operands except those in memory. */
 static void put_instruction(const struct decoded *d, char *text)
 {
     ZydisFormatter formatter;
@@ -190,6 +194,7 @@ static void add_operand(struct effects_reading *r, const struct decoded *d, cons
     }
 }
 
+/* Adds the memory operands of the instruction, hidden ones such as the stack included. */
 static void read_accesses(struct effects_reading *r, const struct decoded *d)
 {
     switch (d->instruction.meta.category) {

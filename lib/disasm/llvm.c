@@ -34,6 +34,7 @@ struct llvm {
     struct disasm_line *line;            /* the line being read */
 };
 
+/* Registers the targets; once for the process. */
 static void llvm_initialize(void)
 {
     LLVMInitializeAArch64TargetInfo();
@@ -132,6 +133,7 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_byt
     return 0;
 }
 
+/* The engine's read: decodes an instruction, and rewrites the texts of ADR and ADRP, whose operand LLVM prints as a difference. */
 static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                         struct disasm_line *line)
 {
@@ -151,6 +153,7 @@ static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes
     return read;
 }
 
+/* The engine's close. */
 static void llvm_close(void *state)
 {
     struct llvm *llvm = state;

@@ -31,6 +31,7 @@ static void x86_target(const ZydisDecodedInstruction *instruction, const ZydisDe
                            ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(instruction, &operands[i], address, &line->target));
 }
 
+/* The engine's read: decodes an instruction, whose text is in Intel's syntax; why: the reason if it is invalid. */
 static size_t x86_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                        struct disasm_line *line)
 {

@@ -13,6 +13,7 @@ enum {
 /* Offset of data that a function does not have. */
 static const uint32_t no_data = UINT32_MAX;
 
+/* The version of the table's format by its magic number; false for an unknown one. */
 static bool read_version(uint32_t magic, enum go_version *version)
 {
     switch (magic) {
@@ -23,6 +24,7 @@ static bool read_version(uint32_t magic, enum go_version *version)
     }
 }
 
+/* Whether the address is in an executable segment of the object. */
 static bool is_code(const struct go_table *t, uint64_t address)
 {
     struct sl_segment s;

@@ -148,6 +148,7 @@ bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id)
     return ok;
 }
 
+/* Writes the bytes as hexadecimal digits; returns the end. */
 static char *put_hex(char *at, const uint8_t *bytes, size_t count, const char *digits)
 {
     for (size_t i = 0; i < count; i++) {

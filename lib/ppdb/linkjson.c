@@ -10,6 +10,7 @@ struct ppdb_link_rules {
     size_t count, capacity;
 };
 
+/* Adds a rule; fails the reader if there are too many or memory is short. */
 static bool linkjson_add(struct sl_json *j, struct ppdb_link_rules *rules, struct sl_ppdb_link link)
 {
     if (rules->count == SL_PPDB_MAX_LINKS)

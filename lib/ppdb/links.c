@@ -173,6 +173,7 @@ static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uin
     return SL_PARTITION_POINT(middle, low, high, sl_str_compare(rule_at(links, middle).pattern, text) <= 0);
 }
 
+/* Finds the rule without a wildcard that is equal to the text. */
 static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t above = upper_bound(links, 0, links->exact_count, text);

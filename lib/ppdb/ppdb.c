@@ -29,6 +29,8 @@ static void store_stream(struct streams *streams, struct sl_str name, struct sl_
         }
 }
 
+/* Reads the header of a metadata stream and stores its bytes if they are of interest. SL_MALFORMED if it or its stream is not inside the
+ * file. */
 static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r, struct streams *streams,
                                        struct sl_error *error)
 {
@@ -70,6 +72,7 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     return SL_OK;
 }
 
+/* The debug id of a #Pdb stream: a GUID, and four bytes that take the place of the age. */
 static struct sl_debug_id parse_id(const uint8_t bytes[ID_SIZE])
 {
     /* The GUID's first three fields are stored little-endian; struct sl_debug_id has text order. */

@@ -64,8 +64,10 @@ struct sl_ppdb_points { /* iterator; only `failed` is public */
     bool failed; /* the rest of the method could not be decoded */
 };
 
+/* Begins before the first point of a method, a row of MethodDebugInformation; there are none if it has no points or is not in the table. */
 void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl_ppdb_points *points);
-bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *point); /* IL offsets never decrease */
+/* Reads the next point; IL offsets never decrease. False at the end, and at a damaged point: `failed`. */
+bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *point);
 
 /* ---- embedded sources ---- */
 

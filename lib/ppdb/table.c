@@ -4,6 +4,7 @@
 
 /* ---- opening ---- */
 
+/* Locates the sections by the sizes in the header `h`. False if they are not inside the file or are inconsistent. */
 static bool open_sections(struct sl_ppdb_table *t, const uint8_t *h)
 {
     const struct sl_bytes *sections = t->table.sections;
@@ -151,6 +152,7 @@ void sl_ppdb_table_name(const struct sl_ppdb_table *t, uint32_t id, struct sl_bu
     sl_table_string(&t->names, id, name);
 }
 
+/* Whether the document has exactly this name; false for an id beyond the last. */
 static bool is_named(const struct sl_ppdb_table *t, uint32_t id, struct sl_str wanted)
 {
     struct sl_buf name = {0};
@@ -168,6 +170,7 @@ bool sl_ppdb_table_find(const struct sl_ppdb_table *t, struct sl_str name, uint3
 
 /* ---- sources ---- */
 
+/* Reads an entry of the list of embedded sources. */
 static void source_at(const struct sl_ppdb_table *t, uint32_t index, struct sl_ppdb_source *source)
 {
     const uint8_t *at = t->table.sections[SECTION_SOURCES].data + (size_t)index * SOURCE_SIZE;
@@ -235,6 +238,7 @@ static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
     return true;
 }
 
+/* Whether the embedded sources are sorted by document, with at most one for each. */
 static bool verify_sources(const struct sl_ppdb_table *t)
 {
     struct sl_ppdb_source source, last = {0};

@@ -46,6 +46,8 @@ struct sl_ppdb_table_document {
     struct sl_ppdb_document properties;
     bool embedded, linked; /* it has an embedded source; a Source Link rule matches its name */
 };
+/* Reads a document. False, with all members 0, if the id is bad. Unknown values of damaged tables become SL_LANG_UNKNOWN and
+ * SL_PPDB_HASH_NONE. */
 bool sl_ppdb_table_document(const struct sl_ppdb_table *table, uint32_t id, struct sl_ppdb_table_document *document);
 
 /* Appends the name, verbatim, or nothing if the id is bad. */

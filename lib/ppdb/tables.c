@@ -134,6 +134,7 @@ static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
     return 2;
 }
 
+/* The size of a column in bytes. Indexes into tables and heaps have four bytes if two are too few. */
 static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t heap_sizes)
 {
     if (column < CODED)
@@ -163,6 +164,8 @@ static void size_rows(struct sl_ppdb *ppdb, uint8_t heap_sizes)
 
 /* ---- the stream ---- */
 
+/* Reads the numbers of rows of the tables whose bits are set in `valid`. Fails for an unknown table with rows: the size of its rows, and so
+ * the place of the tables behind it, is not known. */
 static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint64_t valid, struct sl_error *error)
 {
     for (unsigned t = 0; t < TABLE_COUNT; t++) {

@@ -48,6 +48,7 @@ static enum sl_code ppdb_writer_fail(const struct ppdb_table_writer *w, struct s
 
 /* ---- documents ---- */
 
+/* Orders documents by name, then language; equal ones by row, so that the first of them is kept. */
 static int ppdb_writer_by_name(const void *a, const void *b, void *names)
 {
     const struct document *x = a, *y = b;
@@ -106,6 +107,7 @@ static void number_documents(struct ppdb_table_writer *w)
     w->document_count = kept;
 }
 
+/* Reads all documents and gives them ids. */
 static enum sl_code collect_documents(struct ppdb_table_writer *w, struct sl_error *error)
 {
     w->documents = SL_ARENA_ARRAY(&w->arena, struct document, (size_t)w->info->document_count + 1);
@@ -192,6 +194,7 @@ static void encode_method(struct ppdb_table_writer *w)
     w->points.failed |= w->runs.failed || w->restarts.failed;
 }
 
+/* Encodes the points of all methods, and stores their offsets by method; the directory ends at the last method with points. */
 static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error *error)
 {
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
@@ -261,6 +264,7 @@ static bool flag_documents(struct ppdb_table_writer *w)
 
 /* ---- the file ---- */
 
+/* Writes the section of documents; their names are in another. */
 static void put_documents(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->document_count; i++) {
@@ -279,6 +283,7 @@ static struct sl_str get_name(const void *arg, size_t index)
     return decode_name(w, &w->documents[index]);
 }
 
+/* Writes the section of embedded sources: where each is in the file. */
 static void put_sources(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->source_count; i++) {
@@ -291,6 +296,7 @@ static void put_sources(const struct ppdb_table_writer *w, struct sl_buf *out)
     }
 }
 
+/* Writes the sections in their order in the file. */
 static void put_sections(const struct ppdb_table_writer *w, struct sl_table_writer *t)
 {
     struct sl_table_string_source names = {get_name, w, w->document_count};
@@ -308,6 +314,7 @@ static void put_sections(const struct ppdb_table_writer *w, struct sl_table_writ
     sl_buf_str(&t->file, sl_buf_view(&w->links));
 }
 
+/* Fills the header, which was left empty until the sizes were known. Dropped documents or methods make the table partial. */
 static void put_header(const struct ppdb_table_writer *w, struct sl_table_writer *t)
 {
     sl_table_put(t, AT_FLAGS, w->dropped ? FLAG_PARTIAL : 0, 4);
@@ -321,6 +328,7 @@ static void put_header(const struct ppdb_table_writer *w, struct sl_table_writer
     sl_table_put(t, AT_LINKS_SIZE, w->links.size, 4);
 }
 
+/* Appends the finished table to `out`. SL_MALFORMED if a section does not fit into 32 bits; else as of ppdb_writer_fail. */
 static enum sl_code put_table(const struct ppdb_table_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_table_writer t;

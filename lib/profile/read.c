@@ -219,6 +219,7 @@ static bool list_addresses(struct sl_profile *p)
 
 /* ---- entry point ---- */
 
+/* Reads the version and the platform. SL_UNSUPPORTED for raw profiles, which have no version, and for old versions. */
 static enum sl_code read_meta(struct sl_profile *p, struct sl_error *error)
 {
     struct profile_meta meta = {.platform = {NULL, 0}};

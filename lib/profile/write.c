@@ -62,6 +62,7 @@ static void put_comma(struct profile_writer *w)
         sl_buf_u8(&w->new_text, ',');
 }
 
+/* Writes a number of a column; PROFILE_NONE becomes null. */
 static void put_cell_number(struct profile_writer *w, uint32_t number)
 {
     put_comma(w);
@@ -399,6 +400,8 @@ static bool has_member(struct profile_writer *w, struct sl_str object, const cha
     return value.data != NULL;
 }
 
+/* Edits the tables of all sets. Sets whose scopes share strings share a pool, opened for the first. Profiles with columns of uneven length
+ * stay as they are. */
 static enum sl_code edit_sets(struct profile_writer *w)
 {
     const struct sl_profile *p = w->profile;

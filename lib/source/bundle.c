@@ -113,6 +113,7 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the manifest's description of the archive's file `name`. */
 static void read_file(struct sl_fields *s, struct sl_str name, struct sl_arena_array *files)
 {
     struct sl_bundle_file *file = sl_arena_array_add(files);
@@ -126,6 +127,7 @@ static void read_file(struct sl_fields *s, struct sl_str name, struct sl_arena_a
     }
 }
 
+/* Reads the member `files`. A manifest with many more files than the archive has is refused: it would cost much memory. */
 static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle *b = out;
@@ -209,6 +211,7 @@ static const struct sl_field manifest_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the manifest into the bundle. SL_MALFORMED with the place of the first problem; SL_BUSY. */
 static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, &b->arena, false);
@@ -382,6 +385,7 @@ static bool sort_files(struct sl_bundle *b)
     return true;
 }
 
+/* Sorts the files by name, path, URL and id, and finds their entries in the archive. */
 static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
 {
     if (!sort_files(b))

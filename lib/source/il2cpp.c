@@ -131,6 +131,7 @@ static bool rank_names(struct sl_il2cpp *m)
     return true;
 }
 
+/* Orders entries by C++ file and line, then by C# file (in the order of names) and line. */
 static int by_line(const void *left, const void *right, void *arg)
 {
     const struct il2cpp_entry *a = left, *b = right;

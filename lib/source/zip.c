@@ -126,6 +126,7 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
     return !r->failed;
 }
 
+/* Reads the central directory. `*zip` is set only if all entries could be read; SL_MALFORMED or SL_BUSY otherwise. */
 static enum sl_code read_directory(struct sl_bytes bytes, const struct directory *d, struct sl_arena *arena,
                                    struct sl_zip *zip, struct sl_error *error)
 {
@@ -307,6 +308,7 @@ static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_
     return SL_OK;
 }
 
+/* Allocates for stream_inflated(), and runs it. Codes as there. */
 static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed, struct sl_error *error)
 {
     z_stream z = {0};
@@ -356,6 +358,7 @@ static void add_common(struct sl_buf *out, uint16_t method, uint32_t crc, size_t
     sl_buf_u16(out, 0); /* extra field */
 }
 
+/* Appends the compressed contents; false when out of memory. */
 static bool deflate_bytes(struct sl_bytes contents, struct sl_buf *out)
 {
     z_stream z = {.next_in = (Bytef *)contents.data, .avail_in = (uInt)contents.size};

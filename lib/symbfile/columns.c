@@ -75,6 +75,7 @@ static inline bool read_bytes(struct cursor *c, struct cursor *inner)
     return true;
 }
 
+/* Reads a text field, as a view of the message. */
 static inline bool read_text(struct cursor *c, ProtobufCBinaryData *text)
 {
     struct cursor inner;
@@ -84,6 +85,7 @@ static inline bool read_text(struct cursor *c, ProtobufCBinaryData *text)
     return true;
 }
 
+/* Reads a signed number. */
 static inline bool read_delta(struct cursor *c, int64_t *delta)
 {
     uint64_t value;

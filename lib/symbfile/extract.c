@@ -79,6 +79,7 @@ static void extract_prepare(struct sl_function_sink *sink, struct sl_function_ba
     batch->prepared = (void *)(uintptr_t)tree_maker_convert(&e->makers[worker], batch, arena);
 }
 
+/* The sink's consume: passes the batch's records on. There are none when extract_prepare was out of memory. */
 static enum sl_code extract_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                     struct sl_error *error)
 {

@@ -110,6 +110,7 @@ static void add_child(struct tree_writer *f, struct level *level, const struct s
         level->children[level->child_count++] = *child;
 }
 
+/* Copies an array to the arena. NULL if it is empty or, with the account failed, when out of memory. */
 static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t size)
 {
     void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
@@ -142,6 +143,7 @@ static void close_level(struct tree_writer *f)
     f->nodes++;
 }
 
+/* Opens an inlined call at `start`, below the levels that are open. `caller`: the link around it, NULL for an outermost function. */
 static void open_level(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
                        const struct inline_chain_link *caller)
 {

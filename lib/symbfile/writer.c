@@ -299,6 +299,7 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
 /* OUT_STEP: bytes after which output is passed on. BLOCK: bytes that a short copy moves (put_encoded). */
 enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 
+/* Passes the finished bytes to the output. */
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->out.failed)
@@ -426,6 +427,8 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symb
     return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
 }
 
+/* Writes the string table and the collected records, and empties both. The first call writes the magic number and an empty header message
+ * before. */
 static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (!w->begun)

@@ -130,6 +130,7 @@ static size_t units_end(const struct sl_table_unit_source *s, size_t chunk)
     return end < s->count ? end : s->count;
 }
 
+/* Parallel work: writes the units of a chunk to its buffer, and notes their offsets in it. */
 static void write_chunk(void *arg, size_t index, unsigned worker)
 {
     (void)worker;

@@ -45,6 +45,8 @@ struct sl_table_column_source {
     uint64_t max[SL_TABLE_MAX_COLUMNS]; /* upper bounds of the values, which give the widths */
 };
 
+/* Adds a section of columns whose widths fit their largest values, packed in parallel. False when a value is too wide (`too_large`) or when
+ * out of memory. */
 bool sl_table_add_columns(struct sl_table_writer *writer, uint32_t id, const struct sl_table_column_source *source);
 
 struct sl_table_unit_source {
