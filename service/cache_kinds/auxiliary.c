@@ -49,6 +49,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
     return code;
 }
 
+/* The kind's compute: downloads the symbol map or UUID map, and checks that it can be parsed. */
 static enum sl_code bcsymbolmaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {

@@ -133,6 +133,7 @@ static bool has_dwarf(struct sl_bytes file, const struct object_request *request
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }
 
+/* Gets the look-up table of a Portable PDB. The object is released on failure. */
 /* Inflates the Portable PDB of a PE file. */
 static enum sl_code inflate_ppdb(const struct object_request *request, struct source_object *object,
                                  struct sl_error *error)

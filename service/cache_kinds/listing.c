@@ -251,6 +251,7 @@ struct finding {
     struct sl_str *spellings; /* of the files, in the index; data NULL: the index does not have the file */
 };
 
+/* Pool work: finds the spelling of each file in the index. */
 static enum sl_code find_all(void *arg, struct sl_error *error)
 {
     const struct finding *f = arg;

@@ -8,6 +8,7 @@ struct local_symcache_making {
     int fd;
 };
 
+/* Makes the symcache by the request's own function and writes it to the entry's file. */
 static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
 {
     const struct local_symcache_making *m = arg;

@@ -186,6 +186,7 @@ static const struct remote_file *copy_file(struct copier *c, const struct remote
     return to;
 }
 
+/* Copies the object's id with its texts; NULL when out of memory, noted in the copier. */
 static const struct object_id *copy_id(struct copier *c, const struct object_id *from)
 {
     struct object_id *to = copy_array(c, from, 1, sizeof *from);
@@ -205,6 +206,7 @@ const struct remote_file *remote_file_copy(const struct remote_file *file, struc
     return c.failed ? NULL : copy;
 }
 
+/* Copies a request with all that it points to; false when out of memory. */
 static bool copy_request(struct copier *c, const struct object_request *from, struct object_request *to)
 {
     *to = *from;
@@ -221,6 +223,7 @@ void *object_request_retain(const void *context, struct sl_arena *arena)
     return to && copy_request(&c, context, to) ? to : NULL;
 }
 
+/* Copies the request for work that outlives the caller (cache_kind.retain); NULL when out of memory. */
 void *symcache_request_retain(const void *context, struct sl_arena *arena)
 {
     const struct symcache_request *from = context;

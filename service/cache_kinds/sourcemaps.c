@@ -133,6 +133,7 @@ static bool sourcemaps_copy(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
+/* Copies the request for work that outlives the caller (cache_kind.retain); NULL when out of memory. */
 static void *sourcemaps_retain(const void *context, struct sl_arena *arena)
 {
     struct sourcemap_request *to = SL_ARENA_NEW(arena, struct sourcemap_request);

@@ -95,6 +95,7 @@ void catalog_init(const struct config *config)
     origin_init(&options);
 }
 
+/* Stops the modules that keep state between requests, and frees it. */
 void catalog_close(void)
 {
     symbfiles_close();

@@ -18,6 +18,7 @@ bool config_container_is_set(void)
     return value && strcmp(value, "1") == 0;
 }
 
+/* Only the first 4 KiB of the list of control groups are searched. A file that cannot be read is no sign. */
 bool config_container_is_detected(void)
 {
     if (access("/.dockerenv", F_OK) == 0)
@@ -53,6 +54,7 @@ const struct config *config_retain(const struct config *config)
     return config;
 }
 
+/* Gives up one hold; the last one, which is not counted in `holds`, frees the configuration. NULL is allowed. */
 void config_release(const struct config *config)
 {
     struct config *own = (struct config *)config;

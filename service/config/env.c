@@ -208,6 +208,8 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
     path_up(&r->path, up);
 }
 
+/* Resolves the texts below a value: environment variables and files of secrets. `secret`: the value is one, and is noted if it is written
+ * in the file itself. Stops when there are enough problems. */
 static void env_walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_has_enough_problems(r->problems))

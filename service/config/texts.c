@@ -75,6 +75,7 @@ const char *text_is_listener(struct sl_str text)
     return host.size ? "host names are not allowed, use an IP address" : forms;
 }
 
+/* A group with too many members for the buffer exists, and so is accepted; and so is any when the list of groups cannot be read. */
 const char *text_is_group(struct sl_str text)
 {
     char name[256], members[4096];

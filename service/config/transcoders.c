@@ -10,6 +10,7 @@ struct transcoder_reading {
     size_t index;
 };
 
+/* Reports a problem of the transcoder's member `name`, empty: of the transcoder itself. Always false. */
 static bool transcoder_complain(const struct transcoder_reading *r, const struct value *at, const char *name,
                                 const char *what)
 {

@@ -85,6 +85,7 @@ static uint64_t next_random(struct http_server *server)
     return result;
 }
 
+/* Writes a random UUID (RFC 9562, version 4) with a NUL. */
 void random_uuid(struct http_server *server, char out[37])
 {
     static const char digits[] = "0123456789abcdef";

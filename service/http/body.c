@@ -13,6 +13,8 @@ enum {
     KEEP_BUFFER = 16 * 1024, /* larger buffers are freed instead of kept for the next request */
 };
 
+/* Prepares for the body behind the head. It is discarded when no handler will read it: the request is refused already, or the route takes
+ * no body. Of a refused request only little is read, so that a client that sends the rest sees the response. */
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -78,6 +80,7 @@ static void left_flight(struct request *r)
     address_remove_entry(r->server, entry);
 }
 
+/* Notes why the body cannot be read, and wakes the reader; only the first failure counts. `detail` may be NULL. */
 void body_fail(struct request *r, int status, const char *detail)
 {
     struct request_body *body = &r->body;
@@ -91,6 +94,8 @@ void body_fail(struct request *r, int status, const char *detail)
         fiber_wake(body->reader);
 }
 
+/* Takes a piece of the body from the connection. It fails with 413 beyond the route's limit, or when parsing it would need more memory than
+ * there is, and pauses reading when the window is full. A body that is discarded is only counted. */
 void body_receive(struct request *r, struct sl_bytes data)
 {
     struct request_body *body = &r->body;
@@ -130,6 +135,7 @@ static void keep_or_free(struct sl_buf *buf)
         sl_buf_clear(buf);
 }
 
+/* Frees the body of an ended request; small buffers are kept for the connection's next request. */
 void body_finish(struct request *r)
 {
     struct request_body *body = &r->body;

@@ -19,6 +19,7 @@ void connection_state(struct connection *c, enum http_request_state state)
     c->state_since_ms = loop_now_ms();
 }
 
+/* The client's address as text, without a port: "unix" for a Unix socket, "unknown" if the system does not tell. Kept by the connection. */
 const char *connection_peer(struct connection *c)
 {
     struct sockaddr_storage address;
@@ -115,6 +116,8 @@ static void on_closed(uv_handle_t *handle)
         release(c);
 }
 
+/* Closes at once. Its request is cancelled, and ends later, so the connection lives until then. `reset`: without TLS's close_notify, and
+ * with a TCP reset, as the client must not take the response for complete. */
 void connection_abort(struct connection *c, bool reset)
 {
     if (c->dead)
@@ -538,6 +541,8 @@ static void read_in_turn(struct connection *c)
     loop_waiter_enter(&c->turn, on_turn);
 }
 
+/* Starts or stops reading the socket. While a body is received, a stop also suspends its timeout: that is when the service is the slow
+ * side. */
 void connection_read(struct connection *c, bool on)
 {
     if (c->reading == on || c->dead || c->eof)
@@ -609,6 +614,8 @@ static void expired_write(struct connection *c)
     connection_abort(c, true);
 }
 
+/* Ends what has taken too long. A slow head or body is answered with 408, a write is given up only if it makes no progress, and a
+ * connection without a request is closed. Timeouts from TIMEOUT_FAMILY on are those of bodies. */
 void connection_handle_timeout(struct connection *c)
 {
     enum connection_timeout timeout = c->timeout;

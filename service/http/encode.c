@@ -141,6 +141,8 @@ static void http_encode(void *arg)
         job->out.size = size;
 }
 
+/* Compresses the response if the client accepts it, the type and size are worth it, and the result is smaller. If memory is short or the
+ * pool is busy, it is sent as it is. A Vary of the route's own stays as it is. */
 void encode_body(struct request *r)
 {
     struct http_exchange *x = &r->x;

@@ -66,6 +66,7 @@ static void request_recycle(struct request *r)
     server->free_request_count++;
 }
 
+/* Frees the request and its buffers. */
 void request_free(struct request *r)
 {
     sl_buf_free(&r->body.window);
@@ -172,6 +173,7 @@ static void answer_at_once(struct request *r)
     send_now(r);
 }
 
+/* Ends a request without a fiber, or, if the rest of its body is still to come, discards that first. */
 void request_answered(struct request *r)
 {
     struct connection *c = r->connection;
@@ -185,6 +187,7 @@ void request_answered(struct request *r)
     connection_read(c, true);
 }
 
+/* Ends the request. The access log notes a client that has gone before its handler could run; an incomplete body ends the connection. */
 void request_finish(struct request *r)
 {
     if (!r->started) { /* the client has gone before its body was complete */

@@ -79,6 +79,7 @@ static int bind_socket(struct http_listener *listener, const void *address, size
     return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
 }
 
+/* Binds to IP:PORT; returns 0 or an errno. */
 static int bind_tcp(struct http_listener *listener, const char *text)
 {
     struct sockaddr_storage address;

@@ -12,6 +12,7 @@ struct sl_str http_header(const struct http_exchange *x, const char *name)
     return (struct sl_str){NULL, 0};
 }
 
+/* How often the key is in the query. */
 size_t http_query_count(const struct http_exchange *x, const char *key)
 {
     size_t count = 0;
@@ -21,6 +22,7 @@ size_t http_query_count(const struct http_exchange *x, const char *key)
     return count;
 }
 
+/* The value of the first such key in the query; data NULL: absent. */
 struct sl_str http_query(const struct http_exchange *x, const char *key)
 {
     struct sl_str wanted = sl_str(key);
@@ -99,6 +101,7 @@ void http_set_header(struct http_exchange *x, const char *name, struct sl_str va
     x->response_headers[x->response_header_count++] = (struct http_header){wanted, value};
 }
 
+/* Appends the name to the header Vary, or sets it. */
 void http_add_vary(struct http_exchange *x, struct sl_str name)
 {
     struct sl_str set;

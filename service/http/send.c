@@ -13,6 +13,7 @@ enum {
     KEEP_SEALED = 4 * 1024
 }; /* KEEP_SEALED: a TLS output buffer up to this size is kept for the next write */
 
+/* The value of the header Date, formatted once a second. */
 const char *server_date(struct http_server *server)
 {
     time_t now = (time_t)clock_wall_s();
@@ -38,6 +39,7 @@ static char *put_cstr(char *at, const char *text)
     return http_send_put(at, text, strlen(text));
 }
 
+/* Writes the number in decimal; returns the end. */
 static char *put_number(char *at, uint64_t v)
 {
     char digits[20];
@@ -454,6 +456,8 @@ static void on_now_written(uv_write_t *write, int status)
     request_answered(r);
 }
 
+/* Sends head and body. What the socket does not take at once is written later, and request_answered follows then; else it is called here,
+ * also after a failure. */
 void send_now(struct request *r)
 {
     struct http_exchange *x = &r->x;

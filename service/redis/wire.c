@@ -213,6 +213,7 @@ static void on_connect(uv_connect_t *request, int status)
     }
 }
 
+/* Begins to connect to an IPv4 or IPv6 address; false if it is neither, or if the system refuses. */
 static bool begin_tcp(struct wire *wire, const struct wire_target *target)
 {
     struct sockaddr_storage at;

@@ -110,6 +110,7 @@ static bool bucket_source(const struct store_area *area, struct sl_arena *arena,
     return object_store_directory_config(&area->bucket, arena, prefix, &source->bucket);
 }
 
+/* Opens the bucket that the configuration names; there is one for the process. */
 static enum sl_code bucket_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
 {
     return object_delete(&area->bucket, name, NULL, error);

@@ -397,6 +397,7 @@ static enum sl_code directory_put_text(const struct store_area *area, const stru
     return pool_call(POOL_IO, directory_text_job, &t, error);
 }
 
+/* Fills a source with the directory of the prefix; false when out of memory. */
 static enum sl_code directory_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
 {
     struct directory_job job = {.area = area, .name = name};

@@ -289,6 +289,7 @@ bool tls_is_ready(const struct tls *tls)
     return SSL_is_init_finished(tls->ssl);
 }
 
+/* Encrypts into tls->out; an empty text is allowed. False, as at all later calls, when the connection is broken. */
 bool tls_write(struct tls *tls, struct sl_bytes plaintext)
 {
     size_t written;
@@ -300,6 +301,7 @@ bool tls_write(struct tls *tls, struct sl_bytes plaintext)
     return false;
 }
 
+/* Encrypts the notice that no more data follows; nothing during the handshake, or if the connection is broken. */
 void tls_close_notify(struct tls *tls)
 {
     if (tls->failed || tls->ended || !tls_is_ready(tls))

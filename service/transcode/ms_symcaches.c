@@ -255,6 +255,7 @@ static void versions_load(void *arg)
     sl_close(fd);
 }
 
+/* Orders versions of three numbers, the greatest first. */
 static int newest_first(const void *left, const void *right)
 {
     const unsigned *a = left, *b = right;
