@@ -1,6 +1,8 @@
 /* The kind `symcaches`: lookup tables made from objects. */
 #include "cache_kinds/impl.h"
 
+#include <stdatomic.h>
+
 #include "core/log.h"
 
 #include "core/loop.h"
@@ -12,6 +14,7 @@
 struct rewriting { /* inputs that change names and lines; NULL = none */
     struct sl_bcsymbolmap *map;
     struct sl_il2cpp *lines;
+    atomic_bool no_memory; /* a path could not be made, so its lines may not be mapped */
 };
 
 /* Opens the new table before it is stored: a writer's bug must not be cached for a week. */
@@ -31,10 +34,11 @@ static struct sl_str map_name(void *arg, struct sl_str name)
     return sl_bcsymbolmap_resolve(r->map, name);
 }
 
-/* Translates a line: by the BCSymbolMap first, as the line mapping has the paths that result from that. */
+/* Translates a line: by the BCSymbolMap first, as the line mapping has the paths that result from that. Sets r->no_memory when out of
+ * memory. */
 static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
 {
-    const struct rewriting *r = arg;
+    struct rewriting *r = arg;
     bool changed = r->map && sl_bcsymbolmap_map_line(r->map, file, line, new_file, new_line);
     struct sl_buf path = {0};
     struct sl_str csharp;
@@ -46,7 +50,9 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     if (!r->lines)
         return changed;
     sl_path_full(&path, new_file->comp_dir, new_file->directory, new_file->name);
-    if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp, &csharp_line)) {
+    if (path.failed) {
+        atomic_store(&r->no_memory, true);
+    } else if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp, &csharp_line)) {
         new_file->comp_dir = new_file->directory = (struct sl_str){NULL, 0};
         new_file->name = csharp;
         *new_line = csharp_line;
@@ -104,6 +110,8 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
     if (code == SL_OK)
         code = sl_symcache_convert(object, &companions, &options, &conversion->parallel.parallel, &out, error);
     companions_close(&companions);
+    if (code == SL_OK && atomic_load(&rewriting->no_memory))
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = symcaches_store(conversion, call, &out, error);
     sl_buf_free(&out);
