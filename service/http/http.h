@@ -56,7 +56,8 @@ struct http_exchange {
     int status;
     struct http_header *response_headers;
     size_t response_header_count;
-    struct sl_buf body;          /* owned; freed after it is written */
+    bool header_lost;   /* out of memory for a header: the response is not sent, as it may be wrong without it */
+    struct sl_buf body; /* owned; freed after it is written */
     struct shared_blob *content; /* instead of body; a reference */
     struct sl_mapping *file;     /* instead of body: sent with ranges and validators (http_reply_file) */
     int64_t file_modified_s;
@@ -201,8 +202,8 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_
 bool http_has_tag(const struct http_exchange *x, struct sl_str tag);
 /* True if the client accepts gzip, even if it prefers another coding. */
 bool http_accepts_gzip(const struct http_exchange *x);
-/* Parses a form (application/x-www-form-urlencoded) or a query into pairs, in order; decoded, in the arena. NULL without any,
- * or when out of memory. */
+/* Parses a form (application/x-www-form-urlencoded) or a query into pairs, in order; decoded, in the arena. NULL, with
+ * `*count` 0, for an empty text, or when out of memory. */
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);
 
 /* Appends "https://HOST/" as the client addressed the service; "http" unless the connection has TLS or a proxy in front of it says so

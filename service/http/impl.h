@@ -302,7 +302,7 @@ size_t parse_body(struct request *r, struct sl_bytes data);
 /* Finds the route and sets the captures. Returns 0, or the status of the response, with Allow set for 405. */
 int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index);
 void route_allow_all(struct http_exchange *x, const struct http_route *routes);
-/* Percent-decodes into the arena; false for a bad escape, a NUL or invalid UTF-8. */
+/* Percent-decodes into the arena; false for a bad escape, a NUL or invalid UTF-8, and, with data NULL, when out of memory. */
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out);
 
 /* ---- body.c ---- */

@@ -367,11 +367,15 @@ static void route_request(struct request *r)
     if (status != 404 && origin_allow(r, status == 405))
         return;
     if (status) {
-        http_reply_error(x, status, status == 400 ? "malformed path" : NULL);
+        http_reply_error(x, status, status == 400 ? "malformed path" : status == 503 ? BODY_NO_MEMORY : NULL);
         return;
     }
-    x->query = http_form(&x->arena, get_query(x), &x->query_count);
-    check_request(r);
+    struct sl_str query = get_query(x);
+    x->query = http_form(&x->arena, query, &x->query_count);
+    if (query.size && !x->query)
+        http_reply_error(x, 503, BODY_NO_MEMORY);
+    else
+        check_request(r);
 }
 
 void parse_head(struct request *r, struct sl_bytes head, unsigned lines)

@@ -92,8 +92,10 @@ void http_set_header(struct http_exchange *x, const char *name, struct sl_str va
     if (x->response_header_count % HEADER_STEP == 0) {
         struct http_header *grown =
             SL_ARENA_ARRAY(&x->arena, struct http_header, x->response_header_count + HEADER_STEP);
-        if (!grown)
+        if (!grown) {
+            x->header_lost = true;
             return;
+        }
         if (x->response_header_count)
             memcpy(grown, x->response_headers, x->response_header_count * sizeof *grown);
         x->response_headers = grown;

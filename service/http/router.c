@@ -4,6 +4,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     size_t size = 0;
+    *out = (struct sl_str){copy, 0};
     if (!copy)
         return false;
     for (size_t i = 0; i < text.size; i++) {
@@ -24,7 +25,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 }
 
 /* ---- query ---- */
-/* Decodes form encoding: `+` is a blank, and a `%` that does not begin an escape stands for itself. */
+/* Decodes form encoding: `+` is a blank, and a `%` that does not begin an escape stands for itself. Data NULL when out of memory. */
 static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
 {
     if (!memchr(text.data, '%', text.size) && !memchr(text.data, '+', text.size))
@@ -61,13 +62,18 @@ struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t 
         size_t key_size = equals ? (size_t)(equals - pair.data) : pair.size;
         struct sl_str value = {equals ? equals + 1 : pair.data + pair.size, equals ? pair.size - key_size - 1 : 0};
         struct sl_str key = {pair.data, key_size};
-        items[(*count)++] = (struct http_query){decode_form(arena, key), decode_form(arena, value)};
+        struct http_query decoded = {decode_form(arena, key), decode_form(arena, value)};
+        if (!decoded.key.data || !decoded.value.data) {
+            *count = 0;
+            return NULL;
+        }
+        items[(*count)++] = decoded;
     }
     return items;
 }
 
 /* ---- routes ---- */
-enum route_match_result { NO_MATCH, MATCH, BAD_ESCAPE, BAD_SEGMENT };
+enum route_match_result { NO_MATCH, MATCH, BAD_ESCAPE, BAD_SEGMENT, NO_MEMORY };
 
 static bool is_literal(const char *pattern)
 {
@@ -86,7 +92,7 @@ static enum route_match_result capture(struct http_exchange *x, struct sl_str ra
     if (x->capture_count == HTTP_MAX_CAPTURES)
         return NO_MATCH;
     if (!percent_decode(&x->arena, raw, &decoded))
-        return BAD_ESCAPE;
+        return decoded.data ? BAD_ESCAPE : NO_MEMORY;
     x->captures[x->capture_count++] = decoded;
     return !rest && is_dots(decoded) ? BAD_SEGMENT : MATCH;
 }
@@ -211,7 +217,7 @@ static int try_routes(struct http_exchange *x, const struct http_route *routes, 
             continue;
         }
         x->route = route;
-        return match == MATCH ? 0 : match == BAD_ESCAPE ? 400 : 404;
+        return match == MATCH ? 0 : match == BAD_ESCAPE ? 400 : match == NO_MEMORY ? 503 : 404;
     }
     return -1;
 }

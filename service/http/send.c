@@ -77,7 +77,7 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
 {
     struct http_exchange *x = &r->x;
     struct sl_str set;
-    char *head = sl_arena_alloc(&x->arena, head_bound(x), 1), *at = head;
+    char *head = x->header_lost ? NULL : sl_arena_alloc(&x->arena, head_bound(x), 1), *at = head;
     if (!head)
         return uv_buf_init(NULL, 0);
     at = put_cstr(at, "HTTP/1.1 ");

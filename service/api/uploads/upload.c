@@ -107,14 +107,16 @@ static bool upload_read_multipart(struct upload *u)
     return code == SL_OK || archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
 
-/* Reads the fields of a form without files. */
-static void upload_read_urlencoded(struct upload *u)
+/* Reads the fields of a form without files; one that is too large has none. False, with the failure set, when out of memory. */
+static bool upload_read_urlencoded(struct upload *u)
 {
     struct sl_bytes body = u->archive.body.bytes;
     size_t count;
     if (body.size > FIELD_MAX)
-        return;
+        return true;
     struct http_query *pairs = http_form(u->archive.arena, (struct sl_str){(const char *)body.data, body.size}, &count);
+    if (body.size && !pairs)
+        return archive_fail(&u->archive, 503, "out of memory");
     for (size_t i = 0; pairs && i < count; i++) {
         if (sl_str_equal(pairs[i].key, SL_STR("url")))
             u->url = pairs[i].value;
@@ -123,6 +125,7 @@ static void upload_read_urlencoded(struct upload *u)
             u->has_try = true;
         }
     }
+    return true;
 }
 
 /* Pool work: reads the form. A form without a file must have a URL. */
@@ -136,8 +139,8 @@ static void upload_read(void *arg)
     }
     if (u->boundary.data && !upload_read_multipart(u))
         return;
-    if (!u->boundary.data)
-        upload_read_urlencoded(u);
+    if (!u->boundary.data && !upload_read_urlencoded(u))
+        return;
     if (!u->has_file && !u->url.size)
         archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
