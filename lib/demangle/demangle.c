@@ -56,6 +56,7 @@ static bool is_microsoft(struct sl_str name)
     return starts(name, "?") || starts(name, "@?");
 }
 
+/* Whether the name begins like one of Swift's manglings, of all versions. */
 static bool is_swift(struct sl_str name)
 {
     static const char *const prefixes[] = {"$s", "_$s", "$S", "_$S", "$e", "_$e", "_T", "@__swiftmacro_"};
@@ -101,6 +102,7 @@ static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struc
     return size > 0;
 }
 
+/* Demangles a name of Microsoft's compiler. An '@' before it is skipped. */
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
     if (name.size > MAX_CPP_NAME)

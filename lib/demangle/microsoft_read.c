@@ -56,6 +56,7 @@ bool ms_enter(struct ms_reader *r)
     return true;
 }
 
+/* Formats a text in the arena. Fails the reader, with an empty text, when it is longer than 511 bytes or memory is short. */
 struct sl_str ms_format(struct ms_reader *r, const char *format, ...)
 {
     char text[512];
@@ -83,6 +84,7 @@ bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative)
     return c == '@' || ms_fail(r);
 }
 
+/* Reads a number as decimal text; empty if it is malformed. */
 struct sl_str ms_number_text(struct ms_reader *r)
 {
     uint64_t value;
@@ -94,6 +96,7 @@ struct sl_str ms_number_text(struct ms_reader *r)
 
 /* ---- components of names ---- */
 
+/* Makes a piece of a name; NULL, failing the reader, when out of memory. */
 static struct ms_piece *new_piece(struct ms_reader *r, enum ms_piece_kind kind, struct sl_str text)
 {
     struct ms_piece *piece = SL_ARENA_NEW(r->arena, struct ms_piece);
@@ -415,6 +418,7 @@ static void read_scopes(struct ms_reader *r, struct ms_piece *piece)
     }
 }
 
+/* Reads the last part of a type's name: a reference to an earlier part, a template, or an identifier. */
 struct ms_piece *ms_read_type_piece(struct ms_reader *r)
 {
     if (at_digit(r))
@@ -424,6 +428,7 @@ struct ms_piece *ms_read_type_piece(struct ms_reader *r)
     return ms_starts(r, "?") ? ms_fail(r) : read_simple(r, true);
 }
 
+/* Reads the qualified name of a type; NULL if it is malformed. */
 const struct ms_name *ms_read_type_name(struct ms_reader *r)
 {
     struct ms_name *name = SL_ARENA_NEW(r->arena, struct ms_name);
@@ -438,6 +443,7 @@ const struct ms_name *ms_read_type_name(struct ms_reader *r)
 
 /* ---- symbols ---- */
 
+/* Reads the last part of a symbol's name. Unlike a type's, it may be an operator. */
 static struct ms_piece *read_symbol_piece(struct ms_reader *r)
 {
     if (at_digit(r))
@@ -618,6 +624,8 @@ static void move_target(struct ms_symbol *symbol)
     type->inner = NULL;
 }
 
+/* Reads a symbol from its '?': the name from the inside to the outside, then the type. Constructors and destructors need a scope, whose
+ * name they have. NULL if it is malformed. */
 const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
 {
     struct ms_symbol *symbol = SL_ARENA_NEW(r->arena, struct ms_symbol);

@@ -1,5 +1,6 @@
 #include "demangle/microsoft_tree.h"
 
+/* Makes a type; NULL, failing the reader, when out of memory. */
 static struct ms_type *new_type(struct ms_reader *r, enum ms_kind kind)
 {
     struct ms_type *type = SL_ARENA_NEW(r->arena, struct ms_type);
@@ -36,6 +37,7 @@ void ms_skip_pointer_quals(struct ms_reader *r)
         ;
 }
 
+/* Reads a built-in type: a letter, or '_' and a letter for later additions. */
 static struct ms_type *read_primitive(struct ms_reader *r)
 {
     static const char *const plain[26] = {
@@ -240,6 +242,8 @@ static void read_parameters(struct ms_reader *r, struct ms_type *function)
     function->variadic = !ms_next(r, '@') && ms_next(r, 'Z');
 }
 
+/* Reads the type of a function: with `has_this`, the qualifiers of the object; then calling convention, result ('@': none, as of
+ * constructors), parameters, and noexcept. */
 struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
 {
     struct ms_type *type = new_type(r, MS_FUNCTION);
@@ -266,6 +270,7 @@ struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
 
 /* ---- any type ---- */
 
+/* Reads a type without qualifiers before it; the first letter tells its kind. */
 static struct ms_type *read_unqualified(struct ms_reader *r)
 {
     if (r->at == r->end)
@@ -338,6 +343,7 @@ static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_
     return type;
 }
 
+/* Reads a template argument that is a symbol; `sigil` is written before its name. */
 static const struct ms_type *read_reference_argument(struct ms_reader *r, const char *sigil)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);
@@ -356,6 +362,7 @@ static const struct ms_type *read_alias_argument(struct ms_reader *r)
     return type;
 }
 
+/* Reads a template argument that is the number of a template parameter. */
 static const struct ms_type *read_parameter_argument(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NUMBER);
@@ -400,6 +407,7 @@ static const struct ms_type *read_argument(struct ms_reader *r)
     return ms_read_type(r, MS_BARE);
 }
 
+/* Reads template arguments up to '@'. Empty packs (MS_NOTHING) are left out. NULL if there are none; see r->failed. */
 const struct ms_list *ms_read_arguments(struct ms_reader *r)
 {
     struct ms_list *first = NULL, **last = &first;

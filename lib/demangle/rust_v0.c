@@ -323,6 +323,7 @@ static void dyn_trait(struct rust_v0_printer *v)
     v0_write(v, open ? ">" : "");
 }
 
+/* Prints a trait object: "dyn A + B + 'a". The erased lifetime, 0, is not shown. Lifetimes of the binder end with the traits. */
 static void dyn_type(struct rust_v0_printer *v)
 {
     v0_write(v, "dyn ");
@@ -341,6 +342,7 @@ static void dyn_type(struct rust_v0_printer *v)
     }
 }
 
+/* Prints a reference type; an erased lifetime is not shown. */
 static void reference(struct rust_v0_printer *v, bool mutable)
 {
     v0_write(v, "&");
@@ -394,6 +396,7 @@ static void compound_type(struct rust_v0_printer *v, char tag)
     }
 }
 
+/* Prints a type. Nesting is limited (v0_enter). */
 static void type(struct rust_v0_printer *v)
 {
     if (v0_enter(v)) {
@@ -430,6 +433,7 @@ static void integer(struct rust_v0_printer *v, bool is_signed)
     }
 }
 
+/* Prints a constant of type char, given as the hexadecimal digits of its code point; surrogates and larger numbers are malformed. */
 static void character(struct rust_v0_printer *v)
 {
     uint64_t c;

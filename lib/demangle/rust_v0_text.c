@@ -16,6 +16,8 @@ char v0_peek(const struct rust_v0_printer *v)
     return !v->failed && v->at < v->text.size ? v->text.data[v->at] : '\0';
 }
 
+/* Takes the next character. NUL, with the printer failed, at the end or after too many steps: back references can make a short name long.
+ * */
 char v0_next(struct rust_v0_printer *v)
 {
     char c = v0_peek(v);
@@ -94,6 +96,7 @@ struct sl_str v0_hex_digits(struct rust_v0_printer *v)
 
 /* ---- output ---- */
 
+/* Appends the text, or fails beyond the limit of the output; nothing while output is off (`out` NULL). */
 void v0_put(struct rust_v0_printer *v, struct sl_str text)
 {
     if (!v->out || v->failed)

@@ -137,6 +137,7 @@ struct swift_node *entity_type_mangling(struct swift_reader *r)
 
 /* ---- code of declarations ---- */
 
+/* Reads an initializer; `allocating`: the one that also allocates the object (__allocating_init). */
 static struct swift_node *initializer(struct swift_reader *r, bool allocating)
 {
     reader_pop_kind(r, N_PRIVATE_NAME);
@@ -147,6 +148,7 @@ static struct swift_node *initializer(struct swift_reader *r, bool allocating)
     return init;
 }
 
+/* Reads a closure: its number, type and context; `text` tells whether it is implicit. */
 static struct swift_node *closure(struct swift_reader *r, const char *text)
 {
     uint32_t number;
@@ -206,6 +208,7 @@ static struct swift_node *macro_site(struct swift_reader *r)
     return node_put(r, site, module);
 }
 
+/* Reads the expansion of a macro: freestanding, or attached to a declaration, whose name then is on the stack. */
 static struct swift_node *macro_expansion(struct swift_reader *r)
 {
     size_t kind = 0;
@@ -233,6 +236,7 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     return node_add(r, node_add(r, expansion, context), name);
 }
 
+/* Reads the operator of a function or another part of a declaration, after 'f'. */
 struct swift_node *entity_part(struct swift_reader *r)
 {
     uint32_t number;

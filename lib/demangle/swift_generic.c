@@ -102,6 +102,7 @@ static const struct {
     {'m', 1, "_TrivialAtMost"},
 };
 
+/* Reads a layout constraint; the sizes that some have are not shown. */
 static struct swift_node *layout(struct swift_reader *r)
 {
     uint32_t number;
@@ -124,6 +125,7 @@ static struct swift_node *read_subject(struct swift_reader *r, enum subject kind
     return reader_substitutable(r, kind == MEMBER ? generic_member(r, base) : generic_path(r, base));
 }
 
+/* Reads a requirement of a signature: a subject, the relation, and its object, such as "A: Swift.Equatable". */
 static struct swift_node *requirement(struct swift_reader *r, enum relation relation, enum subject kind)
 {
     uint32_t bit = 0;
@@ -142,6 +144,8 @@ static struct swift_node *requirement(struct swift_reader *r, enum relation rela
     return node_add(r, node_add(r, node_write(r, N_REQUIREMENT, text), subject), object);
 }
 
+/* Reads what follows 'R': a marker of a pack or of a value parameter, or a requirement. Without a letter of the table it is that a
+ * parameter conforms to a protocol. */
 struct swift_node *generic_requirement(struct swift_reader *r)
 {
     struct swift_node *type;
@@ -185,6 +189,7 @@ struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 
 /* ---- conformances ---- */
 
+/* Reads a conformance: only its type is shown, with its signature if it is generic. */
 struct swift_node *generic_conformance(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);

@@ -99,6 +99,7 @@ static const struct phrase outlined[] = {
     {0, TYPE, NULL},
 };
 
+/* Takes the operand of this kind off the stack; NULL if the top is of another. */
 static struct swift_node *pop_operand(struct swift_reader *r, enum operand operand)
 {
     switch (operand) {
@@ -254,6 +255,7 @@ static struct swift_node *once(struct swift_reader *r, const char *text)
     return node_add(r, phrase, node_write(r, N_LITERAL, ")"));
 }
 
+/* Reads a differentiability witness; the subsets of parameters and results are not shown. */
 static struct swift_node *differentiability(struct swift_reader *r)
 {
     char kind = reader_next(r);

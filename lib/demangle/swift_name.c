@@ -242,6 +242,7 @@ static const struct standard_type concurrency_types[] = {
     {'t', N_STRUCT, "UnsafeCurrentTask"},
 };
 
+/* The standard type with the letter; NULL if there is none. */
 static struct swift_node *find_standard(struct swift_reader *r, const struct standard_type *types, size_t count,
                                         char letter)
 {

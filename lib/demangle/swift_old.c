@@ -71,6 +71,7 @@ struct swift_node *old_substitution(struct swift_reader *r)
 
 static struct swift_node *entity(struct swift_reader *r);
 
+/* Reads a module: Swift, a substitution, or a new identifier, which is a substitution from then on. */
 static struct swift_node *module(struct swift_reader *r)
 {
     struct swift_node *node = NULL, *name;
@@ -157,6 +158,7 @@ struct swift_node *old_conformance(struct swift_reader *r)
 
 /* ---- declarations ---- */
 
+/* Makes a part of a declaration, such as an accessor, in `place`. */
 static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_node *place, enum node_kind kind,
                                          const char *text, uint32_t number)
 {
@@ -379,6 +381,7 @@ static struct swift_node *say(struct swift_reader *r, const char *text, struct s
     return node_phrase(r, text, subject, NULL, NULL);
 }
 
+/* Reads a symbol of type metadata; without a letter it is the metadata itself. */
 static struct swift_node *metadata(struct swift_reader *r)
 {
     switch (reader_peek(r)) {
@@ -425,6 +428,7 @@ static struct swift_node *field_offset(struct swift_reader *r)
     return say(r, direct ? "direct field offset for " : "indirect field offset for ", entity(r));
 }
 
+/* Reads a symbol of witness tables. */
 static struct swift_node *witness(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -499,6 +503,8 @@ static bool is_suffix(const struct swift_reader *r)
     return r->at == r->text.size || c == '.' || c == '_' || (c >= '0' && c <= '9');
 }
 
+/* Reads a whole symbol of the old mangling: specializations, one attribute, and the entity. NULL if it is malformed, or if something other
+ * than a suffix follows. */
 struct swift_node *swift_read_old(struct swift_reader *r)
 {
     struct swift_node *symbol = node_new(r, N_LIST);

@@ -25,6 +25,7 @@ static struct swift_node *sized(struct swift_reader *r, const char *prefix)
     return node_format(r, N_BUILTIN, "%s%u", prefix, size);
 }
 
+/* Reads a built-in vector: the number and type of its elements. */
 static struct swift_node *vector(struct swift_reader *r)
 {
     uint32_t count;
@@ -37,6 +38,7 @@ static struct swift_node *vector(struct swift_reader *r)
     return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
 }
 
+/* Reads a built-in type, after 'B'. */
 static struct swift_node *builtin(struct swift_reader *r)
 {
     static const struct {
@@ -62,6 +64,7 @@ static struct swift_node *builtin(struct swift_reader *r)
 
 /* ---- generics ---- */
 
+/* Reads a generic parameter by depth and index. The mangling has a short form for depth 0, and one for its first parameter. */
 static struct swift_node *parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
@@ -72,6 +75,7 @@ static struct swift_node *parameter(struct swift_reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
+/* Reads a type that belongs to a generic type `base`: a substitution, or a name and perhaps its protocol. */
 static struct swift_node *swift_old_type_member(struct swift_reader *r, struct swift_node *base)
 {
     struct swift_node *name, *protocol = NULL;
@@ -181,6 +185,7 @@ static struct swift_node *bind(struct swift_reader *r, struct swift_node *nomina
     return arguments && arguments->count ? node_pair(r, N_BOUND, nominal, arguments) : arguments ? nominal : NULL;
 }
 
+/* Reads a declared type; the letter tells its kind. */
 static struct swift_node *nominal(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -209,6 +214,7 @@ static struct swift_node *function(struct swift_reader *r, const char *attribute
     return throws ? node_add(r, node, node_effect(r, EFFECT_THROWS, "")) : node;
 }
 
+/* Reads the elements of a tuple up to '_', with labels. `variadic`: the last one stands for any number. */
 static struct swift_node *tuple(struct swift_reader *r, bool variadic)
 {
     struct swift_node *node = node_new(r, N_TUPLE), *last = NULL;
@@ -274,6 +280,7 @@ static struct swift_node *impl_attribute(struct swift_reader *r, struct swift_no
     return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : NULL;
 }
 
+/* The convention of a lowered function by its letter; NULL for an unknown one. */
 static const char *representation(struct swift_reader *r)
 {
     switch (reader_next(r)) {

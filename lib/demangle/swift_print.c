@@ -8,6 +8,7 @@ enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */
 
+/* Appends the text, or fails beyond the limit of the output. */
 void print_text(struct swift_printer *p, struct sl_str text)
 {
     if (p->failed)
@@ -182,6 +183,7 @@ static const struct swift_node *accessor(struct swift_printer *p, const struct s
     return rest == storage ? node : rest;
 }
 
+/* Prints a generic function with its arguments. Returns what remains, like declaration(): `node` in place of the function itself. */
 static const struct swift_node *bound_function(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     const struct swift_node *function = node_child(node, 0);
@@ -226,6 +228,7 @@ const struct swift_node *print_context(struct swift_printer *p, const struct swi
 
 /* ---- symbols ---- */
 
+/* Prints the name of a local or otherwise special declaration; local ones count from 1. */
 static void special_name(struct swift_printer *p, const struct swift_node *node)
 {
     const struct swift_node *named = node_child(node, 0);
@@ -241,6 +244,7 @@ static void special_name(struct swift_printer *p, const struct swift_node *node)
     }
 }
 
+/* Prints a node that is neither a declaration nor a type. "specialized" is printed once, however often the symbol was specialized. */
 static void other_node(struct swift_printer *p, const struct swift_node *node)
 {
     switch (node->kind) {
@@ -278,6 +282,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
     }
 }
 
+/* Prints any node; NULL: nothing. Fails when nested too deeply. */
 void print_node(struct swift_printer *p, const struct swift_node *node)
 {
     if (!node)

@@ -27,6 +27,7 @@ static const struct swift_node *marker(const struct swift_node *signature, uint3
     return NULL;
 }
 
+/* Prints the generic parameters of one depth, with their markers. */
 static void signature_level(struct swift_printer *p, const struct swift_node *signature, uint32_t depth)
 {
     enum { MAX_SHOWN = 128 }; /* the count is a number in the name, so it may be huge */
@@ -48,6 +49,7 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
     }
 }
 
+/* Prints the generic parameters, those of each depth apart; requirements are not shown. */
 void print_signature(struct swift_printer *p, const struct swift_node *signature)
 {
     print_write(p, "<");
@@ -76,6 +78,7 @@ bool print_is_function(const struct swift_node *type)
            sl_str_equal(type->text, SL_STR("@convention(thin) "));
 }
 
+/* Prints an element of a tuple or parameter list; "..." marks a variadic one. */
 static void element(struct swift_printer *p, const struct swift_node *element, bool label)
 {
     if (label && element->text.size) {
@@ -105,6 +108,7 @@ static void parameters(struct swift_printer *p, const struct swift_node *tuple, 
     print_write(p, ")");
 }
 
+/* Prints an effect that is written before the function's type, with its global actor if it has one. */
 static void effect_before(struct swift_printer *p, const struct swift_node *effect)
 {
     const struct swift_node *actor = node_child(effect, 0);
@@ -260,6 +264,7 @@ static void bound(struct swift_printer *p, const struct swift_node *type)
     }
 }
 
+/* Prints a type in its short form: T?, (T), or in brackets. */
 static void sugar(struct swift_printer *p, const struct swift_node *type)
 {
     switch (type->text.data[0]) {
@@ -278,6 +283,7 @@ static void sugar(struct swift_printer *p, const struct swift_node *type)
 
 /* ---- other types ---- */
 
+/* Prints a composition of protocols: "A & B", with AnyObject if only classes conform (`index`); "Any" if it is empty. */
 static void swift_print_type_composition(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
@@ -290,6 +296,7 @@ static void swift_print_type_composition(struct swift_printer *p, const struct s
         print_write(p, "Any");
 }
 
+/* Prints a metatype: "T.Type", or "T.Protocol" for that of an existential type itself. */
 static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *instance = node_child(type, 0);
@@ -302,6 +309,7 @@ static void swift_print_type_metatype(struct swift_printer *p, const struct swif
     print_write(p, type->kind == N_METATYPE && existential ? ".Protocol" : ".Type");
 }
 
+/* Prints a tuple with its labels. */
 static void tuple(struct swift_printer *p, const struct swift_node *type)
 {
     print_write(p, "(");
@@ -337,6 +345,7 @@ static void box(struct swift_printer *p, const struct swift_node *type)
     }
 }
 
+/* Prints a generic type: the signature, then the type, after a blank unless it begins with a signature or parameters. */
 static void generic(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *inner = node_child(type, 1);

@@ -30,6 +30,7 @@ bool reader_eat_text(struct swift_reader *r, const char *text)
     return true;
 }
 
+/* Reads a decimal number; false if there is none or it is absurdly large. */
 bool reader_natural(struct swift_reader *r, uint32_t *value)
 {
     enum { MAX = 1 << 24 }; /* more than any name has bytes, and far from overflow */

@@ -278,6 +278,7 @@ static struct swift_node *key_path_index(struct swift_reader *r, const char *tex
     return node_add(r, phrase, node_write(r, N_LITERAL, serialized ? "), serialized" : ")"));
 }
 
+/* Reads an accessor of a key path; without further letters it is the setter. */
 static struct swift_node *key_path(struct swift_reader *r)
 {
     if (reader_eat_text(r, "mu"))
@@ -341,6 +342,7 @@ static struct swift_node *resume(struct swift_reader *r)
     return reader_index(r, &number) ? attribute(r, "") : NULL;
 }
 
+/* Reads the operators after 'w'. */
 static struct swift_node *rare(struct swift_reader *r)
 {
     switch (reader_next(r)) {

@@ -9,6 +9,7 @@
 
 enum { MAX_NODES = 1 << 15 }; /* per name: bounds memory and time for hostile names */
 
+/* NULL when out of memory, or when the tree has too many nodes: substitutions can make a short name large. */
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind)
 {
     struct swift_node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct swift_node) : NULL;
@@ -54,6 +55,7 @@ struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint
     return node;
 }
 
+/* Copies a node, not its children, which both then share. */
 struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node)
 {
     struct swift_node *copy = node_text(r, node->kind, node->text);

@@ -119,6 +119,7 @@ static struct swift_node *c_function(struct swift_reader *r)
 
 /* ---- lists and tuples ---- */
 
+/* Takes types off the stack, down to the marked first one, and lists them in the order of the name. */
 struct swift_node *type_list(struct swift_reader *r)
 {
     struct swift_node *list = node_new(r, N_LIST);
@@ -144,6 +145,7 @@ static struct swift_node *tuple_element(struct swift_reader *r)
     return node_add(r, element, reader_pop_type(r));
 }
 
+/* Takes the elements of a tuple off the stack, down to the marked first one. */
 struct swift_node *type_tuple(struct swift_reader *r)
 {
     struct swift_node *tuple = node_new(r, N_TUPLE);
@@ -158,6 +160,7 @@ struct swift_node *type_tuple(struct swift_reader *r)
 
 /* ---- protocols and existential types ---- */
 
+/* Takes protocols off the stack, down to the marked first one. */
 struct swift_node *type_protocols(struct swift_reader *r)
 {
     struct swift_node *list = node_new(r, N_LIST);
@@ -243,6 +246,7 @@ static struct swift_node *unknown_context(struct swift_reader *r)
     return node_with_child(r, N_ANONYMOUS, reader_pop_context(r));
 }
 
+/* Reads the operators of special types, after 'X'. */
 struct swift_node *type_special(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -283,6 +287,7 @@ static struct swift_node *make_effect(struct swift_reader *r, enum effect effect
     return node_add(r, node_effect(r, effect, ""), reader_pop_type(r));
 }
 
+/* Reads the kind of differentiability of a function type. */
 static struct swift_node *differentiable(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -294,6 +299,8 @@ static struct swift_node *differentiable(struct swift_reader *r)
     }
 }
 
+/* Reads the operators of effects and annotations, after 'Y': an effect of the function type that follows, or a mark of the type on the
+ * stack. */
 struct swift_node *type_annotation(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -351,6 +358,7 @@ static struct swift_node *associated(struct swift_reader *r)
     return name ? node_pair(r, N_MEMBER, reader_pop_type(r), name) : NULL;
 }
 
+/* Reads the operators of dependent types, after 'Q'. */
 struct swift_node *type_archetype(struct swift_reader *r)
 {
     uint32_t number;
@@ -376,6 +384,7 @@ struct swift_node *type_archetype(struct swift_reader *r)
     }
 }
 
+/* Reads an integer that is a generic argument. */
 struct swift_node *type_integer(struct swift_reader *r)
 {
     bool negative = reader_eat(r, 'n');

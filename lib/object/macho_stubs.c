@@ -44,6 +44,8 @@ static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_
     return true;
 }
 
+/* Adds a symbol for each stub that has the name of the function it calls, up to the capacity or the end of the budget. False when out of
+ * memory. */
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count)
 {

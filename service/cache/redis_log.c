@@ -191,6 +191,8 @@ static void listen_fiber(void *arg)
     } while (fiber_sleep(EVERY_MS));
 }
 
+/* Begins to listen for invalidations of other nodes. The random name of this node tells its own entries from theirs; it need not be secret,
+ * so the clock serves if the system has no random bytes. */
 void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group)
 {
     uint64_t random = 0;

@@ -389,6 +389,7 @@ static uint64_t default_conversion_memory(void)
     return half < most ? half : most;
 }
 
+/* Sets the defaults: first those of the table of keys, then those that depend on the machine, the container or another key. */
 void config_defaults(struct config *config)
 {
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};

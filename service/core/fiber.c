@@ -586,6 +586,8 @@ void fiber_group_wait(struct fiber_group *group)
 }
 
 /* ---- wait lists ---- */
+
+/* Takes a node out of the list. */
 static void list_remove(struct fiber_wait_list *list, struct fiber_wait_node *node)
 {
     if (node->previous)

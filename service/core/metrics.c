@@ -435,6 +435,8 @@ void metrics_push(void (*push)(void *arg, const struct metric_push *push), void 
 }
 
 /* ---- text ---- */
+
+/* Writes the beginning of a sample, up to the value. `labels` and `extra` may be empty. */
 static void write_sample(struct sl_buf *out, const char *name, const char *suffix, const char *labels,
                          const char *extra)
 {

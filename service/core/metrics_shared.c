@@ -145,6 +145,8 @@ void metrics_merge_dead_process(size_t index, const char *why)
 }
 
 /* ---- in any process ---- */
+
+/* How often service processes have died, and the last one: when and why. False if none has, or if metrics are not shared. */
 bool metrics_get_deaths(struct metrics_deaths *deaths)
 {
     if (!all.stores || !all.common->deaths)

@@ -144,6 +144,8 @@ static void count(struct request *r, double seconds)
     metric_series_add(route->bytes_out, r->bytes_out);
 }
 
+/* Counts an ended request and writes its line of the access log. Requests of health checks are not counted, and logged at the level trace.
+ * With HTTP_ACCESS_ERRORS only failures of the service and slow requests are logged. */
 void access_record(struct request *r)
 {
     bool health = r->x.route && r->x.route->health;

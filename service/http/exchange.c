@@ -12,6 +12,7 @@ enum { KEEP_ARENA = 16 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 128, ANSWE
 
 static void on_empty(struct fiber_group *group);
 
+/* Makes the request of a connection, from a recycled one if there is any; NULL when out of memory. */
 struct request *request_new(struct connection *c)
 {
     struct http_server *server = c->server;

@@ -155,6 +155,8 @@ struct sl_str multipart_file_name(const struct multipart *m)
 }
 
 /* ---- the stream ---- */
+
+/* NULL for a bad boundary, and when out of memory. */
 struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
                                 const struct multipart_callbacks *callbacks)
 {

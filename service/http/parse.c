@@ -104,6 +104,7 @@ static int on_message_complete(llhttp_t *parser)
     return HPE_PAUSED; /* one request at a time */
 }
 
+/* Sets the callbacks of llhttp; once for the process. */
 void parse_init(void)
 {
     llhttp_settings_init(&settings);

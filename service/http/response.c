@@ -57,6 +57,7 @@ enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*f
 /* ---- headers of the response ---- */
 enum { HEADER_STEP = 8 };
 
+/* Finds a header of the response. False, with `*value` unchanged, if it is not set. */
 bool header_is_set(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
     struct sl_str wanted = sl_str(name);

@@ -406,6 +406,8 @@ static void share_large_body(struct http_exchange *x)
     x->content = shared_blob_new(&x->body);
 }
 
+/* Sends the response: the status and headers that its file or compression adds, then the body from wherever it is. A head without memory
+ * closes the connection. */
 bool send_reset(struct request *r)
 {
     const struct http_exchange *x = &r->x;

@@ -488,6 +488,8 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 }
 
 /* ---- debug output ---- */
+
+/* Logs the state of a job, for the debug output. */
 static void log_job(const struct job *job)
 {
     char id[37];

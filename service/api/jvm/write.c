@@ -117,6 +117,7 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Writes the response. Exceptions and traces end early when the limit of the response is reached, which answer_limit_write then reports. */
 void jvm_write(const struct jvm_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;

@@ -381,6 +381,8 @@ static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 /* ---- options ---- */
+
+/* Reads the order of frames as a boolean: true for caller_first. */
 static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -409,6 +411,8 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 }
 
 /* ---- all ---- */
+
+/* Reads the request's own symbol sources. */
 static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;

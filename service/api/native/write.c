@@ -286,6 +286,8 @@ static void trace(struct native_answer *a, size_t index)
 }
 
 /* ---- modules ---- */
+
+/* Writes the features of a file. `has_sources`: there are sources of another kind. */
 static void features(struct sl_json_writer *w, const struct sl_features *f, bool has_sources)
 {
     sl_json_begin_object(w);

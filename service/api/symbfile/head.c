@@ -124,6 +124,8 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
     return true;
 }
 
+/* Checks the key of an upload and sets the owner of what is stored. Without required keys everyone may upload. False, with the failure set,
+ * if not. */
 bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure)
 {
