@@ -138,8 +138,7 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
-/* Appends the part of a member that is written as it is: ids of name and arguments, lines as flags say, and extras. encode_front writes
- * what is known only at the end. No memory: `out` has failed. */
+/* Appends the part of a member that is written as it is: name, arguments, lines, extras. What is known only later: encode_front. */
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
@@ -158,8 +157,7 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
         encode_extras(p, out);
 }
 
-/* Appends the pending member to `members`, as a header and its encoded part, and links the last member of its method to it. Lack of memory,
- * or more than 4 GiB of members, fails the build. */
+/* Appends the pending member to `members`, and links the last one of its method to it. The build fails without memory or above 4 GiB. */
 static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
@@ -249,8 +247,7 @@ static void list_methods(struct jvm_build *b)
         name_method(b, row);
 }
 
-/* Begins a class, or continues it if the mapping has named it before; what comments say of it (file, flags) starts anew. Methods known from
- * before are listed again, so that members are added to them. */
+/* Begins a class, or continues it if the mapping has named it before: then members are added to its methods, but file and flags reset. */
 static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
 {
     bool made;
@@ -378,7 +375,6 @@ static uint32_t find_file(struct jvm_build *b, struct sl_str file)
     return JVM_FILE_NAMED + jvm_string(&b->strings, file).id;
 }
 
-/* Applies a comment to the class that was begun last. */
 static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct receiver receiver = get_receiver(b, b->receiver);
@@ -559,8 +555,7 @@ static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *ou
     return all;
 }
 
-/* Writes the members of all methods, each method with its class, name and traits in front. Stores the offset of each method's members in
- * method.last, which is no longer needed as the end of its chain. The byte 0 at the start keeps offset 0 free: it means none. */
+/* Writes the members of all methods; method.last becomes their offset. The byte before them keeps offset 0 free, which means none. */
 static void put_members(struct jvm_build *b, struct sl_table_writer *t)
 {
     struct sl_buf members = {.budget = b->account.budget};
@@ -643,8 +638,7 @@ static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
     t->file.size += rows * JVM_METHOD_SIZE;
 }
 
-/* Writes all sections; receivers come first, because members and classes refer to their offsets. False when out of memory, or if the file
- * is too large. */
+/* Writes all sections, receivers first as others refer to their offsets. False when out of memory, or if the file is too large. */
 static bool put_file(struct jvm_build *b, struct sl_buf *out)
 {
     struct sl_table_writer t;
@@ -661,7 +655,6 @@ static bool put_file(struct jvm_build *b, struct sl_buf *out)
     return sl_table_finish(&t, out) || build_fail(b);
 }
 
-/* Frees what the build has collected; the written file is not part of it. */
 static void build_free(struct jvm_build *b)
 {
     struct jvm_keys *keys[] = {&b->class_keys, &b->flag_keys, &b->name_keys, &b->once_keys};

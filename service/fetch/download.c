@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -615,20 +614,4 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;
-}
-
-/* Downloads into memory. The buffer is cleared afterwards, since answers may be credentials. */
-enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
-{
-    char piece[4096];
-    int fd = memfd_create("answer", MFD_CLOEXEC);
-    if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
-    enum sl_code code = fetch_get(request, fd, error);
-    off_t at = 0;
-    for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
-        sl_buf_add(body, piece, (size_t)n);
-    explicit_bzero(piece, sizeof piece);
-    close(fd);
-    return code == SL_OK && body->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }

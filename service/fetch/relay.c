@@ -1,4 +1,4 @@
-/* fetch_relay: one request to a peer process. */
+/* fetch_relay: one request to a peer process. fetch_text: a download into memory. */
 #include "fetch/impl.h"
 
 #include <errno.h>
@@ -89,4 +89,20 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
     curl_slist_free_all(t.headers);
     close(t.fd);
     return code;
+}
+
+/* Downloads into memory. The buffer is cleared afterwards, since answers may be credentials. */
+enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
+{
+    char piece[4096];
+    int fd = memfd_create("answer", MFD_CLOEXEC);
+    if (fd < 0)
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
+    enum sl_code code = fetch_get(request, fd, error);
+    off_t at = 0;
+    for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
+        sl_buf_add(body, piece, (size_t)n);
+    explicit_bzero(piece, sizeof piece);
+    close(fd);
+    return code == SL_OK && body->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
