@@ -36,8 +36,8 @@ static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 
 SL_ORDER_BY(flatten_by_start, struct breakpad_span, start, inlinee)
 
-/* Returns the lines of all direct inlinees, sorted by start: they are the code that the inlined calls cover. NULL if there are none, or
- * when out of memory. */
+/* Returns the lines of all direct inlinees, sorted by start: they are the code that the inlined calls cover. A line of size 0, whose size
+ * is not known, covers one byte. NULL if there are none, or, with w->failed set, when out of memory. */
 static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;
@@ -96,7 +96,7 @@ static void add_inline(struct flatten_walk *w, const struct breakpad_span *span,
 }
 
 /* Adds the lines of a function outside of its direct inlinees and the ranges of those, then descends into them. Of overlapping lines the
- * first one counts (`covered`). */
+ * first one counts (`covered`); a line of size 0 covers one byte. */
 static void walk_function(struct flatten_walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;

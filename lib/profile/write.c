@@ -400,8 +400,8 @@ static bool has_member(struct profile_writer *w, struct sl_str object, const cha
     return value.data != NULL;
 }
 
-/* Edits the tables of all sets. Sets whose scopes share strings share a pool, opened for the first. Profiles with columns of uneven length
- * stay as they are. */
+/* Edits the tables of all sets. Sets whose scopes share strings share a pool, opened for the first. Columns of uneven length
+ * end it, for apply_edits to report. */
 static enum sl_code edit_sets(struct profile_writer *w)
 {
     const struct sl_profile *p = w->profile;

@@ -346,7 +346,7 @@ static bool fold_windows_paths(struct sl_bundle *b)
     return true;
 }
 
-/* Finds the archive entry of each file; of entries with the same name the last one is used. */
+/* Finds the archive entry of each file; of entries with the same name the last one is used. False when out of memory. */
 static bool find_entries(struct sl_bundle *b)
 {
     struct sl_map names = {.budget = b->arena.budget};
@@ -368,7 +368,7 @@ static bool has_name(const struct sl_bundle_file *file)
     return file->name.data != NULL;
 }
 
-/* Sorts by name; of a key that the manifest has twice the last one is used. */
+/* Sorts by name; of a key that the manifest has twice the last one is used (equal ones stay in file order). False when out of memory. */
 static bool sort_files(struct sl_bundle *b)
 {
     size_t count, kept = 0;
