@@ -159,13 +159,16 @@ static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
     return result.data ? result : scraping_lower(arena, host);
 }
 
-/* Parses "[<scheme>://][*.]<host>[:<port>][/<path>[*]]"; a host "*" is any. False without a host. */
+/* Parses "[<scheme>://][*.]<host>[:<port>][/<path>[*]]"; a host "*" is any. False without a host, and when out of memory: a pattern
+ * without its scheme or host would allow any. */
 static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_pattern *p)
 {
     *p = (struct url_pattern){0};
     for (size_t i = 0; i + 2 < text.size; i++)
         if (memcmp(text.data + i, "://", 3) == 0) {
             p->scheme = scraping_lower(arena, slice(text, 0, i));
+            if (!p->scheme.data)
+                return false;
             text = slice(text, i + 3, text.size);
             break;
         }
@@ -186,9 +189,10 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
         host = slice(host, 2, host.size);
     if (!host.size)
         return false;
-    if (!sl_str_equal(host, SL_STR("*")))
-        p->host = pattern_host(arena, host);
-    return true;
+    if (sl_str_equal(host, SL_STR("*")))
+        return true;
+    p->host = pattern_host(arena, host);
+    return p->host.data != NULL;
 }
 
 /* True if the host matches the pattern. With "*." the host itself and all names below it match. */
