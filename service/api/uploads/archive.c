@@ -90,7 +90,10 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
         return false;
     if (!memchr(name.data, '/', name.size) && is_list_of_symbols(name))
         return false;
-    if (!uploads_normalize_key(archive->arena, name, key))
+    bool is_key = uploads_normalize_key(archive->arena, name, key);
+    if (!is_key && key->size)
+        return archive_fail(archive, 503, "out of memory");
+    if (!is_key)
         return archive_fail(archive, 400,
                             "Unrecognized file pattern. Should only be <module>/<hex>/<file> or <name>-symbols.txt and "
                             "nothing else. (First unrecognized pattern was %s)",

@@ -52,17 +52,22 @@ static bool take_line(struct codeinfo *info, struct sl_str line)
 static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct sl_str id)
 {
     char *upper = sl_arena_strndup(arena, id.data, id.size);
+    w->out->failed |= !upper;
     for (size_t i = 0; upper && i < id.size; i++)
         upper[i] = (char)(upper[i] >= 'a' && upper[i] <= 'z' ? upper[i] - 32 : upper[i]);
     sl_json_put_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
 }
 
-/* "<file>/<ID>", or empty if that is not a valid key. */
-static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id)
+/* "<file>/<ID>", or empty if that is not a valid key, or, with `out` failed, when out of memory. */
+static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id, struct sl_buf *out)
 {
     struct sl_str key, parts[3] = {file, id, SL_STR("x")};
-    if (!file.data || !uploads_make_key(arena, parts, &key))
+    if (!file.data)
         return SL_STR("");
+    if (!uploads_make_key(arena, parts, &key)) {
+        out->failed |= key.size > 0;
+        return SL_STR("");
+    }
     return (struct sl_str){key.data, key.size - 2};
 }
 
@@ -73,9 +78,9 @@ bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena
     struct codeinfo info = {0};
     while (head.size && take_line(&info, codeinfo_line(&head)))
         ;
-    names[0] = pair_name(arena, info.debug_file, info.debug_id);
+    names[0] = pair_name(arena, info.debug_file, info.debug_id, out);
     names[1] = info.code_id.size
-                   ? pair_name(arena, info.code_file.size ? info.code_file : info.debug_file, info.code_id)
+                   ? pair_name(arena, info.code_file.size ? info.code_file : info.debug_file, info.code_id, out)
                    : SL_STR("");
     if (!names[0].size)
         return false;

@@ -236,7 +236,7 @@ static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, en
     static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
     if (!uploads_make_key(&x->arena, parts, &key))
-        return SL_NOT_FOUND;
+        return key.size ? sl_fail(error, SL_BUSY, "out of memory") : SL_NOT_FOUND;
     key.size -= 2;
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
     return name.data ? store_read(name, info, error) : sl_fail(error, SL_BUSY, "out of memory");
@@ -375,7 +375,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
     if (!uploads_get_token(x, &token)) {
         /* answered */
     } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {
-        uploads_error(x, 404, NULL);
+        uploads_error(x, w.key.size ? 503 : 404, NULL);
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
     } else {

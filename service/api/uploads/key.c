@@ -27,13 +27,15 @@ static bool is_hex(struct sl_str text)
     return text.size > 0;
 }
 
-/* Makes a key, with the id in upper case. False if a part is not valid, or memory is short. */
+/* Makes a key, with the id in upper case. False if a part is not valid (`key->size` 0), or memory is short (`key->size` not 0). */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
 {
     size_t size = parts[0].size + parts[1].size + parts[2].size + 2;
+    *key = (struct sl_str){NULL, 0};
     if (size > KEY_MAX || !is_component(parts[0]) || !is_hex(parts[1]) || !is_component(parts[2]))
         return false;
     char *text = sl_arena_alloc(arena, size, 1);
+    *key = (struct sl_str){text, size};
     if (!text)
         return false;
     memcpy(text, parts[0].data, parts[0].size);
@@ -43,15 +45,15 @@ bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], stru
         id[i] = (char)(parts[1].data[i] >= 'a' ? parts[1].data[i] - 32 : parts[1].data[i]);
     id[parts[1].size] = '/';
     memcpy(id + parts[1].size + 1, parts[2].data, parts[2].size);
-    *key = (struct sl_str){text, size};
     return true;
 }
 
-/* Makes a key from a name of the form "<file>/<hex>/<file>"; false for other names. */
+/* Makes a key from a name of the form "<file>/<hex>/<file>"; false as for uploads_make_key. */
 bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
 {
     const char *one = name.size ? memchr(name.data, '/', name.size) : NULL;
     const char *two = one ? memchr(one + 1, '/', (size_t)(name.data + name.size - one - 1)) : NULL;
+    *key = (struct sl_str){NULL, 0};
     if (!two)
         return false;
     const struct sl_str parts[3] = {{name.data, (size_t)(one - name.data)},

@@ -60,15 +60,17 @@ enum sl_code uploads_find_duplicate(const struct config_store *config, const cha
 
 /* ---- one member ---- */
 
-/* Stores the file, then its info documents, so that these never name a missing file. */
+/* Stores the file, then its info documents, so that these never name a missing file. Without memory for those the file is not stored: it
+ * could not be found by its code id. */
 static enum sl_code publish_put(struct uploads_publishing *p, struct member_job *job, struct sl_arena *arena)
 {
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str name = uploads_name(arena, p->archive->scope, store_prefixes[p->part], job->member->key);
     const char *type = uploads_media_type(p->archive->config, job->member->key, arena);
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = name.data && type ? store_put(name, &job->work, &job->meta, type, &job->error)
-                                          : sl_fail(&job->error, SL_BUSY, "out of memory");
+    enum sl_code code = name.data && type && !job->info.failed
+                            ? store_put(name, &job->work, &job->meta, type, &job->error)
+                            : sl_fail(&job->error, SL_BUSY, "out of memory");
     metric_observe_since(METRIC_TECKEN_PUT, begin, NULL);
     struct sl_str names[2];
     size_t count = 0;

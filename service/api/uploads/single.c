@@ -98,6 +98,8 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     char secret[SESSION_SECRET];
     enum uploads_found found = UPLOADS_FOUND_NONE;
     if (!uploads_normalize_key(&a->x->arena, file->key, &key)) {
+        if (key.size)
+            return false; /* memory is short */
         answer_action(&a->w, "error", "invalid key");
         return true;
     }

@@ -42,9 +42,9 @@ http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
 /* ---- key.c: pure ---- */
 
 /* Checks a name `<debug file>/<hex>/<file>` and makes the key, with the id in upper case, in the arena. False: not such a name,
- * or out of memory. */
+ * or, if `key->size` is not 0, out of memory. */
 bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key);
-/* Makes a key from its three parts, none of which may have a slash. */
+/* Makes a key from its three parts, none of which may have a slash. False as above. */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key);
 /* uploads_is_packed: true if a file of this name is stored compressed; and its media type in the store. */
 bool uploads_is_packed(const struct config_store *config, struct sl_str name);
@@ -119,8 +119,8 @@ void member_write(struct member_job *job) SL_SUSPENDS; /* sets work, meta and in
 
 /* ---- codeinfo.c: pure ---- */
 
-/* Reads the header of a symbol file into `info`. False: not a symbol file. names[0]: object name by debug id; names[1]: by
- * code id, empty if there is none. All in the arena. */
+/* Reads the header of a symbol file into `info`. False: not a symbol file, or `info` has failed: out of memory. names[0]: object name by
+ * debug id; names[1]: by code id, empty if there is none. All in the arena. */
 bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *info,
                    struct sl_str names[2]);
 
