@@ -261,8 +261,8 @@ struct codeinfo_texts {
     struct sl_str debug_id, debug_filename, code_file, code_id, generator, key;
 };
 
-/* Reads an info document; false if it lacks what a redirect needs. */
-static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
+/* Reads an info document; SL_NOT_FOUND if it lacks what a redirect needs, SL_BUSY when out of memory. */
+static enum sl_code codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
 {
     static const struct sl_field fields[] = {
         SL_FIELD(TEXT, false, codeinfo_texts, debug_id, "debug_id"),
@@ -275,8 +275,9 @@ static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, st
     };
     struct sl_json j = sl_json(sl_buf_view(info), arena, true);
     *texts = (struct codeinfo_texts){.key = {NULL, 0}};
-    return sl_json_read_object(&j, fields, texts) && texts->debug_id.size && texts->debug_filename.size &&
-           texts->key.size;
+    bool good =
+        sl_json_read_object(&j, fields, texts) && texts->debug_id.size && texts->debug_filename.size && texts->key.size;
+    return j.busy ? SL_BUSY : good ? SL_OK : SL_NOT_FOUND;
 }
 
 /* Returns the query of the request's target with its "?", or an empty text. */
@@ -295,7 +296,9 @@ static bool find_by_code(struct download_target *w)
     bool in_try;
     metric_add(METRIC_TECKEN_BY_CODE_ID, 1, NULL, NULL, NULL);
     enum sl_code code = find_codeinfo(x, w->scope, w->in_try, w->file, w->id, &info, &in_try);
-    bool found = code == SL_OK && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
+    if (code == SL_OK)
+        code = codeinfo_texts(&x->arena, &info, &texts);
+    bool found = code == SL_OK && sl_str_equal_nocase(texts.code_id, w->id);
     if (found) {
         sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
         fetch_encode(&url, texts.debug_filename, false);
@@ -308,6 +311,8 @@ static bool find_by_code(struct download_target *w)
         http_reply_empty(x, 302);
         if (location.data)
             http_set_header(x, "Location", location);
+        else
+            http_reply_no_memory(x);
         download_finish(w);
     }
     sl_buf_free(&info);
@@ -435,9 +440,11 @@ static void syminfo(struct http_exchange *x)
     size_t count = uploads_list_scopes(x, token, &scopes);
     for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)
         code = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
+    if (code == SL_OK)
+        code = codeinfo_texts(&x->arena, &info, &texts);
     if (code != SL_OK && code != SL_NOT_FOUND)
         answer_store_failure(x, code);
-    else if (code == SL_NOT_FOUND || !codeinfo_texts(&x->arena, &info, &texts))
+    else if (code == SL_NOT_FOUND)
         http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
     else
         write_syminfo(x, &texts, is_try);
