@@ -112,8 +112,6 @@ static void detect(void *arg)
     d->format = sl_format_detect(d->file);
 }
 
-/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
- * Portable PDB inside is used. */
 /* The format by the first bytes of the file; false if they cannot be read. */
 static bool read_format(struct sl_bytes file, enum sl_format *format)
 {
@@ -133,13 +131,12 @@ static bool has_dwarf(struct sl_bytes file, const struct object_request *request
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }
 
-/* Gets the look-up table of a Portable PDB. The object is released on failure. */
 /* Inflates the Portable PDB of a PE file. */
 static enum sl_code inflate_ppdb(const struct object_request *request, struct source_object *object,
                                  struct sl_error *error)
 {
     struct reader_limits limits = current_reader_limits();
-    struct conversion_about about = {.location = request->file->location};
+    struct conversion_description about = {.location = request->file->location};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits)};
     converter_add_item(&call, INPUT_FILE, object->item);
     enum sl_code code = create_work_file(&call.out, error);

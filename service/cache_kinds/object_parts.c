@@ -42,7 +42,7 @@ static enum sl_code run_on_object(struct cache_item *object, const struct conver
                                   void *result, struct sl_error *error)
 {
     struct reader_limits limits = current_reader_limits();
-    struct conversion_about about = {.location = SL_STR("a cached debug file")};
+    struct conversion_description about = {.location = SL_STR("a cached debug file")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1};
     converter_add_item(&call, INPUT_FILE, object);
     converter_add_text(&call, INPUT_NAME, name);

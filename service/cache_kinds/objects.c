@@ -99,9 +99,9 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
 
 static bool check_result(const void *result)
 {
-    const struct object_check_result *told = result;
-    return converter_bool_is_valid(&told->same_id) && converter_bool_is_valid(&told->same_checksum) &&
-           converter_bool_is_valid(&told->is_fat);
+    const struct object_check_result *outcome = result;
+    return converter_bool_is_valid(&outcome->same_id) && converter_bool_is_valid(&outcome->same_checksum) &&
+           converter_bool_is_valid(&outcome->is_fat);
 }
 
 const struct converter converter_object_check = {"object_check", sizeof(struct object_check_options),
@@ -150,8 +150,8 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
         converter_add_text(&call, INPUT_CODE_ID, id->code_id);
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, outcome, error);
     struct file_slice slice = {fd, outcome->slice_offset, outcome->slice_size};
-    bool fits = told->slice_offset <= about.size && told->slice_size <= about.size - told->slice_offset;
-    if (code == SL_OK && told->is_fat && !fits) /* a result comes from a process that a file may have taken over */
+    bool fits = outcome->slice_offset <= about.size && outcome->slice_size <= about.size - outcome->slice_offset;
+    if (code == SL_OK && outcome->is_fat && !fits) /* a result comes from a process that a file may have taken over */
         return sl_fail(error, SL_MALFORMED, "the reader of this file gave a slice outside of it");
     return code == SL_OK && outcome->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &slice, error) : code;
 }

@@ -106,7 +106,7 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
                                    struct sl_error *error)
 {
     struct script_facts_result told;
-    struct conversion_about about = {.location = SL_STR("a script")};
+    struct conversion_description about = {.location = SL_STR("a script")};
     struct converter_call call = {.out = memfd_create("reference", MFD_CLOEXEC)};
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");

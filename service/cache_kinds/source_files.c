@@ -2,8 +2,6 @@
 #include "cache_kinds/impl.h"
 
 #include <errno.h>
-#include <string.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -84,7 +82,7 @@ static enum sl_code decode_file(const struct source_request *request, int fd, st
 {
     const struct source_text_options options = {request->is_utf8};
     struct source_text_result told;
-    struct conversion_about about = {.location = request->location};
+    struct conversion_description about = {.location = request->location};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_file(&call, INPUT_FILE, fd);
     call.out = memfd_create("text", MFD_CLOEXEC);

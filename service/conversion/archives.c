@@ -68,7 +68,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
                           struct sl_error *error)
 {
     const struct archive_window whole = {0, archive.size};
-    struct conversion_about about = {.size = archive.size, .location = SL_STR("an archive")};
+    struct conversion_description about = {.size = archive.size, .location = SL_STR("an archive")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(whole)};
     if (fd >= 0) {
         call.options = CONVERTER_OPTIONS(*window);

@@ -11,7 +11,6 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* Inputs above `heavy_input` bytes need a slot. `bytes_a_second`: for each the time limit grows by a second. */
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
 static struct { /* loop thread */
@@ -54,8 +53,7 @@ static bool must_stop(void *clock)
 }
 
 /* ---- slots of heavy conversions ---- */
-/* Waits for a slot if the input is heavy. False when cancelled. */
-static bool take_slot(uint64_t size)
+static bool take_place(uint64_t size)
 {
     if (size <= heavy_input)
         return true;
@@ -71,8 +69,7 @@ static bool take_slot(uint64_t size)
     return woken;
 }
 
-/* Gives the slot of a heavy input to the conversion that waits longest; if none waits, or the limit was lowered, there is one fewer. */
-static void leave_slot(uint64_t size)
+static void leave_place(uint64_t size)
 {
     if (size <= heavy_input)
         return;
@@ -83,8 +80,7 @@ static void leave_slot(uint64_t size)
 }
 
 /* ---- one conversion ---- */
-/* The time limit for an input of this size. */
-static uint64_t time_for(const struct conversion_about *about)
+static uint64_t time_for(const struct conversion_description *about)
 {
     uint64_t more = about->size / bytes_a_second * second_ns;
     if (about->time_ns)
@@ -115,7 +111,6 @@ struct running {
     double seconds;
 };
 
-/* Maps the inputs that are given as files. */
 /* ---- in a thread ---- */
 static enum sl_code map_inputs(struct running *r, struct sl_error *error)
 {
@@ -145,7 +140,6 @@ static void release_inputs(struct running *r)
     r->opened_tables = NULL;
 }
 
-/* Maps the inputs and runs the converter. */
 static enum sl_code run_in_thread(struct running *r)
 {
     struct conversion *conversion = &r->conversion;
@@ -233,7 +227,6 @@ static enum sl_code run_in_worker(struct running *r)
     return code;
 }
 
-/* Pool work: converts, and measures CPU time and duration. */
 static void run_on_pool(void *arg)
 {
     struct running *r = arg;
@@ -242,17 +235,16 @@ static void run_on_pool(void *arg)
     r->seconds = (double)(clock_mono_ns() - begin) / 1e9;
 }
 
-/* Fails because the time limit was exceeded. */
 /* ---- the outcome ---- */
 
 /* Turns the end of the caller's own time into its error. */
-static enum sl_code judge(const struct running *r, const struct conversion_about *about)
+static enum sl_code judge(const struct running *r, const struct conversion_description *about)
 {
     bool is_late = r->code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME;
     return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the time limit is over") : r->code;
 }
 
-static void log_limit(const struct running *r, const struct conversion_about *about)
+static void log_limit(const struct running *r, const struct conversion_description *about)
 {
     bool is_failure = r->code == SL_UNSUPPORTED || r->code == SL_TIMEOUT;
     if (is_failure && (r->outcome.end == SL_BUDGET_TIME || r->outcome.end == SL_BUDGET_MEMORY))
@@ -260,7 +252,6 @@ static void log_limit(const struct running *r, const struct conversion_about *ab
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
-/* Adds the conversion to the metrics. */
 static void count(const struct running *r, const struct conversion_description *about, enum sl_code code)
 {
     const char *kind = about->kind, *result = sl_code_name(code);
@@ -276,21 +267,20 @@ static void count(const struct running *r, const struct conversion_description *
     metric_observe(METRIC_CONVERSION_PEAK, (double)r->outcome.peak, kind, NULL, NULL);
 }
 
-/* Runs the conversion on the pool, within its limits. */
 static enum sl_code run(const struct conversion_description *about, struct running *r)
 {
     uint64_t place_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
     enum pool_job job = about->is_background ? POOL_CONVERT | POOL_BACKGROUND : POOL_CONVERT;
-    if (!take_slot(place_size))
+    if (!take_place(place_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     r->limits = (struct worker_limits){
         .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
     enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
-    leave_slot(place_size);
+    leave_place(place_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) {
-        code = r->code = apply_limits(r, about);
+        code = r->code = judge(r, about);
         log_limit(r, about);
     }
     if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))

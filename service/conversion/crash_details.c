@@ -2,7 +2,6 @@
 #include "conversion/crashes.h"
 #include "conversion/crash_analysis.h"
 
-/* Writes the annotations of the program and of its modules; members that are not set are left out. */
 static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
@@ -17,7 +16,6 @@ static void write_annotations(struct sl_json_writer *w, const struct sl_minidump
     sl_json_end_array(w);
 }
 
-/* Writes the modules that were unloaded before the crash. */
 static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
@@ -104,5 +102,5 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
     struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
     if (analysis.size)
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
-    return analysis.data != NULL; /* NULL: analysis_json ran out of memory */
+    return analysis.data != NULL;
 }

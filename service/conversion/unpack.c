@@ -31,7 +31,7 @@ const struct converter converter_unpack = {"unpack", sizeof(struct unpack_option
 
 enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *error)
 {
-    struct conversion_about about = {.location = SL_STR("a compressed file"), .time_ns = request->time_ns};
+    struct conversion_description about = {.location = SL_STR("a compressed file"), .time_ns = request->time_ns};
     struct converter_call call = {.options = CONVERTER_OPTIONS(request->options), .out = request->out};
     converter_add_file(&call, INPUT_FILE, request->in);
     if (request->member.data)

@@ -139,7 +139,7 @@ struct indexing {
 
 static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_error *error)
 {
-    struct conversion_about about = {.size = get_file_size(fd)};
+    struct conversion_description about = {.size = get_file_size(fd)};
     struct converter_call call = {.out = -1};
     enum sl_code code = cache_tmp_create(&indexing->ids, true, error);
     if (code != SL_OK)

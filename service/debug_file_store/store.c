@@ -129,7 +129,7 @@ void debug_files_close(void)
 enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *told, struct sl_error *error)
 {
     struct reader_limits limits = current_reader_limits();
-    struct conversion_about about = {.size = fd >= 0 ? get_file_size(fd) : bytes.size};
+    struct conversion_description about = {.size = fd >= 0 ? get_file_size(fd) : bytes.size};
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1};
     if (fd >= 0)
         converter_add_file(&call, INPUT_FILE, fd);

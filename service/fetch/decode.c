@@ -21,8 +21,6 @@ static bool begins_core(const uint8_t *data, size_t size)
     return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
 }
 
-/* The sink of all decoders: writes a piece to the file. False, with sink->error, if the time limit is over, the file would be too large, it
- * grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may shrink far), or the disk fails. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;
@@ -68,13 +66,7 @@ static enum sl_code no_memory(struct decode_sink *sink)
     return sl_fail(sink->error, SL_BUSY, "out of memory");
 }
 
-/* For a decoder that found no memory, which it may need at any step: that says nothing about the file. */
-static enum sl_code no_memory(struct decode_sink *sink)
-{
-    return sl_fail(sink->error, SL_BUSY, "out of memory");
-}
-
-/* Decompresses gzip, also several members in a row, or a zlib stream. What follows the last member is ignored. */
+/* `gzip`: also accepts concatenated members. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
@@ -109,7 +101,6 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     return code;
 }
 
-/* Decompresses all frames. `hint` is 0 at the end of a frame, so that input that ends elsewhere is cut off. */
 static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -121,9 +112,7 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
         ZSTD_outBuffer to = {out, PIECE, 0};
         size_t before = from.pos;
         hint = ZSTD_decompressStream(z, &to, &from);
-        if (ZSTD_isError(hint) && ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
-            code = no_memory(sink);
-        else if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
+        if (ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation)
             code = no_memory(sink);
         else if (ZSTD_isError(hint))
             code = bad(sink, ZSTD_getErrorName(hint));
@@ -136,7 +125,6 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
     return code;
 }
 
-/* Decompresses a brotli stream. */
 static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     BrotliDecoderState *b = BrotliDecoderCreateInstance(NULL, NULL, NULL);
@@ -147,16 +135,16 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     enum sl_code code = SL_OK;
     for (BrotliDecoderResult result = BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
          code == SL_OK && result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;) {
-        size_t unused = PIECE;
+        size_t room = PIECE;
         uint8_t *to = out;
-        result = BrotliDecoderDecompressStream(b, &left, &at, &unused, &to, NULL);
+        result = BrotliDecoderDecompressStream(b, &left, &at, &room, &to, NULL);
         BrotliDecoderErrorCode cause = BrotliDecoderGetErrorCode(b);
         if (result == BROTLI_DECODER_RESULT_ERROR)
             code = cause <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
                            cause >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES
                        ? no_memory(sink)
                        : bad(sink, BrotliDecoderErrorString(cause));
-        else if (!decode_write(sink, out, PIECE - unused))
+        else if (!decode_write(sink, out, PIECE - room))
             code = sink_code(sink);
         else if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT)
             code = bad(sink, "unexpected end of file");
@@ -165,7 +153,6 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     return code;
 }
 
-/* Decompresses all streams. XZ_MEMORY: of the decoder; files made by xz -9 need 65 MiB. */
 static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     enum { XZ_MEMORY = 256 << 20 };

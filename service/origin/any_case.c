@@ -39,7 +39,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
 static size_t name_count; /* in all listings of the table */
 
-/* Drops a reference; call with the lock held. */
 static void listing_unreference(struct directory_listing *listing)
 {
     if (--listing->references)
@@ -86,19 +85,18 @@ static int compare_names(const void *a, const void *b)
  * listing must not be used, as it would make files missing. */
 static bool scan_names(struct directory_listing *listing, DIR *directory)
 {
-    bool whole = true;
-    size_t capacity = 0;
+    size_t room = 0;
     const struct dirent *entry;
     while (listing->count < MAX_NAMES && (entry = dir_next(directory, NULL))) {
-        if (listing->count == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            const char **more = realloc(listing->names, capacity * sizeof *more);
-            if (!(whole = more != NULL))
+        if (listing->count == room) {
+            room = room ? 2 * room : 64;
+            const char **more = realloc(listing->names, room * sizeof *more);
+            if (!more)
                 return false;
             listing->names = more;
         }
         const char *name = sl_arena_strndup(&listing->arena, entry->d_name, strlen(entry->d_name));
-        if (!(whole = name != NULL)) {
+        if (!name) {
             errno = ENOMEM;
             return false;
         }
@@ -108,7 +106,6 @@ static bool scan_names(struct directory_listing *listing, DIR *directory)
         return false;
     if (listing->count)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
-    return whole;
     return true;
 }
 
@@ -121,7 +118,6 @@ static bool is_still_valid(const struct directory_listing *listing, const struct
            listing->read_s - listing->modified.tv_sec >= SETTLED_S;
 }
 
-/* A listing without names, with one reference for the caller. NULL when out of memory. */
 static struct directory_listing *listing_new(const char *key, size_t key_size, const struct stat *st)
 {
     struct directory_listing *listing = calloc(1, sizeof *listing + key_size);
@@ -150,8 +146,7 @@ static struct directory_listing *listing_known(struct sl_str key, const struct s
     return listing;
 }
 
-/* Stores the listing in the table, with a reference of its own, replacing an older one. A full table is emptied first; without memory the
- * listing is not cached. */
+/* Stores the listing in the table, replacing an older one. */
 static void listing_keep(struct directory_listing *listing)
 {
     struct sl_str key = {listing->key, listing->key_size};
@@ -174,7 +169,6 @@ static void listing_keep(struct directory_listing *listing)
 /* Returns the names of the directory `at` below the root; release with listing_release(). NULL with errno if it cannot be read. */
 static struct directory_listing *list_directory(const char *root, const char *at)
 {
-    errno = ENAMETOOLONG; /* for a key that does not fit */
     char key[2 * PATH_MAX];
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
@@ -184,10 +178,8 @@ static struct directory_listing *list_directory(const char *root, const char *at
     bool is_open = directory && fstat(dirfd(directory), &st) == 0;
     struct directory_listing *listing = is_open ? listing_known((struct sl_str){key, (size_t)size}, &st) : NULL;
     if (is_open && !listing && (listing = listing_new(key, (size_t)size, &st))) {
-        int reason = errno;
         if (scan_names(listing, directory)) {
             listing_keep(listing);
-            errno = reason;
         } else {
             int number = errno;
             listing_release(listing);
@@ -208,7 +200,6 @@ struct any_case_search {
     const char *root;
     char path[PATH_MAX];
     size_t lookups;
-    int scarce; /* errno of a directory that could not be read for lack of memory or descriptors; 0 = none */
     int failed; /* errno of a directory that exists but could not be read; 0 = none */
 };
 
@@ -230,10 +221,7 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
         return false;
     memcpy(name, rest, length);
     name[length] = '\0';
-    bool is_cut = false;
-    struct directory_listing *listing = list_directory(s->root, s->path, &is_cut);
-    if (is_cut || (!listing && sl_fail_errno(NULL, errno, "") == SL_BUSY))
-        s->scarce = is_cut ? ENOMEM : errno;
+    struct directory_listing *listing = list_directory(s->root, s->path);
     if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
         s->failed = errno;
     size_t before = size + (size > 0);
@@ -259,6 +247,6 @@ int any_case_open(const char *root, const char *location)
     struct any_case_search s = {.root = root};
     if (find_below(&s, 0, location))
         return filesystem_open(root, s.path);
-    errno = s.scarce ? s.scarce : s.failed ? s.failed : ENOENT;
+    errno = s.failed ? s.failed : ENOENT;
     return -1;
 }

@@ -37,7 +37,6 @@ struct build_id_names {                    /* search in one directory, on the po
     const char *digits;                    /* known digits at the beginning, lower case */
     bool any_case;                         /* names match in any case */
     char found[LONGEST + 1];               /* empty: not found */
-    bool scarce;                           /* not found for lack of memory or descriptors */
     int failed;                            /* errno of a directory that could not be read; 0 = none */
 };
 
@@ -51,7 +50,7 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Whether the name agrees with the known digits. In debug ids, build ids shorter than 16 bytes are padded with zeros. */
+/* Compares with the known digits; in debug ids, build ids shorter than 16 bytes are padded with zeros. */
 static bool is_continued(const char *known, const char *name, size_t size)
 {
     size_t both = size < strlen(known) ? size : strlen(known);
@@ -81,14 +80,12 @@ static void check_name(struct build_id_names *n, const char *name)
     n->found[size] = '\0';
 }
 
-/* Pool work: searches the names of one directory, at most MAX_NAMES. A directory that is not there or may not be read has none; n->scarce
- * is set if memory or descriptors were missing to read it. */
+/* Pool work: searches the names of one directory, at most MAX_NAMES. */
 static void scan_directory(void *arg)
 {
     struct build_id_names *n = arg;
     DIR *directory = open_directory_of_fd(n->any_case ? any_case_open(n->root, n->directory)
                                                       : filesystem_open(n->root, n->directory));
-    n->scarce = !directory && sl_fail_errno(NULL, errno, "") == SL_BUSY;
     struct dirent *entry = NULL;
     if (!directory && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
         n->failed = errno;
@@ -121,8 +118,7 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
     return id->has_debug_id && !id->debug_id.age && sl_debug_id_has_uuid(&id->debug_id);
 }
 
-/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. When out of memory
- * n->scarce is set, too. */
+/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. */
 static bool layout_names(const struct build_id_question *q, unsigned try, struct build_id_names *n,
                          struct sl_arena *arena)
 {
@@ -133,7 +129,6 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     case LAYOUT_UNIFIED:
     case LAYOUT_UPLOADS:
         n->directory = sl_arena_strndup(arena, q->known, 2);
-        n->scarce = !n->directory;
         n->digits = q->known + 2;
         for (char *c = (char *)(uintptr_t)n->directory; c && *c && q->source->casing == CASING_UPPERCASE; c++)
             *c = (char)(*c >= 'a' ? *c - 32 : *c);
@@ -143,7 +138,6 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     case LAYOUT_SSQP:
         n->before = try ? "elf-buildid-sym-" : "elf-buildid-";
         n->directory = try ? "_.debug" : sl_arena_strndup(arena, file.data, file.size);
-        n->scarce = !n->directory;
         return try < 2 && n->directory && (try || (file.size && !memchr(file.data, '/', file.size)));
     case LAYOUT_SYMSTORE_INDEX2:
     case LAYOUT_SLASHSYMBOLS:
@@ -152,14 +146,12 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     return false;
 }
 
-/* Called by the cache: searches the directories of the layout for a build id that begins with the known digits. SL_NOT_FOUND if there is
- * none, SL_BUSY if memory or descriptors were missing to look. `*for_ns` counts only on success: for errors the cache has a time of its
- * own. */
+/* Called by the cache: searches the directories of the layout for a build id that begins with the known digits. */
 static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     const struct build_id_question *q = context;
     struct sl_arena arena = {0};
-    struct build_id_names n = {.scarce = false};
+    struct build_id_names n;
     enum sl_code code = SL_OK;
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
     if (!root)
@@ -170,13 +162,9 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
         code = pool_run(POOL_IO, scan_directory, &n, error);
         if (code == SL_OK && n.found[0])
             sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);
-        else if (code == SL_OK && n.scarce)
-            break;
         else if (code == SL_OK && n.failed)
             code = sl_fail_errno(error, n.failed, "cannot read a directory of the symbol source");
     }
-    if (code == SL_OK && !text->size && (!root || n.scarce))
-        code = sl_fail(error, SL_BUSY, "out of memory or file descriptors");
     sl_arena_free(&arena);
     *for_ns = 3600 * SECONDS_NS;
     return code != SL_OK || text->size ? code

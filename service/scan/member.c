@@ -208,7 +208,7 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
                                              .max_ratio = current_config()->max_inflate_ratio,
                                              .keep_bytes = scan_config->scan.prefetch,
                                              .keep_size = KEPT_MEMBER_BYTES};
-    struct conversion_about about = {.size = m->place.file_size, .location = sl_str(m->package)};
+    struct conversion_description about = {.size = m->place.file_size, .location = sl_str(m->package)};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = m->fd};
     converter_add_file(&call, INPUT_FILE, package);
     converter_add_text(&call, INPUT_NAME, m->member);

@@ -72,7 +72,7 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
                                         .max_member = fetch_max_size(),
                                         .max_ratio = current_config()->max_inflate_ratio,
                                         .kinds = r->kinds};
-    struct conversion_about about = {
+    struct conversion_description about = {
         .size = r->size, .location = r->path, .kind = kind_scan_file.name, .is_background = r->is_background};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
     converter_add_file(&call, INPUT_FILE, fd);

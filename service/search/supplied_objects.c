@@ -23,7 +23,6 @@ struct supplied_result {
     struct supplied_result *next;
 };
 
-/* Called when the arena is freed: releases the entries made from the objects. */
 static void own_objects_end(void *arg)
 {
     struct supplied_objects *own = arg;
@@ -90,23 +89,22 @@ static struct own_key own_key_of_path(struct sl_str path)
     return own_key('n', name.data, name.size);
 }
 
-/* Registers the object under a key; an empty key means that it has no such id. Of two with the same features the one with the higher age
- * stays. False when out of memory. */
-static bool own_add_key(struct supplied_objects *own, size_t index, struct own_key key)
+/* Registers the object under a key. Of two with the same features the one with the higher age stays. */
+static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
-    struct supplied_positions *positions = key.size ? sl_map_get(&own->by_id, view) : NULL;
-    if (key.size && !positions) {
+    struct supplied_positions *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    if (key.size && !places) {
         char *kept = sl_arena_strndup(own->arena, view.data, view.size);
-        positions = SL_ARENA_NEW(own->arena, struct supplied_positions);
-        if (!kept || !positions || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, positions))
+        places = SL_ARENA_NEW(own->arena, struct supplied_positions);
+        if (!kept || !places || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, places))
             return false;
     }
-    if (!positions)
+    if (!places)
         return true;
-    uint32_t *item = &positions->items[own_sort(&own->items[index])];
-    if (!*item || own->items[*item - 1].debug_id.age < own->items[index].debug_id.age)
-        *item = (uint32_t)(index + 1);
+    uint32_t *item = &places->items[own_sort(&own->items[place])];
+    if (!*item || own->items[*item - 1].debug_id.age < own->items[place].debug_id.age)
+        *item = (uint32_t)(place + 1);
     return true;
 }
 
@@ -124,14 +122,14 @@ static bool own_add_name(struct supplied_objects *own, size_t place)
 }
 
 /* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
-static bool own_add_keys(struct supplied_objects *own, size_t index)
+static bool own_add_keys(struct supplied_objects *own, size_t place)
 {
-    const struct supplied_object *object = &own->items[index];
-    return own_add_key(own, index, own_key_of_debug_id(&object->debug_id)) &&
-           own_add_key(own, index, own_key_of_raw(object->raw_code_id)) &&
-           own_add_key(own, index, own_key('c', object->code_id.data, object->code_id.size)) &&
-           own_add_key(own, index, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
-           own_add_key(own, index, own_key_of_path(object->name)) && own_add_name(own, place);
+    const struct supplied_object *object = &own->items[place];
+    return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
+           own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
+           own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
+           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           own_add_key(own, place, own_key_of_path(object->name)) && own_add_name(own, place);
 }
 
 /* ---- adding ---- */
@@ -175,7 +173,7 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
                      .has_unwind_info = record->has_unwind_info != 0,
                      .has_symbols = record->has_symbols != 0,
                      .has_sources = record->has_sources != 0},
-        .place = {record->is_fixed != 0, record->load_address},
+        .fixed_load = {record->is_fixed != 0, record->load_address},
     };
     memcpy(item->debug_id.uuid, record->uuid, sizeof record->uuid);
     if (record->vcs >= SUPPLIED_VCS_NAMES || !find_text(file, &record->name, &name) ||
@@ -238,16 +236,16 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
-    struct supplied_options options = {.room = file->own->room, .max_ratio = config ? config->max_inflate_ratio : 0};
+    struct supplied_options options = {.room = file->own->bytes_left, .max_ratio = config ? config->max_inflate_ratio : 0};
     options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
-    struct conversion_about about = {.location = file->name};
+    struct conversion_description about = {.location = file->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_bytes(&call, INPUT_FILE, file->bytes);
     enum sl_code code = create_work_file(&call.out, error);
     if (code != SL_OK)
         return code;
     code = conversion_run(&about, &converter_supplied, &call, &file->told, error);
-    file->own->room -= file->told.unpacked < file->own->room ? file->told.unpacked : file->own->room;
+    file->own->bytes_left -= file->told.unpacked < file->own->bytes_left ? file->told.unpacked : file->own->bytes_left;
     if (code == SL_OK && file->told.count)
         code = take_made(file, call.out, error);
     close(call.out);
@@ -269,7 +267,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
 
 /* ---- conversion ---- */
 
-/* Converts the object to unwind rules or a symcache, which becomes made->item. Returns the error of the conversion. */
+/* Converts the object to unwind rules or a symcache. */
 static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
                                 struct supplied_result *made, struct sl_error *error)
 {
@@ -314,10 +312,10 @@ static bool own_is_meant(const struct supplied_object *object, const struct obje
 static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
                        const struct object_id *id, struct supplied_object **best)
 {
-    const struct supplied_positions *positions =
+    const struct supplied_positions *places =
         key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
-    for (size_t i = 0; positions && i < OWN_SORTS; i++) {
-        struct supplied_object *object = positions->items[i] ? &own->items[positions->items[i] - 1] : NULL;
+    for (size_t i = 0; places && i < OWN_SORTS; i++) {
+        struct supplied_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
         if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
@@ -342,7 +340,6 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *own
     return best;
 }
 
-/* Adds the object to the candidates of the result, with the source "artifact". */
 /* ---- by name ---- */
 
 static bool own_has_ids_of(const struct supplied_object *a, const struct supplied_object *b)
@@ -416,7 +413,7 @@ static void own_make(const struct supplied_object *object, const struct search_t
     fiber_wake_all(&made->waiting);
 }
 
-/* A fiber that finds the entry being made waits for it. An object that cannot be converted gives no answer: then the
+/* A fiber that finds the entry in the making waits for it. An object that cannot be converted gives no answer: then the
  * sources are searched. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {

@@ -204,7 +204,7 @@ static void copy_found(const struct search *search)
     const struct search_cache_value outcome = {.code = found->code,
                                                .error = found->code == SL_OK ? NULL : &found->error,
                                                .features = found->features,
-                                               .place = found->fixed_load,
+                                               .fixed_load = found->fixed_load,
                                                .candidates = found->candidates,
                                                .source = found->source,
                                                .path = found->path,

@@ -63,7 +63,7 @@ static enum sl_code pdb_check(const struct cache_item *file, const struct sl_deb
 {
     const struct object_check_options options = {.limits = current_reader_limits()};
     struct object_check_result told;
-    struct conversion_about about = {.location = SL_STR("a PDB")};
+    struct conversion_description about = {.location = SL_STR("a PDB")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
     converter_add_item(&call, INPUT_FILE, file);
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, &told, error);

@@ -353,7 +353,7 @@ static enum sl_code read_archive(struct sl_bytes file, struct sl_budget *budget,
 {
     struct sl_arena arena = {.budget = budget};
     struct member_check_options options = {.window = {0, file.size}};
-    struct conversion_about about = {.size = file.size};
+    struct conversion_description about = {.size = file.size};
     struct member_check_result told;
     struct sl_zip zip;
     int entries;
@@ -377,7 +377,7 @@ static enum sl_code read_archive(struct sl_bytes file, struct sl_budget *budget,
 static enum sl_code read_packed(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
     const struct unpack_options options = {unpack_detect(file), UINT64_C(1) << 30, 1000};
-    struct conversion_about about = {.size = file.size};
+    struct conversion_description about = {.size = file.size};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = memfd_create("packed", MFD_CLOEXEC)};
     struct unpack_result told;
     (void)budget;

@@ -87,7 +87,7 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
                            struct sl_bytes options, void *result, enum pool_job kind, job_step *take,
                            struct sl_error *error)
 {
-    struct conversion_about about = {.location = SL_STR("a crash file")};
+    struct conversion_description about = {.location = SL_STR("a crash file")};
     struct converter_call call = {.options = options, .out = memfd_create("crash", MFD_CLOEXEC)};
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");

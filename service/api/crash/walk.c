@@ -247,7 +247,7 @@ static void drop_ended(struct dump_walk *w)
 /* Lets the walks go on with the tables. */
 static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
 {
-    const struct conversion_about about = {.location = SL_STR("the stacks of a crash file"),
+    const struct conversion_description about = {.location = SL_STR("the stacks of a crash file"),
                                            .size = w->dump->bytes.size + w->stacks.size};
     const struct walk_options options = {.steps = atomic_load(&w->work.steps),
                                          .frame_pointer_first = w->frame_pointer_first,

@@ -22,7 +22,6 @@ struct asm_work {
 
 /* ---- the answer ---- */
 
-/* The callback for each instruction: [offset, text]. False ends the printing when out of memory. */
 static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct asm_work *w = arg;
@@ -52,8 +51,6 @@ static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct
 }
 
 /* Writes the answer; it is there already if there is nothing to show. */
-/* Pool work: disassembles. A file that cannot be read is told in the answer (SL_OK); lack of memory or a cancelled job is not, as it says
- * nothing about the file. */
 static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -67,7 +64,7 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
 {
     switch (w->told.problem) {
     case DISASSEMBLY_OK:
-        enum sl_code code = sl_disasm_arch(w->told.arch))
+        if (sl_disasm_arch(w->told.arch))
             return true;
         mozilla_profiler_error(answer, "An error occurred when loading the binary: its reader gave no proper answer");
         return false;
@@ -84,13 +81,10 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
 {
     const struct disassembly_options options = {current_reader_limits(), w->ask.offset, w->ask.size,
                                                 w->ask.to_function_end};
-    struct conversion_about about = {.location = SL_STR("a program")};
+    struct conversion_description about = {.location = SL_STR("a program")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
     enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->told, error);
-    if (code == SL_BUSY || code == SL_CANCELLED)
-        return code;
-    if (code;
     if (code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
     if (code != SL_OK) {

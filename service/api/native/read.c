@@ -59,7 +59,6 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     return true;
 }
 
-/* The callback for the field trust: accepts only the names that answers use. */
 static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -178,16 +177,15 @@ static int native_read_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
-/* Reads one register of a frame: a hexadecimal number in text. */
 static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
-    struct sl_json_path path = {at, name, 0};
+    struct sl_json_path place = {at, name, 0};
     struct native_register *r = sl_arena_array_add(registers);
     if (!r)
         return sl_json_no_memory(s->json);
     r->name = name;
-    return sl_fields_hex(s, &path, &r->value);
+    return sl_fields_hex(s, &place, &r->value);
 }
 
 /* Reads the registers, sorted by name, the order of the answer. */
@@ -210,7 +208,6 @@ static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, v
     return trace->registers || sl_json_no_memory(s->json);
 }
 
-/* The callback for the field frames of a trace. */
 static bool read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
@@ -232,7 +229,6 @@ static const struct sl_field trace_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The callback for one trace. */
 static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_trace trace = {0};
@@ -246,7 +242,6 @@ static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void 
     return true;
 }
 
-/* The callback for the field stacktraces, which goes into the request (s->context) and not into `out`. */
 static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -381,8 +376,6 @@ static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 /* ---- options ---- */
-
-/* Reads the order of frames as a boolean: true for caller_first. */
 static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -411,8 +404,6 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 }
 
 /* ---- all ---- */
-
-/* Reads the request's own symbol sources. */
 static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;

@@ -163,7 +163,7 @@ static struct supplied_objects *make_own(struct native_request *request, struct 
     const uint64_t most_unpacked = UINT64_C(512) << 20;
     struct supplied_objects *own = SL_ARENA_NEW(request->arena, struct supplied_objects);
     if (own)
-        *own = (struct supplied_objects){.arena = request->arena, .room = most_unpacked};
+        *own = (struct supplied_objects){.arena = request->arena, .bytes_left = most_unpacked};
     else
         sl_fail(error, SL_BUSY, "out of memory");
     return own;

@@ -20,7 +20,6 @@ static bool has_jvm_frames(struct sl_str text)
     return false;
 }
 
-/* Detects the kind, unless the query names it. Texts of no other kind that have JVM frames are JVM traces. */
 static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
 {
     enum input_kind kind = input_kind_detect(bytes);
@@ -29,7 +28,6 @@ static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
     return has_jvm_frames(text) ? INPUT_TRACE : INPUT_UNKNOWN;
 }
 
-/* Writes the parts of a text stack, line by line, until the answer's limit is reached. */
 void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);

@@ -27,11 +27,11 @@ static struct archive_window window_of_input(const struct member_job *job)
                                  : (struct archive_window){0, job->archive->bytes.size};
 }
 
-static struct conversion_about about_member(const struct member_job *job)
+static struct conversion_description about_member(const struct member_job *job)
 {
     const struct sl_zip_entry *entry = job->member->entry;
     uint64_t size = entry->packed > entry->size ? entry->packed : entry->size;
-    return (struct conversion_about){.size = size + 1, .location = job->member->key};
+    return (struct conversion_description){.size = size + 1, .location = job->member->key};
 }
 
 /* ---- checking ---- */
@@ -56,7 +56,7 @@ void member_check(struct member_job *job)
     const struct config_store *config = job->archive->config;
     const struct member_check_options options = {window_of_input(job),
                                                  archive_pack_entry(&job->archive->zip, job->member->entry)};
-    struct conversion_about about = about_member(job);
+    struct conversion_description about = about_member(job);
     struct converter_call call = make_call(job, CONVERTER_OPTIONS(options));
     struct member_check_result told;
     struct sl_buf texts = {0};
@@ -94,7 +94,7 @@ static enum sl_code create_work(void *arg, struct sl_error *error)
 static enum sl_code write_contents(struct member_job *job)
 {
     const struct member_write_options options = make_write_options(job);
-    struct conversion_about about = about_member(job);
+    struct conversion_description about = about_member(job);
     struct converter_call call = make_call(job, CONVERTER_OPTIONS(options));
     struct stat st;
     call.out = job->work.fd;
@@ -122,7 +122,7 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
 static enum sl_code read_info(struct member_job *job)
 {
     struct member_write_options options = make_write_options(job);
-    struct conversion_about about = about_member(job);
+    struct conversion_description about = about_member(job);
     struct sl_error ignored;
     options.head_size = 0;
     options.max_output = HEAD_MAX;

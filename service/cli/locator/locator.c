@@ -174,8 +174,8 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
     enum name_match found = NAMED_NONE;
     struct object_id best = *id;
     size_t parts = 0;
-    for (size_t i = 0; i <= b->own.place_count; i++) {
-        struct file_index *index = i < b->own.place_count ? b->indexes[i] : b->local;
+    for (size_t i = 0; i <= b->own.root_count; i++) {
+        struct file_index *index = i < b->own.root_count ? b->indexes[i] : b->local;
         struct object_id other = {.type = OBJECT_UNKNOWN};
         size_t before = parts;
         enum name_match here = index ? file_index_find_named(index, name, &other, &parts) : NAMED_NONE;

@@ -79,8 +79,8 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
         progress_file(&progress, path);
     struct missing_report missing;
     missing_init(&missing, &missing_mappings);
-    int status = symbolicate_trace(path, mappings, mapping_count,
-                                   &(struct trace_options){.output = output, .missing = &missing});
+    int status =
+        symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output, .missing = &missing});
     progress_end(&progress);
     if (!status)
         missing_print(&missing, o);
@@ -89,8 +89,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     return status;
 }
 
-/* Symbolicates a JavaScript stack with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
- * been read. Returns a status. */
+/* Scripts are searched below --symbols and the arguments after the stack. `stack` is NULL if the input has not been read. */
 static int run_scripts(const struct options *o, const struct sl_str *stack)
 {
     const char *path = o->argument_count ? o->arguments[0] : "-";
@@ -103,21 +102,21 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     if (!symbol_count && !more)
         return options_wrong(
             o, "a JavaScript stack trace needs its scripts and source maps: pass their directory with --symbols");
-    const char **paths = calloc(symbol_count + more, sizeof *paths);
-    if (!paths)
+    const char **places = calloc(symbol_count + more, sizeof *places);
+    if (!places)
         return report_no_memory();
     for (size_t i = 0; i < symbol_count; i++)
-        paths[count++] = source_path_without_layout(symbols[i]);
+        places[count++] = source_path_without_layout(symbols[i]);
     for (size_t i = 1; i <= more; i++)
-        paths[count++] = source_path_without_layout(o->arguments[i]);
+        places[count++] = source_path_without_layout(o->arguments[i]);
     struct missing_report missing;
     missing_init(&missing, &missing_maps);
-    int status = symbolicate_scripts(path, stack, paths, count, option_value(o, "output", NULL), &missing);
+    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
     if (!status)
         missing_print(&missing, o);
     status = missing_status(&missing, o, status);
     missing_free(&missing);
-    free(paths);
+    free(places);
     return status;
 }
 
@@ -143,7 +142,6 @@ static bool is_no_log(const char *path)
     return is;
 }
 
-/* Symbolicates a request or event; returns an exit status. */
 static int run_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
                        enum input_kind kind)
 {
@@ -241,7 +239,7 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
-/* Reports that the input cannot be opened, with the words of symbolicli, as scripts may look for them. Returns a status. */
+/* The message of symbolicli, which scripts may expect. */
 static int cannot_open(const char *path)
 {
     struct sl_error error;
@@ -269,7 +267,6 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
-/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns an exit status. */
 /* Detects the kind of an input; of a very large text by its beginning. */
 static enum input_kind detect(struct sl_bytes bytes)
 {
@@ -343,7 +340,6 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     return status;
 }
 
-/* Symbolicates the addresses of the command line or standard input; returns an exit status. A --type of something else is an error. */
 static int run_addresses(const struct options *o, enum input_kind kind)
 {
     struct sl_arena arena = {0};
@@ -357,8 +353,7 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* Refuses a second crash file among the arguments: those after the first are symbol paths, so it would silently be ignored. Returns a
- * status. */
+/* The arguments after the first are symbol paths. A second crash file there would silently be ignored, so refuse it. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {
@@ -381,8 +376,6 @@ static bool takes_mappings(enum input_kind kind)
     return kind == INPUT_TRACE || kind == INPUT_TEXT || kind == INPUT_REQUEST || kind == INPUT_EVENT;
 }
 
-/* The command: decides what the input is, from the options before the bytes of the file, and symbolicates it. Addresses need no file; a
- * --mapping without a --type makes the input a log with JVM traces, unless the file is no log. Returns an exit status. */
 static int symbolicate_run(const struct options *o)
 {
     size_t mapping_count;

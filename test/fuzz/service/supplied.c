@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t sum = 0;
     if (!own)
         abort();
-    *own = (struct supplied_objects){.arena = &arena, .room = 16 << 20};
+    *own = (struct supplied_objects){.arena = &arena, .bytes_left = 16 << 20};
     if (supplied_objects_add(own, SL_STR("a"), (struct sl_bytes){data, size}, &error) != SL_OK)
         abort();
     for (size_t i = 0; i < own->count; i++) {

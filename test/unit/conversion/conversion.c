@@ -93,7 +93,7 @@ static void limits_body(void *arg)
 /* A caller's own time limit, as of a download that is unpacked, counts instead of the configured one. */
 static void own_limit_body(void *arg)
 {
-    struct conversion_about about = {5 << 20, SL_STR("there"), NULL, .time_ns = 5 * MS};
+    struct conversion_description about = {5 << 20, SL_STR("there"), NULL, .time_ns = 5 * MS};
     struct converter_call call = {.out = -1};
     assert_int_equal(conversion_run(&about, &endless, &call, NULL, &error), SL_TIMEOUT);
 }
