@@ -27,8 +27,8 @@
 /* Commands that help does not list: emulated tools, and the service's own. */
 #define UNLISTED(ROW)                                                                                                  \
     ROW(addr2line)                                                                                                     \
-    ROW(llvm_addr2line) ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(asan_symbolize) ROW(ndk_stack)   \
-        ROW(worker)
+    ROW(llvm_addr2line)                                                                                                \
+    ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(asan_symbolize) ROW(ndk_stack) ROW(worker)
 
 #define DECLARE(name) extern const struct command command_##name;
 COMMANDS(DECLARE)

@@ -65,7 +65,7 @@ struct debug_file_upload {
     struct sl_arena *arena;    /* of the record */
     /* the answer */
     enum debug_file_result result;
-    int status;   /* of HTTP, for failures: 400, 413, 500, 503, 507 */
+    int status; /* of HTTP, for failures: 400, 413, 500, 503, 507 */
     struct debug_file_record record;
 };
 

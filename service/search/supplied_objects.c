@@ -236,7 +236,8 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
-    struct supplied_options options = {.room = file->own->bytes_left, .max_ratio = config ? config->max_inflate_ratio : 0};
+    struct supplied_options options = {.room = file->own->bytes_left,
+                                       .max_ratio = config ? config->max_inflate_ratio : 0};
     options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
     struct conversion_description about = {.location = file->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};

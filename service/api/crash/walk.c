@@ -248,7 +248,7 @@ static void drop_ended(struct dump_walk *w)
 static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
 {
     const struct conversion_description about = {.location = SL_STR("the stacks of a crash file"),
-                                           .size = w->dump->bytes.size + w->stacks.size};
+                                                 .size = w->dump->bytes.size + w->stacks.size};
     const struct walk_options options = {.steps = atomic_load(&w->work.steps),
                                          .frame_pointer_first = w->frame_pointer_first,
                                          .keeps_registers = w->keeps_registers,

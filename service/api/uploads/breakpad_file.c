@@ -106,7 +106,7 @@ static enum sl_code pack(void *arg, struct sl_error *error)
 
 /* ---- storing ---- */
 
-struct listing {
+struct directory_listing_job {
     struct archive *archive;
     int entries;
     bool is_read;
@@ -114,14 +114,14 @@ struct listing {
 
 static void read_listing(void *arg)
 {
-    struct listing *listing = arg;
+    struct directory_listing_job *listing = arg;
     listing->is_read = archive_read_directory(listing->archive, listing->entries);
 }
 
 /* Reads the directory of the archive, which has one file. */
 static enum sl_code read_directory(struct archive *archive, struct sl_error *error)
 {
-    struct listing listing = {.archive = archive};
+    struct directory_listing_job listing = {.archive = archive};
     struct sl_str why = SL_STR("its key is not that of a symbol file");
     if (archive_list_directory(archive, &listing.entries)) {
         enum sl_code code = pool_run(POOL_CONVERT, read_listing, &listing, error);
