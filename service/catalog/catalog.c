@@ -81,6 +81,7 @@ void catalog_init(const struct config *config)
     search_cache_clear();
     conversions_configure(config);
     symbfiles_init(config);
+    /* Sentry's lists of files are only kept if there is a cache directory: without one nothing is to be cached */
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,

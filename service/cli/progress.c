@@ -199,7 +199,8 @@ void progress_expect(struct progress *p, uint64_t files)
     pthread_mutex_unlock(&lock);
 }
 
-/* Call with the lock held. */
+/* Sets the item that is shown as being worked on. `counts`: it adds to the number of items done. Starts the thread that shows progress, if
+ * it does not run. Call with the lock held. */
 static void work_on(struct progress *p, struct sl_str item, uint64_t bytes, bool counts)
 {
     p->counts = counts;

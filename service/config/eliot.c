@@ -28,7 +28,7 @@ static void bad_value(struct value_problems *problems, const char *name, const c
     value_problem(problems, NULL, false, path, "ignoring environment variable %s: invalid value", name);
 }
 
-/* Sets the stores from the variable, a list with commas. */
+/* Sets Mozilla's symbol stores to the URLs in `list`, the value of an environment variable of Eliot: URLs with commas between them. */
 static void take_urls(struct config *config, const char *list)
 {
     size_t most = 1, count = 0;

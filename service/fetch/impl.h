@@ -17,7 +17,7 @@
 struct fetch_state {
     bool started;                 /* the connection pools exist */
     struct fetch_options options; /* for the loop */
-    const char *_Atomic tmp_dir;  /* copies of four options for the pool */
+    const char *_Atomic tmp_dir;  /* copies of four options, for pool threads */
     _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
     fetch_failure_listener *failure_listener; /* NULL = none */
     void *failure_arg;

@@ -63,7 +63,8 @@ static void make_room(uint64_t bytes)
     }
 }
 
-/* Keeps the members in the file, whose descriptor is taken over. */
+/* Remembers the file `fd`, into which members of the package were extracted, for later requests; takes over the descriptor. Drops other
+ * such files if all would exceed scan.prefetch. */
 static void keep_members(const char *name, const struct package_member_result *result, int fd)
 {
     uint64_t bytes = 0;

@@ -168,8 +168,8 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* Returns the stores of the request's own scope, if upload tokens have scopes; NULL if there are none, or if they were added
- * before. */
+/* Returns the upload stores of the request's own scope, if upload tokens have scopes; NULL if there are none, or if
+ * native_search_scope has made the list with them already (`with_store`). */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];
