@@ -150,7 +150,7 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
             sl_buf_str(out, f->stem);
         } else { /* gdb numbers inlined frames, and prints the address of the outermost alone */
             sl_buf_str(out, f->head);
-            sl_buf_printf(out, "#%-3llu", (unsigned long long)(was + *shift + i));
+            sl_buf_printf(out, "#%-3llu", (unsigned long long)was + *shift + i);
             if (i + 1 == count) {
                 sl_buf_str(out, f->shown);
                 sl_buf_cstr(out, " in ");

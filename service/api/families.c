@@ -18,8 +18,20 @@
     ROW(any)                                                                                                           \
     ROW(pyroscope)                                                                                                     \
     ROW(sentry)                                                                                                        \
-    ROW(sym_upload) ROW(sym_upload_file) ROW(text) ROW(named) ROW(jobs) ROW(proxy) ROW(debuginfod) ROW(metadata)       \
-        ROW(symbfile) ROW(admin) ROW(uploads_v2) ROW(uploads) ROW(mssymcache) ROW(downloads)
+    ROW(sym_upload)                                                                                                    \
+    ROW(sym_upload_file)                                                                                               \
+    ROW(text)                                                                                                          \
+    ROW(named)                                                                                                         \
+    ROW(jobs)                                                                                                          \
+    ROW(proxy)                                                                                                         \
+    ROW(debuginfod)                                                                                                    \
+    ROW(metadata)                                                                                                      \
+    ROW(symbfile)                                                                                                      \
+    ROW(admin)                                                                                                         \
+    ROW(uploads_v2)                                                                                                    \
+    ROW(uploads)                                                                                                       \
+    ROW(mssymcache)                                                                                                    \
+    ROW(downloads)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

@@ -222,8 +222,10 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
         _exit(1);
     closefrom(SOCKET + 1);
     setpgid(0, 0);
-    if (chdir("/") != 0) /* the directory where the service was started may be unmounted */
-        _exit(1);
+    /* Leaves the directory where the service was started, so that it can be unmounted. In a root directory that is closed to the user of
+     * the service this fails, and the launcher stays where it is. */
+    int stays = chdir("/");
+    (void)stays;
     own.start = (struct worker_start){functions, count, &own.filter, .launcher = getpid()};
     own.start.no_environment = confine_erase_environment();
     confine_filter_make(&own.filter);

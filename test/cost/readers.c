@@ -339,7 +339,7 @@ static enum sl_code read_own(struct sl_bytes file, struct sl_budget *budget, str
     (void)budget;
     bool good = own != NULL;
     if (good) {
-        *own = (struct supplied_objects){.arena = &arena, .room = 1 << 30};
+        *own = (struct supplied_objects){.arena = &arena, .bytes_left = 1 << 30};
         good = supplied_objects_add(own, SL_STR("a"), file, error) == SL_OK;
     }
     for (size_t i = 0; good && i < own->count; i++)

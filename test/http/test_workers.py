@@ -77,7 +77,9 @@ def test_hostile_files_kill_only_their_own_worker(work, objects):
             before = deaths(s)
             status = status_of(s, f"deed-{name}", id_of(i))
             changed = {c for c, n in deaths(s).items() if n > before.get(c, 0)}
-            if name in UNNOTICED:
+            if name == "after":  # the worker may get the next job before it has ended: then that is done again
+                equal((status, changed - {"crashed"}), ("found", set()), name)
+            elif name in UNNOTICED:
                 equal((status, changed), ("found", set()), name)
             elif name in BREACHES:
                 equal((status, changed), ("malformed", {"protocol"}), name)

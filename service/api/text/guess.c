@@ -9,9 +9,14 @@ bool text_find_id(const struct text_work *work, struct sl_str name, struct objec
     const struct local_text *local = work->local;
     if (work->guess == GUESS_NONE)
         return false;
-    if (local && local->find_id && local->find_id(local->find_id_arg, name, id))
-        return true;
-    return work->native.own && supplied_objects_find_named(work->native.own, name, work->guess == GUESS_NEWEST, id);
+    return local && local->find_id && local->find_id(local->find_id_arg, name, id);
+}
+
+/* Looks for the id among the files that came with the request. */
+static bool find_supplied_id(const struct text_work *work, struct object_id *id)
+{
+    const struct supplied_objects *own = work->native.own;
+    return own && supplied_objects_find_named(own, id->code_file, work->guess == GUESS_NEWEST, id);
 }
 
 enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struct sl_error *error)
@@ -25,15 +30,19 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
         SL_ARENA_ARRAY(work->native.arena, const struct text_unknown *, work->unknown_count);
     if (!queries || !asked)
         return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = native_read_files(&work->native, error);
+    if (code != SL_OK)
+        return code;
     for (size_t i = 0; i < work->unknown_count; i++) {
         const struct text_unknown *unknown = &work->unknown[i];
-        if (!work->native.modules[unknown->module].referenced)
+        struct native_module *module = &work->native.modules[unknown->module];
+        if (!module->referenced || (module->guessed = find_supplied_id(work, unknown->id)))
             continue;
         asked[count] = unknown;
         queries[count++] = (struct scan_module_query){.path = unknown->id->code_file, .id = unknown->id};
     }
-    enum sl_code code = scan_find_modules(queries, count, work->guess == GUESS_NEWEST,
-                                          job->config->scan.metadata_time_ns, work->native.arena, error);
+    code = scan_find_modules(queries, count, work->guess == GUESS_NEWEST, job->config->scan.metadata_time_ns,
+                             work->native.arena, error);
     for (size_t i = 0; code == SL_OK && i < count; i++)
         work->native.modules[asked[i]->module].guessed = queries[i].found;
     return code;

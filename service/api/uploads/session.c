@@ -122,7 +122,8 @@ static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
     if (f->head < 0)
         return sl_fail_errno(&f->job.error, errno, "cannot create a file in memory");
     enum sl_code code = conversion_run(&about, &converter_gzip_check, &call, &f->told, &f->job.error);
-    f->wrong = code == SL_MALFORMED || (code == SL_OK && (f->told.size != s->size || memcmp(f->told.md5, s->md5, 16)));
+    f->wrong =
+        code == SL_MALFORMED || (code == SL_OK && (f->told.size != s->size || memcmp(f->told.md5, s->md5, 16) != 0));
     return code == SL_MALFORMED ? SL_OK : code;
 }
 
