@@ -89,12 +89,15 @@ def test_unsupported_inputs_are_named(work, files):
     for content, kind in ((b"\xFE\xED\xFA\xCE" + bytes(28), "a Mach-O file"), (b"\xCA\xFE\xBA\xBE" + struct.pack(">II", 2, 7) + bytes(20), "a Mach-O file"),
                           (b"\xCA\xFE\xBA\xBE" + struct.pack(">HH", 0, 61) + bytes(20), "a Java class file"), (b"MZ" + bytes(62), "a Windows program"),
                           (b"PAGEDU64" + bytes(24), "a Windows kernel dump"),
-                          (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00\x3e\x00" + bytes(44), "a core dump"), (b"PERFILE2" + bytes(24), "a perf recording"),
+                          (b"PERFILE2" + bytes(24), "a perf recording"),
                           (b"H\xfc\x8a\xaa\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "a pprof profile"), (b'{"nodes":[{"id":1,"callFrame":{}}]}', "a V8 profile"), (b"BSJB" + bytes(28), "a Portable PDB")):
         path = os.path.join(work, "binary")
         with open(path, "wb") as f:
             f.write(content)
         contains(symloom("symbolicate", path, env=home(work)).err, "this looks like " + kind)
+    with open(path, "wb") as f:
+        f.write(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00\x3e\x00" + bytes(44))
+    contains(symloom("symbolicate", path, env=home(work)).err, "the core file has no threads: its notes are missing or lie beyond its end")
 
 
 def test_text_starting_with_mz_is_read_as_a_stack(work, files):

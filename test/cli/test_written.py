@@ -138,6 +138,7 @@ def json_runs(work, files):
             "bundle": [["-n", t], [missing], [broken], ["--id", ID, t]],
             "cleanup": [["--cache-dir", work], ["--cache-dir", "", "--config", config], ["--only", "nothing"]],
             "config": [["check"], ["check", config], ["check", missing], ["show"], ["show", "-c", config]],
+            "scan": [["--cache-dir", "", work], ["--cache-dir", "", missing], ["--cache-dir", "", "-c", missing]],
             "sort": [["-o", os.path.join(work, "s"), t], ["-o", os.path.join(work, "s"), missing], ["-o", os.path.join(work, "s"), broken]],
             "wasm-split": [[wasm, "-o", os.path.join(work, "w")], [missing], [broken], [t]],
             "lookup": [["-e", t, "0", "0x1"], ["-e", missing, "0"], ["-e", broken, "0"], ["-e", t, "nobody"], ["--names", "main", "-e", t]],
