@@ -2,28 +2,71 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 
 enum { MAX_TRUST = 7 /* the bits of sl_crash_frame.trust */, DEBUG_ID_BYTES = 16 + 8 + 1 };
 
 /* ---- values ---- */
 
-void sl_pack_text(struct sl_buf *out, struct sl_str text)
+static const uint64_t no_text = UINT64_MAX, known_text = UINT64_MAX - 1;
+
+void sl_packer_free(struct sl_packer *packer)
 {
-    sl_buf_u64(out, text.data ? text.size : UINT64_MAX);
-    if (text.data)
-        sl_buf_str(out, text);
+    sl_map_free(&packer->texts);
+    sl_arena_free(&packer->arena);
 }
 
-struct sl_str sl_unpack_text(struct sl_reader *r)
+/* Returns the number plus 1 of a text that was packed before; 0 if this one is new, which gets the next number. */
+static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 {
+    struct sl_str key = {(const char *)&text, sizeof text};
+    const void *known = sl_map_get(&packer->texts, key);
+    if (known)
+        return (size_t)(uintptr_t)known;
+    packer->arena.budget = packer->texts.budget = packer->out->budget;
+    key.data = sl_arena_strndup(&packer->arena, key.data, key.size);
+    if (!key.data || !sl_map_put(&packer->texts, key, (void *)(uintptr_t)(packer->texts.count + 1)))
+        packer->out->failed = true;
+    return 0;
+}
+
+void sl_pack_text(struct sl_packer *packer, struct sl_str text)
+{
+    size_t known = text.data && text.size >= SL_PACK_LONG ? find_packed_text(packer, text) : 0;
+    sl_buf_u64(packer->out, !text.data ? no_text : known ? known_text : text.size);
+    if (known)
+        sl_buf_u64(packer->out, known - 1);
+    else if (text.data)
+        sl_buf_str(packer->out, text);
+}
+
+/* Gives the text the next number. False when out of memory. */
+static bool remember_text(struct sl_unpacker *u, struct sl_str text)
+{
+    if (!sl_grow_in_arena(u->arena, &u->texts, &u->text_capacity, u->text_count + 1, sizeof *u->texts))
+        return false;
+    u->texts[u->text_count++] = text;
+    return true;
+}
+
+struct sl_str sl_unpack_text(struct sl_unpacker *u)
+{
+    struct sl_reader *r = &u->r;
     uint64_t size = sl_read_u64(r);
-    if (r->failed || size == UINT64_MAX)
+    if (r->failed || size == no_text)
         return (struct sl_str){NULL, 0};
+    if (size == known_text) {
+        uint64_t number = sl_read_u64(r);
+        r->failed = r->failed || number >= u->text_count;
+        return r->failed ? (struct sl_str){NULL, 0} : u->texts[number];
+    }
     struct sl_bytes bytes = sl_read_bytes(r, size);
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     if (!r->failed && !sl_str_is_utf8(text))
         r->failed = true;
+    if (!r->failed && size >= SL_PACK_LONG && !remember_text(u, text))
+        u->no_memory = true;
     return r->failed ? (struct sl_str){NULL, 0} : text;
 }
 
@@ -48,139 +91,135 @@ size_t sl_unpack_count(struct sl_reader *r, size_t least)
 
 /* ---- writing ---- */
 
-static void pack_frame(struct sl_buf *out, const struct sl_crash_frame *frame)
+static void pack_frame(struct sl_packer *p, const struct sl_crash_frame *frame)
 {
-    sl_buf_u64(out, frame->address);
-    sl_pack_text(out, frame->package);
-    sl_pack_text(out, frame->function);
-    sl_pack_text(out, frame->filename);
-    sl_buf_u64(out, frame->symbol_offset);
-    sl_buf_u64(out, frame->line);
-    sl_buf_u64(out, frame->trust);
-    sl_buf_u8(out, frame->is_exact);
+    sl_buf_u64(p->out, frame->address);
+    sl_pack_text(p, frame->package);
+    sl_pack_text(p, frame->function);
+    sl_pack_text(p, frame->filename);
+    sl_buf_u64(p->out, frame->symbol_offset);
+    sl_buf_u64(p->out, frame->line);
+    sl_buf_u64(p->out, frame->trust);
+    sl_buf_u8(p->out, frame->is_exact);
 }
 
-static void pack_thread(struct sl_buf *out, const struct sl_crash_thread *thread)
+static void pack_thread(struct sl_packer *p, const struct sl_crash_thread *thread)
 {
-    sl_buf_u64(out, thread->id);
-    sl_buf_u8(out, thread->has_id);
-    sl_buf_u64(out, thread->requesting);
-    sl_pack_text(out, thread->name);
-    sl_buf_u64(out, thread->register_count);
+    sl_buf_u64(p->out, thread->id);
+    sl_buf_u8(p->out, thread->has_id);
+    sl_buf_u64(p->out, thread->requesting);
+    sl_pack_text(p, thread->name);
+    sl_buf_u64(p->out, thread->register_count);
     for (size_t i = 0; i < thread->register_count; i++) {
-        sl_pack_text(out, thread->registers[i].name);
-        sl_buf_u64(out, thread->registers[i].value);
+        sl_pack_text(p, thread->registers[i].name);
+        sl_buf_u64(p->out, thread->registers[i].value);
     }
-    sl_buf_u64(out, thread->frame_count);
+    sl_buf_u64(p->out, thread->frame_count);
     for (size_t i = 0; i < thread->frame_count; i++)
-        pack_frame(out, &thread->frames[i]);
+        pack_frame(p, &thread->frames[i]);
 }
 
-static void pack_module(struct sl_buf *out, const struct sl_crash_module *module)
+static void pack_module(struct sl_packer *p, const struct sl_crash_module *module)
 {
-    sl_buf_u64(out, module->address);
-    sl_buf_u64(out, module->size);
-    sl_pack_text(out, module->code_file);
-    sl_pack_text(out, module->debug_file);
-    sl_pack_text(out, module->code_id);
-    sl_pack_text(out, module->version);
-    sl_buf_add(out, module->debug_id.uuid, sizeof module->debug_id.uuid);
-    sl_buf_u64(out, module->debug_id.age);
-    sl_buf_u8(out, module->debug_id.pdb20);
-    sl_buf_u8(out, module->has_debug_id);
-    sl_buf_u64(out, module->list_index);
+    sl_buf_u64(p->out, module->address);
+    sl_buf_u64(p->out, module->size);
+    sl_pack_text(p, module->code_file);
+    sl_pack_text(p, module->debug_file);
+    sl_pack_text(p, module->code_id);
+    sl_pack_text(p, module->version);
+    sl_buf_add(p->out, module->debug_id.uuid, sizeof module->debug_id.uuid);
+    sl_buf_u64(p->out, module->debug_id.age);
+    sl_buf_u8(p->out, module->debug_id.pdb20);
+    sl_buf_u8(p->out, module->has_debug_id);
+    sl_buf_u64(p->out, module->list_index);
 }
 
-static void pack_extras(struct sl_buf *out, const struct sl_crash_extra *extras, size_t count)
+static void pack_extras(struct sl_packer *p, const struct sl_crash_extra *extras, size_t count)
 {
-    sl_buf_u64(out, count);
+    sl_buf_u64(p->out, count);
     for (size_t i = 0; i < count; i++) {
-        sl_pack_text(out, extras[i].name);
-        sl_pack_text(out, extras[i].json);
+        sl_pack_text(p, extras[i].name);
+        sl_pack_text(p, extras[i].json);
     }
 }
 
-void sl_crash_pack(const struct sl_crash *crash, struct sl_buf *out)
+void sl_crash_pack(const struct sl_crash *crash, struct sl_packer *p)
 {
     const struct sl_crash_system *system = &crash->system;
-    sl_pack_text(out, system->os_name);
-    sl_pack_text(out, system->os_version);
-    sl_pack_text(out, system->os_build);
-    sl_pack_text(out, system->device_model);
-    sl_buf_u64(out, system->arch);
-    sl_buf_u8(out, crash->crashed);
-    sl_buf_u8(out, crash->has_timestamp);
-    sl_buf_u64(out, (uint64_t)crash->timestamp);
-    sl_pack_text(out, crash->reason);
-    sl_pack_text(out, crash->details);
-    sl_pack_text(out, crash->assertion);
-    sl_buf_u64(out, crash->format);
-    sl_buf_u64(out, crash->thread_count);
+    sl_pack_text(p, system->os_name);
+    sl_pack_text(p, system->os_version);
+    sl_pack_text(p, system->os_build);
+    sl_pack_text(p, system->device_model);
+    sl_buf_u64(p->out, system->arch);
+    sl_buf_u8(p->out, crash->crashed);
+    sl_buf_u8(p->out, crash->has_timestamp);
+    sl_buf_u64(p->out, (uint64_t)crash->timestamp);
+    sl_pack_text(p, crash->reason);
+    sl_pack_text(p, crash->details);
+    sl_pack_text(p, crash->assertion);
+    sl_buf_u64(p->out, crash->format);
+    sl_buf_u64(p->out, crash->thread_count);
     for (size_t i = 0; i < crash->thread_count; i++)
-        pack_thread(out, &crash->threads[i]);
-    sl_buf_u64(out, crash->module_count);
+        pack_thread(p, &crash->threads[i]);
+    sl_buf_u64(p->out, crash->module_count);
     for (size_t i = 0; i < crash->module_count; i++)
-        pack_module(out, &crash->modules[i]);
-    pack_extras(out, crash->extras, crash->extra_count);
-    pack_extras(out, crash->members, crash->member_count);
+        pack_module(p, &crash->modules[i]);
+    pack_extras(p, crash->extras, crash->extra_count);
+    pack_extras(p, crash->members, crash->member_count);
 }
 
 /* ---- reading ---- */
 
-struct unpacking_crash {
-    struct sl_reader *r;
-    struct sl_arena *arena;
-    bool no_memory;
-};
-
 /* Reads the length of a list of items of at least `least` bytes, and allocates it; NULL if that fails. */
-static void *unpack_list(struct unpacking_crash *u, size_t least, size_t item_size, size_t *count)
+static void *unpack_list(struct sl_unpacker *u, size_t least, size_t item_size, size_t *count)
 {
-    *count = sl_unpack_count(u->r, least);
+    *count = sl_unpack_count(&u->r, least);
     void *items = sl_arena_zalloc(u->arena, *count + 1, item_size);
     u->no_memory = u->no_memory || !items;
-    if (!items || u->r->failed)
+    if (!items || u->r.failed)
         *count = 0;
     return items;
 }
 
-static void unpack_frame(struct sl_reader *r, struct sl_crash_frame *frame)
+static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
 {
+    struct sl_reader *r = &u->r;
     frame->address = sl_read_u64(r);
-    frame->package = sl_unpack_text(r);
-    frame->function = sl_unpack_text(r);
-    frame->filename = sl_unpack_text(r);
+    frame->package = sl_unpack_text(u);
+    frame->function = sl_unpack_text(u);
+    frame->filename = sl_unpack_text(u);
     frame->symbol_offset = (uint32_t)sl_unpack_number(r, UINT32_MAX);
     frame->line = (uint32_t)sl_unpack_number(r, SL_CRASH_MAX_LINE) & SL_CRASH_MAX_LINE;
     frame->trust = (uint32_t)sl_unpack_number(r, MAX_TRUST - 1) & MAX_TRUST;
     frame->is_exact = sl_unpack_flag(r);
 }
 
-static void unpack_thread(struct unpacking_crash *u, struct sl_crash_thread *thread)
+static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
 {
-    struct sl_reader *r = u->r;
+    struct sl_reader *r = &u->r;
     thread->id = sl_read_u64(r);
     thread->has_id = sl_unpack_flag(r);
     thread->requesting = (enum sl_requesting_thread)sl_unpack_number(r, SL_REQUESTING_THREAD_YES);
-    thread->name = sl_unpack_text(r);
+    thread->name = sl_unpack_text(u);
     thread->registers = unpack_list(u, 16, sizeof *thread->registers, &thread->register_count);
     for (size_t i = 0; i < thread->register_count && !r->failed; i++) {
-        thread->registers[i].name = sl_unpack_text(r);
+        thread->registers[i].name = sl_unpack_text(u);
         thread->registers[i].value = sl_read_u64(r);
     }
     thread->frames = unpack_list(u, 57, sizeof *thread->frames, &thread->frame_count);
     for (size_t i = 0; i < thread->frame_count && !r->failed; i++)
-        unpack_frame(r, &thread->frames[i]);
+        unpack_frame(u, &thread->frames[i]);
 }
 
-static void unpack_module(struct sl_reader *r, struct sl_crash_module *module)
+static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
 {
+    struct sl_reader *r = &u->r;
     module->address = sl_read_u64(r);
     module->size = sl_read_u64(r);
-    module->code_file = sl_unpack_text(r);
-    module->debug_file = sl_unpack_text(r);
-    module->code_id = sl_unpack_text(r);
-    module->version = sl_unpack_text(r);
+    module->code_file = sl_unpack_text(u);
+    module->debug_file = sl_unpack_text(u);
+    module->code_id = sl_unpack_text(u);
+    module->version = sl_unpack_text(u);
     struct sl_bytes uuid = sl_read_bytes(r, sizeof module->debug_id.uuid);
     if (!r->failed)
         memcpy(module->debug_id.uuid, uuid.data, sizeof module->debug_id.uuid);
@@ -201,54 +240,54 @@ static bool is_json(struct sl_str text)
     return good;
 }
 
-static void unpack_extra(struct sl_reader *r, struct sl_crash_extra *extra)
+static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
 {
-    extra->name = sl_unpack_text(r);
-    extra->json = sl_unpack_text(r);
+    struct sl_reader *r = &u->r;
+    extra->name = sl_unpack_text(u);
+    extra->json = sl_unpack_text(u);
     r->failed = r->failed || !extra->name.data || !extra->json.data || !is_json(extra->json);
 }
 
-static struct sl_crash_extra *unpack_extras(struct unpacking_crash *u, size_t *count)
+static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count)
 {
     struct sl_crash_extra *extras = unpack_list(u, 16, sizeof *extras, count);
-    for (size_t i = 0; i < *count && !u->r->failed; i++)
-        unpack_extra(u->r, &extras[i]);
+    for (size_t i = 0; i < *count && !u->r.failed; i++)
+        unpack_extra(u, &extras[i]);
     return extras;
 }
 
-static void unpack_lists(struct unpacking_crash *u, struct sl_crash *crash)
+static void unpack_lists(struct sl_unpacker *u, struct sl_crash *crash)
 {
     crash->threads = unpack_list(u, 49, sizeof *crash->threads, &crash->thread_count);
-    for (size_t i = 0; i < crash->thread_count && !u->r->failed; i++)
+    for (size_t i = 0; i < crash->thread_count && !u->r.failed; i++)
         unpack_thread(u, &crash->threads[i]);
     crash->modules = unpack_list(u, 56 + DEBUG_ID_BYTES, sizeof *crash->modules, &crash->module_count);
-    for (size_t i = 0; i < crash->module_count && !u->r->failed; i++)
-        unpack_module(u->r, &crash->modules[i]);
+    for (size_t i = 0; i < crash->module_count && !u->r.failed; i++)
+        unpack_module(u, &crash->modules[i]);
     crash->extras = unpack_extras(u, &crash->extra_count);
     crash->members = unpack_extras(u, &crash->member_count);
 }
 
-enum sl_code sl_crash_unpack(struct sl_reader *r, struct sl_arena *arena, struct sl_crash *crash,
-                             struct sl_error *error)
+enum sl_code sl_crash_unpack(struct sl_unpacker *u, struct sl_crash *crash, struct sl_error *error)
 {
-    struct unpacking_crash u = {r, arena, false};
+    struct sl_reader *r = &u->r;
     struct sl_crash_system *system = &crash->system;
     *crash = (struct sl_crash){.crashed = false};
-    system->os_name = sl_unpack_text(r);
-    system->os_version = sl_unpack_text(r);
-    system->os_build = sl_unpack_text(r);
-    system->device_model = sl_unpack_text(r);
+    system->os_name = sl_unpack_text(u);
+    system->os_version = sl_unpack_text(u);
+    system->os_build = sl_unpack_text(u);
+    system->device_model = sl_unpack_text(u);
     system->arch = (enum sl_arch)sl_unpack_number(r, SL_ARCH_LOONGARCH64);
     crash->crashed = sl_unpack_flag(r);
     crash->has_timestamp = sl_unpack_flag(r);
     crash->timestamp = (int64_t)sl_read_u64(r);
-    crash->reason = sl_unpack_text(r);
-    crash->details = sl_unpack_text(r);
-    crash->assertion = sl_unpack_text(r);
+    crash->reason = sl_unpack_text(u);
+    crash->details = sl_unpack_text(u);
+    crash->assertion = sl_unpack_text(u);
     crash->format = (enum sl_format)sl_unpack_number(r, SL_FORMAT_COFF);
     if (!r->failed)
-        unpack_lists(&u, crash);
-    if (u.no_memory)
+        unpack_lists(u, crash);
+    if (u->no_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
     return r->failed ? sl_fail(error, SL_MALFORMED, "the crash that was read from the file is damaged") : SL_OK;
 }

@@ -40,8 +40,9 @@ static void pack_system(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_u64(out, dump->address_mask);
 }
 
-static void pack_lists(const struct sl_minidump *dump, struct sl_buf *out)
+static void pack_lists(const struct sl_minidump *dump, struct sl_packer *packer)
 {
+    struct sl_buf *out = packer->out;
     for (size_t i = 0; i < dump->crash.thread_count; i++)
         pack_thread(dump, i, out);
     sl_buf_u64(out, dump->memory_count);
@@ -53,7 +54,7 @@ static void pack_lists(const struct sl_minidump *dump, struct sl_buf *out)
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         sl_buf_u64(out, dump->unloaded[i].address);
         sl_buf_u64(out, dump->unloaded[i].size);
-        sl_pack_text(out, dump->unloaded[i].name);
+        sl_pack_text(packer, dump->unloaded[i].name);
     }
 }
 
@@ -79,9 +80,10 @@ static bool set_client_frames(struct sl_minidump *dump, const struct sl_minidump
 bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client *client, struct sl_arena *arena,
                       struct sl_buf *out)
 {
+    struct sl_packer packer = {.out = out};
     if (!set_client_frames(dump, client, arena))
         return false;
-    sl_crash_pack(&dump->crash, out);
+    sl_crash_pack(&dump->crash, &packer);
     sl_buf_u64(out, client->count);
     sl_buf_u8(out, dump->is_microdump);
     if (dump->is_microdump) {
@@ -89,12 +91,14 @@ bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client 
         sl_buf_add(out, dump->bytes.data, dump->bytes.size);
     }
     pack_system(dump, out);
-    pack_lists(dump, out);
+    pack_lists(dump, &packer);
+    sl_packer_free(&packer);
     return !out->failed;
 }
 
 bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
 {
+    struct sl_packer packer = {.out = out};
     pack_system(dump, out);
     sl_buf_u64(out, dump->crash.module_count);
     for (size_t i = 0; i < dump->crash.module_count; i++) {
@@ -103,7 +107,8 @@ bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
         sl_buf_u8(out, sl_crash_has_id(&dump->crash.modules[i]));
     }
     sl_buf_u64(out, dump->crash.thread_count);
-    pack_lists(dump, out);
+    pack_lists(dump, &packer);
+    sl_packer_free(&packer);
     return !out->failed;
 }
 
@@ -165,12 +170,12 @@ static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
     }
 }
 
-static void unpack_unloaded(struct sl_reader *r, struct sl_minidump *dump)
+static void unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
 {
-    for (size_t i = 0; i < dump->unloaded_count && !r->failed; i++) {
-        dump->unloaded[i].address = sl_read_u64(r);
-        dump->unloaded[i].size = sl_read_u64(r);
-        dump->unloaded[i].name = sl_unpack_text(r);
+    for (size_t i = 0; i < dump->unloaded_count && !u->r.failed; i++) {
+        dump->unloaded[i].address = sl_read_u64(&u->r);
+        dump->unloaded[i].size = sl_read_u64(&u->r);
+        dump->unloaded[i].name = sl_unpack_text(u);
     }
 }
 
@@ -186,8 +191,10 @@ static bool has_valid_modules(const struct sl_crash *crash)
     return true;
 }
 
-static bool unpack_lists(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump)
+static bool unpack_lists(struct sl_unpacker *u, struct sl_minidump *dump)
 {
+    struct sl_reader *r = &u->r;
+    struct sl_arena *arena = u->arena;
     dump->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_thread, dump->crash.thread_count + 1);
     bool has_memory = dump->threads != NULL;
     for (size_t i = 0; has_memory && i < dump->crash.thread_count && !r->failed; i++)
@@ -199,8 +206,8 @@ static bool unpack_lists(struct sl_reader *r, struct sl_arena *arena, struct sl_
     dump->unloaded_count = sl_unpack_count(r, 24);
     dump->unloaded = SL_ARENA_ARRAY(arena, struct sl_minidump_unloaded, dump->unloaded_count + 1);
     if (dump->unloaded)
-        unpack_unloaded(r, dump);
-    return has_memory && dump->memory && dump->unloaded;
+        unpack_unloaded(u, dump);
+    return has_memory && dump->memory && dump->unloaded && !u->no_memory;
 }
 
 static void unpack_system(struct sl_reader *r, struct sl_minidump *dump)
@@ -214,18 +221,18 @@ static void unpack_system(struct sl_reader *r, struct sl_minidump *dump)
 enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                 struct sl_minidump *dump, uint64_t *client_count, struct sl_error *error)
 {
-    struct sl_reader r = sl_reader(packed, false);
+    struct sl_unpacker u = {.r = sl_reader(packed, false), .arena = arena};
     *dump = (struct sl_minidump){.bytes = bytes};
-    enum sl_code code = sl_crash_unpack(&r, arena, &dump->crash, error);
+    enum sl_code code = sl_crash_unpack(&u, &dump->crash, error);
     if (code != SL_OK)
         return code;
-    *client_count = sl_read_u64(&r);
-    dump->is_microdump = sl_unpack_flag(&r);
+    *client_count = sl_read_u64(&u.r);
+    dump->is_microdump = sl_unpack_flag(&u.r);
     if (dump->is_microdump)
-        dump->bytes = sl_read_bytes(&r, sl_read_u64(&r));
-    unpack_system(&r, dump);
-    bool has_memory = !r.failed && unpack_lists(&r, arena, dump);
-    if (r.failed || sl_reader_left(&r) || !has_valid_modules(&dump->crash))
+        dump->bytes = sl_read_bytes(&u.r, sl_read_u64(&u.r));
+    unpack_system(&u.r, dump);
+    bool has_memory = !u.r.failed && unpack_lists(&u, dump);
+    if (!u.no_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(&dump->crash)))
         return sl_fail(error, SL_MALFORMED, "the minidump that was read from the file is damaged");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }
@@ -234,23 +241,23 @@ enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes b
                                        struct sl_minidump *dump, struct sl_error *error)
 {
     enum { MODULE_BYTES = 17, THREAD_BYTES = 41 }; /* at least */
-    struct sl_reader r = sl_reader(packed, false);
+    struct sl_unpacker u = {.r = sl_reader(packed, false), .arena = arena};
     *dump = (struct sl_minidump){.bytes = bytes};
     struct sl_crash *crash = &dump->crash;
-    unpack_system(&r, dump);
-    crash->module_count = sl_unpack_count(&r, MODULE_BYTES);
+    unpack_system(&u.r, dump);
+    crash->module_count = sl_unpack_count(&u.r, MODULE_BYTES);
     crash->modules = SL_ARENA_ARRAY(arena, struct sl_crash_module, crash->module_count + 1);
     for (size_t i = 0; crash->modules && i < crash->module_count; i++) {
-        crash->modules[i].address = sl_read_u64(&r);
-        crash->modules[i].size = sl_read_u64(&r);
+        crash->modules[i].address = sl_read_u64(&u.r);
+        crash->modules[i].size = sl_read_u64(&u.r);
         /* any id: where modules overlap, an address belongs to one that has one (sl_minidump_map_modules) */
-        crash->modules[i].has_debug_id = sl_unpack_flag(&r);
+        crash->modules[i].has_debug_id = sl_unpack_flag(&u.r);
         crash->modules[i].debug_id.uuid[0] = 1;
     }
-    crash->thread_count = sl_unpack_count(&r, THREAD_BYTES);
+    crash->thread_count = sl_unpack_count(&u.r, THREAD_BYTES);
     crash->threads = SL_ARENA_ARRAY(arena, struct sl_crash_thread, crash->thread_count + 1);
-    bool has_memory = crash->modules && crash->threads && (r.failed || unpack_lists(&r, arena, dump));
-    if (has_memory && (r.failed || sl_reader_left(&r) || !has_valid_modules(crash)))
+    bool has_memory = crash->modules && crash->threads && (u.r.failed || unpack_lists(&u, dump));
+    if (has_memory && !u.no_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(crash)))
         return sl_fail(error, SL_MALFORMED, "the stacks that were read from the file are damaged");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }

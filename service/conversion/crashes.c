@@ -22,7 +22,9 @@ static enum sl_code read_apple(struct conversion *conversion, const struct conve
     enum sl_code code =
         sl_apple_read(converter_input_bytes(call, INPUT_FILE), converter_options(call), &arena, &crash, error);
     if (code == SL_OK) {
-        sl_crash_pack(&crash, &out);
+        struct sl_packer packer = {.out = &out};
+        sl_crash_pack(&crash, &packer);
+        sl_packer_free(&packer);
         code = write_packed(conversion, call, true, &out, error);
     }
     sl_arena_free(&arena);

@@ -13,8 +13,8 @@ static enum sl_code take_report(struct job *job, void *arg, struct sl_error *err
 {
     struct apple_work *work = arg;
     struct native_request *request = &work->crash.native;
-    struct sl_reader r = sl_reader(work->crash.packed, false);
-    enum sl_code code = sl_crash_unpack(&r, request->arena, &work->report, error);
+    struct sl_unpacker unpacker = {.r = sl_reader(work->crash.packed, false), .arena = request->arena};
+    enum sl_code code = sl_crash_unpack(&unpacker, &work->report, error);
     if (code != SL_OK)
         return code;
     request->nests_modules = work->crash.local != NULL;

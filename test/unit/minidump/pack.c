@@ -83,6 +83,37 @@ TEST(damaged_packed_dumps_are_refused_or_valid)
     sl_buf_free(&out);
 }
 
+/* A report has one name of an image, of which all frames there are views. */
+TEST(long_text_that_frames_share_is_packed_once)
+{
+    enum { FRAMES = 100, NAME = 10000, FRAME_BYTES = 65 };
+    static char name[NAME];
+    static struct sl_crash_frame frames[FRAMES];
+    memset(name, 'n', sizeof name);
+    for (size_t i = 0; i < FRAMES; i++)
+        frames[i] = (struct sl_crash_frame){.address = i, .package = {name, i % 2 ? NAME : NAME / 2}};
+    struct sl_crash_thread thread = {.frames = frames, .frame_count = FRAMES};
+    struct sl_crash crash = {.threads = &thread, .thread_count = 1}, again;
+    struct sl_buf out = {0};
+    struct sl_arena mine = {0};
+    struct sl_error failure;
+    struct sl_packer packer = {.out = &out};
+    sl_crash_pack(&crash, &packer);
+    sl_packer_free(&packer);
+    assert_true(out.size < 2 * NAME + FRAMES * FRAME_BYTES + 1000);
+    struct sl_unpacker u = {.r = sl_reader(sl_buf_bytes(&out), false), .arena = &mine};
+    assert_int_equal(sl_crash_unpack(&u, &again, &failure), SL_OK);
+    for (size_t i = 0; i < FRAMES; i++)
+        assert_true(sl_str_equal(again.threads[0].frames[i].package, frames[i].package));
+    assert_ptr_equal(again.threads[0].frames[1].package.data, again.threads[0].frames[99].package.data);
+    uint8_t *last = memrchr(out.data, 0xfe, out.size); /* UINT64_MAX - 1, the number 1 */
+    last[8] = 2;
+    struct sl_unpacker damaged = {.r = sl_reader(sl_buf_bytes(&out), false), .arena = &mine};
+    assert_int_equal(sl_crash_unpack(&damaged, &again, &failure), SL_MALFORMED);
+    sl_arena_free(&mine);
+    sl_buf_free(&out);
+}
+
 /* Extras go into answers as they are. */
 TEST(extras_of_packed_crashes_must_be_json)
 {
@@ -95,9 +126,11 @@ TEST(extras_of_packed_crashes_must_be_json)
         struct sl_buf out = {0};
         struct sl_arena mine = {0};
         struct sl_error failure;
-        sl_crash_pack(&crash, &out);
-        struct sl_reader r = sl_reader(sl_buf_bytes(&out), false);
-        assert_int_equal(sl_crash_unpack(&r, &mine, &again, &failure), i < 2 ? SL_OK : SL_MALFORMED);
+        struct sl_packer packer = {.out = &out};
+        sl_crash_pack(&crash, &packer);
+        sl_packer_free(&packer);
+        struct sl_unpacker u = {.r = sl_reader(sl_buf_bytes(&out), false), .arena = &mine};
+        assert_int_equal(sl_crash_unpack(&u, &again, &failure), i < 2 ? SL_OK : SL_MALFORMED);
         sl_arena_free(&mine);
         sl_buf_free(&out);
     }
