@@ -185,7 +185,7 @@ static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *ent
     return gone;
 }
 
-static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent);
+static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *self, bool is_root);
 
 /* Visits one entry, a directory after its contents. True if it was removed. */
 static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
@@ -198,20 +198,24 @@ static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
         DIR *dir = dir_open(entry->at, entry->name);
         if (!dir)
             return walk_failed(walk, entry);
-        entry->emptied = walk_directory(walk, dir, entry);
+        entry->emptied = walk_directory(walk, dir, entry, false);
     }
     return walk->visit(walk->arg, entry);
 }
 
-/* Visits all entries of the directory, and closes it. True if it is empty afterwards. */
-static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent)
+/* Visits all entries of the directory `self`, and closes it. True if it is empty afterwards. */
+static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *self, bool is_root)
 {
     bool emptied = true;
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
-        struct dir_entry entry = {
-            .at = dirfd(dir), .name = e->d_name, .parent = parent, .depth = parent ? parent->depth + 1 : 0};
+        struct dir_entry entry = {.at = dirfd(dir),
+                                  .name = e->d_name,
+                                  .parent = is_root ? NULL : self,
+                                  .depth = is_root ? 0 : self->depth + 1};
         emptied &= walk_entry(walk, &entry);
     }
+    if (errno != 0)
+        emptied &= walk_failed(walk, self);
     closedir(dir);
     return emptied;
 }
@@ -220,7 +224,7 @@ bool dir_walk(const struct dir_walk *walk, int at, const char *name)
 {
     DIR *dir = dir_open(at, name);
     struct dir_entry root = {.at = at, .name = name};
-    return dir ? walk_directory(walk, dir, NULL) : walk_failed(walk, &root);
+    return dir ? walk_directory(walk, dir, &root, true) : walk_failed(walk, &root);
 }
 
 void dir_remove(int at, const char *name, unsigned depth)

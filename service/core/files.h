@@ -85,8 +85,8 @@ struct dir_walk {
     bool (*visit)(void *arg, const struct dir_entry *entry);
     /* Called for a directory before its contents; false: it is not entered. NULL: all are entered. */
     bool (*enter)(void *arg, const struct dir_entry *entry);
-    /* Called with errno for an entry that cannot be examined (it is not visited) or opened (it is not entered). NULL: skip it
-     * silently. */
+    /* Called with errno for an entry that cannot be examined (it is not visited), or opened (it is not entered), or of whose
+     * entries not all could be read. NULL: skip it silently. */
     void (*failed)(void *arg, const struct dir_entry *entry);
     void *arg;
 };

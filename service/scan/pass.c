@@ -20,6 +20,26 @@ enum {
 
 /* ---- unchanged files ---- */
 
+/* Values of `numbers` in match_files; the builder gives no file these numbers. UINT32_MAX is that of sl_index_copy_objects. */
+#define LEFT_OUT UINT32_MAX
+#define NOT_SEEN (UINT32_MAX - 1)
+
+/* Adds a file of the old index to the new one. */
+static uint32_t keep_file(struct pass *p, const struct sl_index_file *file)
+{
+    p->kept++;
+    return sl_index_add_file(&p->builder, file);
+}
+
+/* After the others: files that the walk has not found are gone, unless it could not look everywhere. */
+static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *numbers)
+{
+    struct sl_index_file file;
+    for (size_t i = 0; i < old->file_count; i++)
+        if (numbers[i] == NOT_SEEN)
+            numbers[i] = p->walk.is_incomplete && sl_index_file(old, i, &file) ? keep_file(p, &file) : LEFT_OUT;
+}
+
 /* Adds the files of the old index that are still there, with what is known of them; the others are to be read. Pool. */
 static enum sl_code match_files(void *arg, struct sl_error *error)
 {
@@ -31,22 +51,24 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
     struct sl_index_file file;
     bool good = numbers && (p->todo = malloc((p->walk.count + 1) * sizeof *p->todo));
     for (size_t i = 0; good && i < old_count; i++) {
-        numbers[i] = UINT32_MAX;
+        numbers[i] = NOT_SEEN;
         if (sl_index_file(old, i, &file))
             good = sl_map_put(&by_path, file.path, (void *)(uintptr_t)(i + 1));
     }
     for (size_t i = 0; good && i < p->walk.count; i++) {
         const struct scan_found_file *found = &p->walk.files[i];
         size_t at = (size_t)(uintptr_t)sl_map_get(&by_path, sl_str(pass_path(p, found)));
-        if (at && sl_index_file(old, at - 1, &file) && file.size == found->size && file.mtime_ns == found->mtime_ns) {
-            numbers[at - 1] = sl_index_add_file(&p->builder, &file);
-            p->kept++;
-        } else {
+        bool is_unchanged = at && sl_index_file(old, at - 1, &file) && file.size == found->size &&
+                            file.mtime_ns == found->mtime_ns;
+        if (at)
+            numbers[at - 1] = is_unchanged ? keep_file(p, &file) : LEFT_OUT;
+        if (!is_unchanged)
             p->todo[p->todo_count++] = (uint32_t)i;
-        }
     }
-    if (good && old)
+    if (good && old) {
+        keep_unseen(p, old, numbers);
         sl_index_copy_objects(&p->builder, old, numbers);
+    }
     free(numbers);
     sl_map_free(&by_path);
     return good && !p->builder.failed ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -288,7 +310,10 @@ static enum sl_code find_files(struct pass *p, struct sl_error *error)
         return code;
     if (p->walk.too_many || p->walk.unreadable)
         log_warn("scan", "some files of a scanned directory are left out", LOG_STR("scan", p->scan->id),
-                 LOG_STR("why", p->walk.too_many ? "there are too many" : "they cannot be examined"),
+                 LOG_STR("why", p->walk.too_many        ? "there are too many"
+                                : p->walk.is_incomplete ? "some directories cannot be read now; what was found there "
+                                                          "before stays in the index"
+                                                        : "they cannot be examined"),
                  LOG_U64("unreadable", p->walk.unreadable));
     p->scan->state.files = p->walk.count;
     return pool_call(POOL_WALK | POOL_BACKGROUND, match_files, p, error);

@@ -92,7 +92,6 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         (struct scan_found_file){.size = (uint64_t)st->st_size,
                                  .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
                                  .path = (uint32_t)at};
-    walk->found = walk->count;
 }
 
 static bool visit(void *arg, const struct dir_entry *entry)
@@ -108,12 +107,14 @@ static bool visit(void *arg, const struct dir_entry *entry)
     return false;
 }
 
-/* Counts directories that cannot be read. */
+/* Counts files and directories that cannot be examined. If it is for another reason than their permissions (a file server does not
+ * answer, descriptors are short), they may still be there. */
 static void failed(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;
     (void)entry;
     w->walk->unreadable++;
+    w->walk->is_incomplete |= errno != EACCES && errno != EPERM && errno != ELOOP && errno != ENOTDIR;
 }
 
 static bool enter(void *arg, const struct dir_entry *entry)
