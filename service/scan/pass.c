@@ -196,9 +196,8 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
     *skipped = code == SL_OK && !check.is_candidate;
     if (code == SL_OK && check.is_candidate)
         code = scan_record_get(&request, &arena, &item, error);
-    if (item)
+    if (item) {
         code = add_record(p, found, item, error);
-    if (item && ((const struct sl_index *)item->loaded)->file_count) {
         p->packages += check.is_package;
         p->read++;
     }

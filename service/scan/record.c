@@ -132,9 +132,14 @@ static bool never_shared(const void *context)
     return false;
 }
 
+/* A record is an index of exactly one file, which a pass relies on; a worker that read a hostile file may have written anything. */
 static enum sl_code open_record(struct sl_bytes bytes, void *opened, struct sl_error *error)
 {
-    return sl_index_open(bytes, opened, error);
+    struct sl_index *index = opened;
+    enum sl_code code = sl_index_open(bytes, index, error);
+    return code == SL_OK && index->file_count != 1
+               ? sl_fail(error, SL_MALFORMED, "the record of a scanned file is damaged: it must be of one file")
+               : code;
 }
 
 const struct cache_kind kind_scan_file = {
