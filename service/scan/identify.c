@@ -84,21 +84,26 @@ static void add_object(struct identifying *s, struct sl_bytes bytes, const struc
     }
 }
 
-/* Adds the objects of a file; a file that cannot be read adds none. False when the budget is used up. */
-static bool add_objects(struct identifying *s, struct sl_bytes bytes)
+/* Adds the objects of a file; a damaged file adds none. Fails when the budget is used up, or when out of memory. */
+static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 {
     struct sl_archive archive;
     struct sl_object *object;
     struct sl_object_limits limits = make_object_limits(&s->options->limits, &s->conversion->budget);
     limits.identity = true;
-    if (sl_archive_open(bytes, &archive, NULL) == SL_OK)
-        for (size_t i = 0; i < archive.count && s->result->objects < MAX_OBJECTS; i++)
-            if (sl_archive_object(&archive, i, &limits, &object, NULL) == SL_OK) {
-                if (is_wanted(sl_object_info(object)))
-                    add_object(s, bytes, sl_object_info(object));
-                sl_object_close(object);
-            }
-    return !sl_budget_exhausted(&s->conversion->budget);
+    enum sl_code code = sl_archive_open(bytes, &archive, s->error);
+    for (size_t i = 0, count = code == SL_OK ? archive.count : 0;
+         code != SL_BUSY && i < count && s->result->objects < MAX_OBJECTS; i++) {
+        code = sl_archive_object(&archive, i, &limits, &object, s->error);
+        if (code != SL_OK)
+            continue;
+        if (is_wanted(sl_object_info(object)))
+            add_object(s, bytes, sl_object_info(object));
+        sl_object_close(object);
+    }
+    if (sl_budget_exhausted(&s->conversion->budget))
+        return sl_budget_fail(&s->conversion->budget, s->error);
+    return code == SL_BUSY ? code : SL_OK;
 }
 
 /* ---- members ---- */
@@ -143,10 +148,8 @@ static enum sl_package_choice end_member(void *arg)
 {
     struct identifying *s = arg;
     struct sl_bytes bytes = {s->contents.data, s->held};
-    if (add_objects(s, bytes))
-        return SL_PACKAGE_READ;
-    s->code = sl_budget_fail(&s->conversion->budget, s->error);
-    return SL_PACKAGE_STOP;
+    s->code = add_objects(s, bytes);
+    return s->code == SL_OK ? SL_PACKAGE_READ : SL_PACKAGE_STOP;
 }
 
 /* ---- the file ---- */
@@ -194,10 +197,11 @@ static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, stru
     enum sl_package_kind kind = sl_package_detect(bytes);
     bool is_object = sl_format_detect(bytes) != SL_FORMAT_UNKNOWN, is_zip = kind == SL_PACKAGE_ZIP;
     begin_file(s, bytes, name, is_object && !is_zip ? SL_PACKAGE_NONE : kind);
-    if (is_object && s->options->kinds & SCAN_FILES && !add_objects(s, bytes))
-        return sl_budget_fail(&s->conversion->budget, s->error);
-    if (is_object && s->options->kinds & SCAN_FILES && (!is_zip || s->result->objects))
-        return SL_OK;
+    if (is_object && s->options->kinds & SCAN_FILES) {
+        enum sl_code code = add_objects(s, bytes);
+        if (code != SL_OK || !is_zip || s->result->objects)
+            return code;
+    }
     if (kind != SL_PACKAGE_NONE && is_kind_wanted(kind, s->options->kinds))
         return read_package(s, bytes);
     return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");

@@ -1,6 +1,7 @@
 /* A pass over a scanned directory: finds its files, reads those that are new, publishes the index of all. */
 #include "scan/pass.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,9 +123,11 @@ static enum sl_code check_head(void *arg, struct sl_error *error)
     if (fd < 0)
         return error->code;
     ssize_t size = pread(fd, head, sizeof head, 0);
+    int number = errno;
     close(fd);
-    if (size > 0)
-        judge_head(c, head, (size_t)size);
+    if (size < 0)
+        return sl_fail_errno(error, number, "cannot read a scanned file");
+    judge_head(c, head, (size_t)size);
     return SL_OK;
 }
 
