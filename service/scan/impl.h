@@ -27,6 +27,7 @@ struct scan {
     struct scan_index *index;  /* NULL: none yet */
     uint64_t due_ms;           /* when the next pass begins; UINT64_MAX: not by itself */
     bool running, wanted;      /* a pass runs; another one is to follow at once */
+    uint64_t next_warning_ms;  /* loop_minutely, for an index that cannot be used */
     struct scan_state state;   /* its texts id, path are unused */
 };
 

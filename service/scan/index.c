@@ -12,6 +12,7 @@
 
 #include "core/files.h"
 #include "core/log.h"
+#include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "core/sigbus_guard.h"
@@ -28,7 +29,7 @@ static bool index_path(uint64_t key, char path[INDEX_PATH])
            snprintf(path, INDEX_PATH, "%s/scan/%016" PRIx64 ".slix", scan_config->cache_dir, key) < INDEX_PATH;
 }
 
-struct index_opening { /* pool work */
+struct index_opening { /* pool work, as background: it reads all of the index */
     const char *path;
     uint64_t key, known_inode; /* known: of the index in use, which is not opened again */
     int64_t known_mtime_ns;
@@ -138,9 +139,11 @@ bool scan_index_refresh(struct scan *scan)
                                     .fd = -1};
     if (!index_path(scan->key, path))
         return false;
-    enum sl_code code = pool_call(POOL_IO, open_index, &opening, &error);
-    if (code != SL_OK && code != SL_NOT_FOUND && code != SL_CANCELLED)
-        log_warn("scan", "cannot use the index of a scanned directory; the next pass makes it anew",
+    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, open_index, &opening, &error);
+    if (code != SL_OK && code != SL_NOT_FOUND && code != SL_CANCELLED && loop_minutely(&scan->next_warning_ms))
+        log_warn("scan",
+                 code == SL_MALFORMED ? "cannot use the index of a scanned directory; the next pass makes it anew"
+                                      : "cannot open the index of a scanned directory",
                  LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
     bool is_current = scan->exists && scan->key == opening.key;
     if (opening.index && is_current)
@@ -188,10 +191,10 @@ enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes
 {
     char path[INDEX_PATH];
     struct index_writing writing = {.bytes = bytes, .path = index_path(key, path) ? path : NULL, .fd = -1};
-    enum sl_code code = pool_call(POOL_IO, write_index, &writing, error);
+    enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, write_index, &writing, error);
     struct index_opening opening = {.path = writing.path, .key = key, .fd = writing.fd};
     if (code == SL_OK)
-        code = pool_call(POOL_IO, open_index, &opening, error);
+        code = pool_call(POOL_IO | POOL_BACKGROUND, open_index, &opening, error);
     sl_close(writing.fd);
     if (code == SL_OK && scan->exists && scan->key == key)
         use_index(scan, opening.index);
