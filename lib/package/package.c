@@ -67,15 +67,24 @@ enum sl_package_kind sl_package_detect(struct sl_bytes bytes)
     return kind;
 }
 
+bool sl_package_is_compressed(struct sl_bytes bytes)
+{
+    return coding_detect(bytes) != CODING_STORED;
+}
+
 /* ---- reading ---- */
+
+/* Returns the archive of the members; data NULL if the package has none that can be read. */
+static struct sl_bytes find_payload(struct sl_bytes file, enum sl_package_kind kind)
+{
+    return kind == SL_PACKAGE_DEB ? deb_payload(file) : kind == SL_PACKAGE_RPM ? rpm_payload(file) : file;
+}
 
 enum sl_code sl_package_walk(struct sl_bytes file, uint64_t offset, const struct sl_package_visitor *visitor,
                              const struct sl_package_limits *limits, struct sl_error *error)
 {
     enum sl_package_kind kind = sl_package_detect(file);
-    struct sl_bytes payload = kind == SL_PACKAGE_DEB   ? deb_payload(file)
-                              : kind == SL_PACKAGE_RPM ? rpm_payload(file)
-                                                       : file;
+    struct sl_bytes payload = find_payload(file, kind);
     if (kind == SL_PACKAGE_NONE)
         return sl_fail(error, SL_MALFORMED, "the file is not a package");
     if (kind == SL_PACKAGE_ZIP)
@@ -90,9 +99,7 @@ enum sl_code sl_package_walk(struct sl_bytes file, uint64_t offset, const struct
 bool sl_package_is_seekable(struct sl_bytes file)
 {
     enum sl_package_kind kind = sl_package_detect(file);
-    struct sl_bytes payload = kind == SL_PACKAGE_DEB   ? deb_payload(file)
-                              : kind == SL_PACKAGE_RPM ? rpm_payload(file)
-                                                       : file;
+    struct sl_bytes payload = find_payload(file, kind);
     return kind == SL_PACKAGE_ZIP || (payload.size && stream_is_seekable(payload));
 }
 

@@ -84,25 +84,14 @@ struct head_check { /* pool work: does the file look like something to be scanne
     bool is_package; /* surely a package, so that an error is worth a message */
 };
 
-static bool begins_with(const uint8_t *head, size_t size, const char *magic, size_t magic_size)
-{
-    return size >= magic_size && memcmp(head, magic, magic_size) == 0;
-}
-
 /* Recognises what may be a package by its first bytes: compressed files may have anything in them. */
-static void judge_head(struct head_check *c, const uint8_t *head, size_t size)
+static void judge_head(struct head_check *c, struct sl_bytes head)
 {
-    struct sl_bytes bytes = {head, size};
-    c->is_package = begins_with(head, size, "!<arch>\ndebian-binary", 21) ||
-                    begins_with(head, size, "\xED\xAB\xEE\xDB", 4) || begins_with(head, size, "PK\3\4", 4);
-    c->is_candidate = c->is_package || (size >= 16 && sl_format_detect(bytes) != SL_FORMAT_UNKNOWN) ||
-                      begins_with(head, size, "\x1F\x8B\x08", 3) ||
-                      begins_with(head, size,
-                                  "\xFD"
-                                  "7zXZ",
-                                  5) ||
-                      begins_with(head, size, "\x28\xB5\x2F\xFD", 4) || begins_with(head, size, "BZh", 3) ||
-                      sl_package_detect(bytes) != SL_PACKAGE_NONE;
+    bool is_compressed = sl_package_is_compressed(head);
+    enum sl_package_kind kind = is_compressed ? SL_PACKAGE_NONE : sl_package_detect(head);
+    c->is_package = kind == SL_PACKAGE_DEB || kind == SL_PACKAGE_RPM || kind == SL_PACKAGE_ZIP;
+    c->is_candidate = is_compressed || kind != SL_PACKAGE_NONE ||
+                      (head.size >= 16 && sl_format_detect(head) != SL_FORMAT_UNKNOWN);
 }
 
 /* True for names that packages have: for those it is not worth opening the file only to look at its head. */
@@ -127,7 +116,7 @@ static enum sl_code check_head(void *arg, struct sl_error *error)
     close(fd);
     if (size < 0)
         return sl_fail_errno(error, number, "cannot read a scanned file");
-    judge_head(c, head, (size_t)size);
+    judge_head(c, (struct sl_bytes){head, (size_t)size});
     return SL_OK;
 }
 
