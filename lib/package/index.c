@@ -131,7 +131,6 @@ bool sl_index_file(const struct sl_index *index, size_t at, struct sl_index_file
         .size = sl_table_u64(bytes + 8),
         .mtime_ns = (int64_t)sl_table_u64(bytes + 16),
         .kind = bytes[24] < SL_PACKAGE_KINDS ? (enum sl_package_kind)bytes[24] : SL_PACKAGE_NONE,
-        .is_damaged = bytes[25] & FILE_DAMAGED,
         .source_texts = sl_table_u32(bytes + 28),
     };
     return file->path.size > 0;

@@ -4,7 +4,7 @@
  *                 (longer ones are cut, shorter ones padded with zeros), u32 file, u32 name, u64 size.
  *                 Sorted by id, then newest file first
  *     section 2   u64 offset of each object's member (sl_package_member)
- *     section 3   files, 32 bytes each: u32 path, u32 source, u64 size, i64 mtime in nanoseconds, u8 kind, u8 flags, u16 zero,
+ *     section 3   files, 32 bytes each: u32 path, u32 source, u64 size, i64 mtime in nanoseconds, u8 kind, 3 zero bytes,
  *                 u32 number of source texts
  *     section 4   source texts, 24 bytes each, those of a file together and in the order of files: u32 file, u32 name, u64 size,
  *                 u64 offset. Only in the record of one file; the index of a directory has their numbers alone
@@ -66,7 +66,6 @@ struct sl_index_file {
     uint64_t size;
     int64_t mtime_ns;
     enum sl_package_kind kind;
-    bool is_damaged; /* could only be read in part */
     uint32_t source_texts;
 };
 

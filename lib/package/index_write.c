@@ -17,7 +17,7 @@ struct index_file_entry {
     uint32_t path, source, source_texts;
     uint64_t size;
     int64_t mtime_ns;
-    uint8_t kind, flags;
+    uint8_t kind;
 };
 
 struct index_source_entry {
@@ -73,8 +73,7 @@ uint32_t sl_index_add_file(struct sl_index_builder *b, const struct sl_index_fil
                                                         .source_texts = file->source_texts,
                                                         .size = file->size,
                                                         .mtime_ns = file->mtime_ns,
-                                                        .kind = (uint8_t)file->kind,
-                                                        .flags = file->is_damaged ? FILE_DAMAGED : 0};
+                                                        .kind = (uint8_t)file->kind};
     return (uint32_t)b->file_count++;
 }
 
@@ -176,7 +175,7 @@ static void write_files(const struct sl_index_builder *b, struct sl_table_writer
         sl_buf_u64(&w->file, e->size);
         sl_buf_u64(&w->file, (uint64_t)e->mtime_ns);
         sl_buf_u8(&w->file, e->kind);
-        sl_buf_u8(&w->file, e->flags);
+        sl_buf_u8(&w->file, 0);
         sl_buf_u16(&w->file, 0);
         sl_buf_u32(&w->file, e->source_texts);
     }

@@ -220,22 +220,22 @@ static bool is_listed_as(const struct sl_index_object *object, enum file_type ty
 {
     static const struct {
         enum sl_format format;
-        uint8_t any_of, none_of; /* bits of enum sl_index_content; any_of 0: no condition */
+        uint8_t any_of; /* bits of enum sl_index_content; 0: no condition */
     } rows[FILE_TYPES] = {
-        [FILE_PE] = {SL_FORMAT_PE, 0, 0},
-        [FILE_PDB] = {SL_FORMAT_PDB, 0, 0},
-        [FILE_PORTABLEPDB] = {SL_FORMAT_PORTABLEPDB, 0, 0},
-        [FILE_MACH_DEBUG] = {SL_FORMAT_MACHO, SL_INDEX_DEBUG, 0},
-        [FILE_MACH_CODE] = {SL_FORMAT_MACHO, SL_INDEX_CODE, 0},
-        [FILE_ELF_DEBUG] = {SL_FORMAT_ELF, SL_INDEX_DEBUG | SL_INDEX_SYMBOLS, 0},
-        [FILE_ELF_CODE] = {SL_FORMAT_ELF, SL_INDEX_CODE, 0},
-        [FILE_WASM_DEBUG] = {SL_FORMAT_WASM, SL_INDEX_DEBUG, 0},
-        [FILE_WASM_CODE] = {SL_FORMAT_WASM, 0, 0},
-        [FILE_BREAKPAD] = {SL_FORMAT_BREAKPAD, 0, 0},
-        [FILE_SOURCEBUNDLE] = {SL_FORMAT_SOURCEBUNDLE, 0, 0},
+        [FILE_PE] = {SL_FORMAT_PE, 0},
+        [FILE_PDB] = {SL_FORMAT_PDB, 0},
+        [FILE_PORTABLEPDB] = {SL_FORMAT_PORTABLEPDB, 0},
+        [FILE_MACH_DEBUG] = {SL_FORMAT_MACHO, SL_INDEX_DEBUG},
+        [FILE_MACH_CODE] = {SL_FORMAT_MACHO, SL_INDEX_CODE},
+        [FILE_ELF_DEBUG] = {SL_FORMAT_ELF, SL_INDEX_DEBUG | SL_INDEX_SYMBOLS},
+        [FILE_ELF_CODE] = {SL_FORMAT_ELF, SL_INDEX_CODE},
+        [FILE_WASM_DEBUG] = {SL_FORMAT_WASM, SL_INDEX_DEBUG},
+        [FILE_WASM_CODE] = {SL_FORMAT_WASM, 0},
+        [FILE_BREAKPAD] = {SL_FORMAT_BREAKPAD, 0},
+        [FILE_SOURCEBUNDLE] = {SL_FORMAT_SOURCEBUNDLE, 0},
     };
     return rows[type].format != SL_FORMAT_UNKNOWN && object->format == rows[type].format &&
-           (!rows[type].any_of || object->content & rows[type].any_of) && !(object->content & rows[type].none_of);
+           (!rows[type].any_of || object->content & rows[type].any_of);
 }
 
 /* True if the program of an object of this format can be of the module's type: ids of systems are unrelated. */

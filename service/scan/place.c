@@ -41,23 +41,3 @@ bool scan_place_format(const struct sl_index_file *file, struct sl_str member, u
     out->version = sl_buf_move_to_arena(&version, arena);
     return out->path.data && out->version.data;
 }
-
-bool scan_describe(const struct remote_file *file, struct sl_arena *arena, struct sl_str *package, struct sl_str *path)
-{
-    struct scan_place place;
-    (void)arena;
-    *package = (struct sl_str){NULL, 0};
-    *path = file->path;
-    if (!scan_of_source(file->source->id) || !scan_place_parse(file->checksum, &place))
-        return false;
-    if (place.is_member && place.package_path_size < file->path.size) {
-        *package = (struct sl_str){file->path.data, (size_t)place.package_path_size};
-        *path = (struct sl_str){file->path.data + place.package_path_size + 1,
-                                file->path.size - (size_t)place.package_path_size - 1};
-    }
-    struct sl_str *shown = place.is_member ? package : path;
-    const char *slash = shown->size ? memrchr(shown->data, '/', shown->size) : NULL;
-    size_t skip = slash ? (size_t)(slash - shown->data) + 1 : 0;
-    *shown = (struct sl_str){shown->data + skip, shown->size - skip};
-    return true;
-}

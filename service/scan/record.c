@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
+#include "function/path.h"
 
 static int64_t mtime_of(const struct stat *st)
 {
@@ -53,14 +54,6 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
     return o->fd >= 0 ? SL_OK : error->code;
 }
 
-/* Returns the last component of a path. */
-static struct sl_str base_name(struct sl_str path)
-{
-    const char *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    size_t skip = slash ? (size_t)(slash - path.data) + 1 : 0;
-    return (struct sl_str){path.data + skip, path.size - skip};
-}
-
 /* Members of larger packages may not fit in memory; smaller ones grow to 256 MiB at most. */
 enum { NEEDS_SCRATCH = 256 << 10 };
 
@@ -68,6 +61,7 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
                                  struct sl_error *error)
 {
     struct scan_file_result result;
+    struct sl_str directory, name;
     struct scan_file_options options = {.limits = current_reader_limits(),
                                         .max_member = fetch_max_size(),
                                         .max_ratio = current_config()->max_inflate_ratio,
@@ -76,7 +70,8 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
         .size = r->size, .location = r->path, .kind = kind_scan_file.name, .is_background = r->is_background};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
     converter_add_file(&call, INPUT_FILE, fd);
-    converter_add_text(&call, INPUT_NAME, base_name(r->path));
+    sl_path_split(r->path, &directory, &name);
+    converter_add_text(&call, INPUT_NAME, name);
     if (scratch >= 0)
         converter_add_file(&call, INPUT_SCRATCH, scratch);
     enum sl_code code = conversion_run(&about, &converter_scan_file, &call, &result, error);

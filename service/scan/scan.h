@@ -54,11 +54,6 @@ bool scan_get_state(size_t scan, struct scan_state *state);
 
 /* ---- look-ups for the debuginfod API ---- */
 
-/* The place of a listed file of a scan (`remote_file` of a source with an id "scan:<n>"): the name of its package, empty if it
- * is a file by itself, and its path in it or its name. False if it is not a file of a scan. Texts lie in the arena or refer to
- * the file. */
-bool scan_describe(const struct remote_file *file, struct sl_arena *arena, struct sl_str *package, struct sl_str *path);
-
 /* Finds the source text `path` (as debug information has it) of the program with this build id, among the source texts of all
  * packages that were built from the same source. The item's contents are UTF-8. SL_NOT_FOUND: there is none, or several that are
  * equally likely. */

@@ -8,6 +8,7 @@
 #include "cache_kinds/sources.h"
 #include "core/loop.h"
 #include "core/pool.h"
+#include "function/path.h"
 
 enum { MAX_PACKAGES = 64 /* packages of one source that are looked into */, CHECK_EVERY = 1024 };
 
@@ -305,13 +306,12 @@ static bool add_named(struct name_search *s, const struct sl_index_object *objec
     struct scan_named_file *named = sl_arena_array_add(&s->files);
     if (!named)
         return false;
-    const char *slash = memrchr(file.path.data, '/', file.path.size);
-    size_t skip = slash ? (size_t)(slash - file.path.data) + 1 : 0;
+    struct sl_str directory;
     *named = (struct scan_named_file){.id = object->id,
                                       .is_executable = object->content & SL_INDEX_CODE,
                                       .path = {(const char *)path->data, path->size - 1}};
     if (is_member)
-        named->package = (struct sl_str){file.path.data + skip, file.path.size - skip};
+        sl_path_split(file.path, &directory, &named->package);
     s->count++;
     return copy_into(s->arena, &named->path) && copy_into(s->arena, &named->package);
 }
