@@ -62,7 +62,7 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
 
 /* A file found by its path in packages, or below the scanned directory. */
 struct scan_named_file {
-    struct sl_index_id id;
+    struct sl_index_id id; /* complete: at most SL_INDEX_ID_BYTES */
     bool is_executable;    /* its code is in it; else it has only debug information */
     struct sl_str path;    /* in its package, or relative to the directory, with a slash in front */
     struct sl_str package; /* base name; empty: none */
@@ -73,7 +73,8 @@ struct scan_name_query {
     size_t max_count;
     uint64_t max_ns; /* time limit */
 };
-/* Finds files with build ids by their path; they lie in the arena. `*complete` is false if a limit was reached first. */
+/* Finds files with build ids by their path; they lie in the arena. `*complete` is false if a limit was reached first, or if
+ * there are others whose ids are longer than the index keeps (SL_INDEX_ID_BYTES). */
 enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_arena *arena,
                                struct scan_named_file **files, size_t *count, bool *complete,
                                struct sl_error *error) SL_SUSPENDS;

@@ -279,6 +279,7 @@ struct name_search { /* pool work, for one scan */
     uint64_t end_ns;
     size_t count;
     bool complete;
+    bool has_cut_ids; /* files are left out, as the index has only the first bytes of their long ids */
 };
 
 static bool name_matches(const struct name_search *s, const struct sl_buf *path)
@@ -303,6 +304,9 @@ static bool add_named(struct name_search *s, const struct sl_index_object *objec
     sl_buf_u8(path, '\0');
     if (path->failed || !name_matches(s, path))
         return !path->failed;
+    s->has_cut_ids |= object->id.size > SL_INDEX_ID_BYTES;
+    if (object->id.size > SL_INDEX_ID_BYTES)
+        return true;
     struct scan_named_file *named = sl_arena_array_add(&s->files);
     if (!named)
         return false;
@@ -355,7 +359,7 @@ enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_ar
         scan_index_release(index);
     }
     *count = code == SL_OK ? s.count : 0;
-    *complete = s.complete;
+    *complete = s.complete && !s.has_cut_ids;
     *files = code == SL_OK ? sl_arena_array_finish(&s.files) : NULL;
     if (code != SL_OK)
         sl_arena_array_discard(&s.files);

@@ -27,7 +27,7 @@ struct metadata_request {
 static void write_result(struct metadata_request *r, const struct scan_named_file *file)
 {
     char hex[2 * SL_INDEX_ID_BYTES + 1];
-    sl_hex_encode(file->id.bytes, file->id.size < SL_INDEX_ID_BYTES ? file->id.size : SL_INDEX_ID_BYTES, hex);
+    sl_hex_encode(file->id.bytes, file->id.size, hex);
     sl_json_begin_object(r->w);
     sl_json_member_str(r->w, "type", file->is_executable ? SL_STR("executable") : SL_STR("debuginfo"));
     sl_json_member_str(r->w, "buildid", sl_str(hex));
