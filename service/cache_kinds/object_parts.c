@@ -129,7 +129,7 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
     if (listing)
         code = search_units(conversion, listing, &p, error);
-    if (code == SL_OK && !p.found->named && p.account.failed)
+    if (code == SL_OK && !p.found->named && (p.account.failed || p.path.failed))
         code = sl_budget_fail(&conversion->budget, error);
     if (code == SL_OK && !p.found->named)
         code = sl_object_status(object, error); /* an exhausted budget does not mean that the path is unknown */
@@ -156,5 +156,5 @@ enum sl_code object_names_source(struct cache_item *object, struct sl_str path, 
     const char *copy = sl_arena_strndup(arena, found.relative, strnlen(found.relative, sizeof found.relative));
     *named = code == SL_OK && found.named;
     *relative = sl_str(copy ? copy : "");
-    return code;
+    return copy ? code : sl_fail(error, SL_BUSY, "out of memory");
 }

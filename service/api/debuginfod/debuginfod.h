@@ -41,7 +41,7 @@ void debuginfod_read_forwarding(struct http_exchange *x, const struct config *co
 bool debuginfod_is_enabled(const void *service);
 const char *debuginfod_path_prefix(const void *service);
 
-/* Reads the build id and where to look. False: 404 is answered. Ends with debuginfod_end either way. */
+/* Reads the build id and where to look. False: 404 is answered, or that memory is short. Ends with debuginfod_end either way. */
 bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type);
 void debuginfod_end(struct debuginfod_request *r);
 

@@ -10,18 +10,19 @@
 
 /* ---- requests ---- */
 
-/* A build id is 1 to 64 bytes in hex. Sets also the debug id that files with this build id have, for sources that list by it. */
-static bool read_id(struct http_exchange *x, struct object_id *id)
+/* A build id is 1 to 64 bytes in hex. Sets also the debug id that files with this build id have, for sources that list by it.
+ * SL_NOT_FOUND: the text is none; SL_BUSY. */
+static enum sl_code read_id(struct http_exchange *x, struct object_id *id)
 {
     struct sl_str text = x->captures[0];
     uint8_t bytes[64];
     size_t size = 0;
     if (text.size % 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size) || !size)
-        return false;
+        return SL_NOT_FOUND;
     *id = (struct object_id){.type = OBJECT_ELF, .code_id = sl_code_id_normalise(&x->arena, text)};
     id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
     id->has_debug_id = sl_debug_id_has_uuid(&id->debug_id);
-    return id->code_id.size;
+    return id->code_id.size ? SL_OK : SL_BUSY;
 }
 
 /* Appends the entries of all fields of a name, which are one list, each with ", " behind it; returns their number. */
@@ -86,10 +87,10 @@ bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, con
     r->end_ms = loop_now_ms() + config->debuginfod.hold_ns / 1000000;
     service_file_scope(config, &x->arena, &r->where);
     read_forwarded(r);
-    if (read_id(x, &r->id))
-        return true;
-    debuginfod_not_found(r);
-    return false;
+    enum sl_code code = read_id(x, &r->id);
+    if (code != SL_OK)
+        debuginfod_fail(r, code);
+    return code == SL_OK;
 }
 
 void debuginfod_end(struct debuginfod_request *r)

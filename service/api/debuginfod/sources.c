@@ -165,8 +165,10 @@ static enum sl_code read_local(struct debuginfod_request *r, struct source_searc
         struct sl_str root = r->config->debuginfod.source_roots[i], rest = below(root, s->canonical);
         struct source *source = rest.data ? SL_ARENA_NEW(&r->x->arena, struct source) : NULL;
         struct remote_file file;
-        if (!source)
+        if (!rest.data)
             continue;
+        if (!source)
+            return SL_BUSY;
         *source = (struct source){.id = SL_STR("debuginfod.source_roots"), .type = SOURCE_FILESYSTEM, .path = root};
         if (!origin_file_at(source, FILE_SOURCEBUNDLE, rest, &r->x->arena, &file))
             return SL_BUSY;
@@ -292,20 +294,24 @@ static void send_text(struct debuginfod_request *r, struct source_search *s, str
     debuginfod_send(r, &answer);
 }
 
-/* Sets the path in both forms. False if it cannot be that of a file. */
-static bool read_path(struct http_exchange *x, struct source_search *s)
+/* Sets the path in both forms. SL_NOT_FOUND if it cannot be that of a file; SL_BUSY. */
+static enum sl_code read_path(struct http_exchange *x, struct source_search *s)
 {
     struct sl_str rest = x->captures[1], name, directory;
     struct sl_buf path = {0}, clean = {0};
     sl_buf_u8(&path, '/');
     sl_buf_str(&path, rest);
     s->path = sl_buf_move_to_arena(&path, &x->arena);
-    if (!s->path.data || rest.size >= DEBUGINFOD_MAX_PATH)
-        return false;
+    if (rest.size >= DEBUGINFOD_MAX_PATH)
+        return SL_NOT_FOUND;
+    if (!s->path.data)
+        return SL_BUSY;
     sl_path_clean(&clean, s->path);
     s->canonical = sl_buf_move_to_arena(&clean, &x->arena);
     sl_path_split(s->canonical, &directory, &name);
-    return s->canonical.data && name.size && s->canonical.data[0] == '/';
+    if (!s->canonical.data)
+        return SL_BUSY;
+    return name.size && s->canonical.data[0] == '/' ? SL_OK : SL_NOT_FOUND;
 }
 
 void debuginfod_source(struct http_exchange *x)
@@ -314,7 +320,9 @@ void debuginfod_source(struct http_exchange *x)
     struct source_search s = {.item = NULL};
     struct sl_str directory, name;
     if (debuginfod_begin(&r, x, "source")) {
-        enum sl_code code = read_path(x, &s) ? debuginfod_hold(&r, find_source, &s) : SL_NOT_FOUND;
+        enum sl_code code = read_path(x, &s);
+        if (code == SL_OK)
+            code = debuginfod_hold(&r, find_source, &s);
         sl_path_split(s.canonical, &directory, &name);
         if (code != SL_OK)
             debuginfod_fail(&r, code);
