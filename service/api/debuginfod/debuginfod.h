@@ -5,6 +5,7 @@
  *     find.c      asks the sources, again and again while one of them cannot answer
  *     files.c     /debuginfo, /executable and /section
  *     sources.c   /source
+ *     metadata.c  /metadata: build ids of files by the path where they are installed
  *
  * elfutils' clients remember any status but 200 and 406 for ten minutes as "there is no such file". So 404 is answered only when every
  * source has said that it has none. Until then a request waits, for at most `debuginfod.hold`; then the connection is reset. */

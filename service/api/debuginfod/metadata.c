@@ -104,6 +104,18 @@ static bool copy_answer(struct metadata_request *r, struct sl_str answer)
     return sl_json_end(&j) && complete && r->count < MAX_RESULTS;
 }
 
+struct answer_copy { /* pool work */
+    struct metadata_request *request;
+    struct sl_str answer;
+    bool is_complete;
+};
+
+static void copy_on_pool(void *arg)
+{
+    struct answer_copy *copy = arg;
+    copy->is_complete = copy_answer(copy->request, copy->answer);
+}
+
 static const char *upstream_url(struct metadata_request *r, const struct source *source)
 {
     struct sl_buf url = {0};
@@ -146,8 +158,9 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
                                     .attempts = 1,
                                     .whole = true};
     enum sl_code code = fetch_text(&request, &answer, &error);
+    struct answer_copy copy = {.request = r, .answer = sl_buf_view(&answer)};
     if (code == SL_OK)
-        r->complete = copy_answer(r, sl_buf_view(&answer)) && r->complete;
+        r->complete = pool_run(POOL_JSON, copy_on_pool, &copy, &error) == SL_OK && copy.is_complete && r->complete;
     else if (code != SL_NOT_FOUND) /* servers before 0.192 have no such route */
         r->complete = false;
     sl_buf_free(&answer);
@@ -196,7 +209,7 @@ static void metadata_handle(struct http_exchange *x)
         sl_json_end_array(&w);
         sl_json_member_boolean(&w, "complete", r.complete);
         sl_json_end_object(&w);
-        http_reply(x, 200, "application/json", sl_buf_view(&body));
+        http_reply_json(x, 200, &body);
     }
     sl_buf_free(&body);
     config_release(config);
