@@ -69,19 +69,20 @@ static void list_type(const struct source *source, const struct object_id *id, e
 }
 
 /* Adds the files that the index of a directory knows; their version is part of cache keys, so that a replaced file is read
- * anew. */
-static void list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
+ * anew. False if the index cannot be read now, or memory is short. */
+static bool list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
                          struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
     struct indexed_file found[LAYOUT_MAX_PATHS];
     size_t found_count = source->index->find(source->index, id, type, arena, found);
-    for (size_t n = 0; n < found_count; n++) {
+    for (size_t n = 0; found_count != SIZE_MAX && n < found_count; n++) {
         struct remote_file *file = &files[*count];
         if (!fill_remote_file(arena, source, type, found[n].path, file))
-            continue;
+            return false;
         file->checksum = found[n].version;
         ++*count;
     }
+    return found_count != SIZE_MAX;
 }
 
 enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
@@ -103,8 +104,11 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     if (!*files)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < type_count; i++)
-        if (source->index)
-            list_indexed(source, id, types[i], arena, *files, count);
+        if (source->index && !list_indexed(source, id, types[i], arena, *files, count))
+            return sl_fail(error, SL_DOWNLOAD_ERROR,
+                           "the index of the symbol source cannot be read now, or memory is short");
+        else if (source->index)
+            continue;
         else if (!source->filetypes || source->filetypes & 1u << types[i])
             list_type(source, id, types[i], arena, *files, count);
     return SL_OK;

@@ -101,7 +101,8 @@ struct indexed_file {
 };
 struct remote_file;
 struct source_index {
-    /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. */
+    /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. SIZE_MAX: the index cannot be read
+     * now, or memory is short. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
     /* Writes a file that `find` has listed into `fd`, like origin_fetch. NULL: all of them are files of the directory. */

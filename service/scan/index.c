@@ -212,6 +212,7 @@ struct index_search {
     struct sl_arena *arena;
     struct indexed_file *files;
     size_t count;
+    bool no_memory;
 };
 
 /* Files that a search for this type wants: as it would list them by the layout of a source. A program that has its debug
@@ -258,6 +259,7 @@ static bool add_found(struct index_search *f, const struct sl_index_object *obje
                                                     &f->files[f->count]);
     sl_buf_free(&member);
     f->count += good;
+    f->no_memory |= !good;
     return good && f->count < LAYOUT_MAX_PATHS;
 }
 
@@ -317,8 +319,9 @@ size_t scan_find(const struct source_index *source, const struct object_id *id, 
     struct scan_index *index = scan_index_retain(scan);
     if (!index)
         return 0;
-    struct index_search finding = {&index->index, id, type, arena, files, 0};
+    struct index_search finding = {
+        .index = &index->index, .id = id, .type = type, .arena = arena, .files = files};
     bool good = sigbus_guard_run(find_all, &finding);
     scan_index_release(index);
-    return good ? finding.count : 0;
+    return good && !finding.no_memory ? finding.count : SIZE_MAX;
 }
