@@ -106,7 +106,7 @@ static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
     struct stat st;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > META_MAX_BYTES)
         return CACHE_META_BAD;
-    meta->mtime_ns = (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS + st.st_mtim.tv_nsec;
+    meta->mtime_ns = files_mtime_ns(&st);
     char small[1024], *text = (size_t)st.st_size <= sizeof small ? small : malloc((size_t)st.st_size);
     bool busy = !text;
     bool ok = text && meta_read_all(fd, text, (size_t)st.st_size) &&

@@ -110,6 +110,11 @@ int files_temp(const char *directory, const char *prefix, mode_t make, char *pat
     return -1;
 }
 
+int64_t files_mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec;
+}
+
 /* ---- publishing ---- */
 
 bool files_publish(int fd, const char *from, const char *to, enum files_sync sync)
@@ -244,7 +249,7 @@ void dir_remove(int at, const char *name, unsigned depth)
 /* Makes a counter of inode and mtime: one of them changes even if the file is deleted and created anew. */
 static struct change_counter make_counter(const struct stat *st)
 {
-    return (struct change_counter){st->st_ino, (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec};
+    return (struct change_counter){st->st_ino, files_mtime_ns(st)};
 }
 
 struct change_counter change_counter_read(const char *path, bool remote)

@@ -28,6 +28,9 @@ uint64_t files_random(void);
  * `size` bytes. A missing directory is made with mode `make`; 0: do not make it, fail. -1 on failure; ENAMETOOLONG. */
 int files_temp(const char *directory, const char *prefix, mode_t make, char *path, size_t size);
 
+/* Returns the mtime in nanoseconds since the epoch. */
+int64_t files_mtime_ns(const struct stat *st);
+
 /* ---- publishing ---- */
 
 /* Renames the file or directory `from` to `to`. Makes the directory of `to` (0750) if it is missing, also while another process

@@ -75,7 +75,7 @@ static enum sl_code open_index(void *arg, struct sl_error *error)
         return errno == ENOENT ? sl_fail(error, SL_NOT_FOUND, "%s", "")
                                : sl_fail_errno(error, errno, "cannot open the index of scanned files");
     enum sl_code code = fstat(fd, &st) == 0 ? SL_OK : sl_fail_errno(error, errno, "cannot examine an index");
-    int64_t mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    int64_t mtime_ns = code == SL_OK ? files_mtime_ns(&st) : 0;
     bool known = code == SL_OK && st.st_ino == o->known_inode && mtime_ns == o->known_mtime_ns;
     if (code == SL_OK && !known)
         code = map_index(o, fd, error);

@@ -8,15 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/log.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
 #include "function/path.h"
-
-static int64_t mtime_of(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
 
 int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64_t mtime_ns, struct sl_error *error)
 {
@@ -32,7 +28,7 @@ int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64
             sl_fail_errno(error, number, "cannot open a scanned file");
         return -1;
     }
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size && mtime_of(&st) == mtime_ns)
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size && files_mtime_ns(&st) == mtime_ns)
         return fd;
     close(fd);
     sl_fail(error, SL_DOWNLOAD_ERROR, "the file has changed since it was scanned; the next pass reads it again");

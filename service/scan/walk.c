@@ -89,9 +89,7 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         return;
     }
     walk->files[walk->count++] =
-        (struct scan_found_file){.size = (uint64_t)st->st_size,
-                                 .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
-                                 .path = (uint32_t)at};
+        (struct scan_found_file){.size = (uint64_t)st->st_size, .mtime_ns = files_mtime_ns(st), .path = (uint32_t)at};
 }
 
 static bool visit(void *arg, const struct dir_entry *entry)

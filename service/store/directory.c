@@ -106,7 +106,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     meta->size = meta->original_size = (uint64_t)st.st_size;
-    meta->modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    meta->modified_ns = files_mtime_ns(&st);
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
         return sl_fail_errno(error, errno, "cannot read from the upload store");
