@@ -13,6 +13,7 @@ enum { PIECE = 256 << 10, STEP_BYTES = 64, STORED_PIECE = 1 << 20 };
 #define RATIO_COUNTS_FROM (UINT64_C(256) << 20)
 #define DEFAULT_RATIO     1000
 #define DECODER_MEMORY    (UINT64_C(256) << 20) /* limit of one decoder: dictionaries of xz -9 have 64 MiB */
+#define ZSTD_MEMORY       (UINT64_C(128) << 20) /* limit of a window that libzstd has by default */
 #define INDEX_MEMORY      (UINT64_C(64) << 20)  /* limit of the index of an xz file: a million blocks */
 
 struct stream {
@@ -58,6 +59,13 @@ static enum sl_code damaged(const struct stream *s, struct sl_error *error)
     static const char *const names[] = {"", "gzip", "xz", "zstd", "bzip2"};
     return sl_fail(error, SL_MALFORMED, "the package's %s data is damaged or cut off at byte %zu", names[s->coding],
                    s->at);
+}
+
+/* The error of a decoder that needs more memory than its limit of `bytes`. */
+static enum sl_code needs_memory(uint64_t bytes, struct sl_error *error)
+{
+    return sl_fail(error, SL_UNSUPPORTED, "decompressing the package needs more than %llu MiB of memory",
+                   (unsigned long long)(bytes >> 20));
 }
 
 /* ---- xz by blocks: the index at the end of the file has the place of each block ---- */
@@ -275,6 +283,15 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
     return SL_OK;
 }
 
+static enum sl_code fail_zstd(const struct stream *s, ZSTD_ErrorCode reason, struct sl_error *error)
+{
+    if (reason == ZSTD_error_memory_allocation)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (reason == ZSTD_error_frameParameter_windowTooLarge)
+        return needs_memory(ZSTD_MEMORY, error);
+    return damaged(s, error);
+}
+
 static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *error)
 {
     ZSTD_inBuffer in = {s->packed.data, s->packed.size, s->at};
@@ -283,8 +300,7 @@ static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *e
         size_t was_in = in.pos, was_out = out.pos, result = ZSTD_decompressStream(s->zstd, &out, &in);
         s->at = in.pos;
         if (ZSTD_isError(result))
-            return ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? sl_fail(error, SL_BUSY, "out of memory")
-                                                                             : damaged(s, error);
+            return fail_zstd(s, ZSTD_getErrorCode(result), error);
         if (result == 0 && in.pos == in.size) /* the end of the last frame */
             s->ended = true;
         else if (in.pos == was_in && out.pos == was_out) /* cut off */
@@ -299,8 +315,7 @@ static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_e
     if (result == LZMA_MEM_ERROR)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (result == LZMA_MEMLIMIT_ERROR)
-        return sl_fail(error, SL_UNSUPPORTED, "decompressing the package needs more than %llu MiB of memory",
-                       (unsigned long long)(DECODER_MEMORY >> 20));
+        return needs_memory(DECODER_MEMORY, error);
     return damaged(s, error);
 }
 
