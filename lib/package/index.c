@@ -1,6 +1,6 @@
 #include "package/index_impl.h"
 
-#include <stdlib.h>
+#include "base/search.h"
 
 const struct sl_table_format index_format = {
     .magic = "SLIX",
@@ -76,27 +76,12 @@ static int compare_begin(const uint8_t *object, const struct sl_index_id *id, si
     return object[3] != id->type ? object[3] - id->type : memcmp(object + 4, id->bytes, size);
 }
 
-/* The number of objects below the id, or with `past` also of those that begin with it. */
-static size_t lower_bound(const struct sl_index *index, const struct sl_index_id *id, size_t size, bool past)
-{
-    size_t low = 0, high = index->object_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare_begin(object_at(index, middle), id, size);
-        if (order < 0 || (past && order == 0))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 size_t sl_index_find(const struct sl_index *index, const struct sl_index_id *id, size_t size, size_t *first)
 {
     size = size < SL_INDEX_ID_BYTES ? size : SL_INDEX_ID_BYTES;
-    *first = lower_bound(index, id, size, false);
-    size_t end = lower_bound(index, id, size, true);
-    return end > *first ? end - *first : 0;
+    *first = SL_PARTITION_POINT(i, 0, index->object_count, compare_begin(object_at(index, i), id, size) < 0);
+    size_t end = SL_PARTITION_POINT(i, *first, index->object_count, compare_begin(object_at(index, i), id, size) <= 0);
+    return end - *first;
 }
 
 bool sl_index_object(const struct sl_index *index, size_t at, struct sl_index_object *object)

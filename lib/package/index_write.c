@@ -45,7 +45,7 @@ static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
     return b->strings.failed ? 0 : (uint32_t)at;
 }
 
-/* The same for texts that many files share. The map's values are offsets; its keys are copies of their own. */
+/* The same for texts that many files share, which are added once. */
 static uint32_t add_shared_string(struct sl_index_builder *b, struct sl_str text)
 {
     if (!text.size)
@@ -53,12 +53,12 @@ static uint32_t add_shared_string(struct sl_index_builder *b, struct sl_str text
     uint32_t *known = sl_map_get(&b->source_names, text);
     if (known)
         return *known;
-    uint32_t *fresh = sl_map_add(&b->source_names, text, sizeof *fresh, NULL);
-    if (!fresh) {
+    uint32_t *offset = sl_map_add(&b->source_names, text, sizeof *offset, NULL);
+    if (!offset) {
         b->failed = true;
         return 0;
     }
-    return *fresh = add_string(b, text);
+    return *offset = add_string(b, text);
 }
 
 uint32_t sl_index_add_file(struct sl_index_builder *b, const struct sl_index_file *file)
