@@ -110,10 +110,10 @@ struct sweeping { /* pool work */
 
 static bool is_of_scan(const struct sweeping *s, const char *name)
 {
-    char own[32];
+    char current[32];
     for (size_t i = 0; i < s->count; i++) {
-        snprintf(own, sizeof own, "%016" PRIx64 ".slix", s->keys[i]);
-        if (strcmp(own, name) == 0)
+        snprintf(current, sizeof current, "%016" PRIx64 ".slix", s->keys[i]);
+        if (strcmp(current, name) == 0)
             return true;
     }
     return false;
@@ -126,7 +126,8 @@ static void sweep(void *arg)
     const struct sweeping *s = arg;
     char path[1024];
     struct stat st;
-    snprintf(path, sizeof path, "%s/scan", s->cache_dir);
+    if (snprintf(path, sizeof path, "%s/scan", s->cache_dir) >= (int)sizeof path)
+        return;
     DIR *dir = dir_open(AT_FDCWD, path);
     for (struct dirent *e; (e = dir_next(dir, &st));) {
         int64_t life_s = strncmp(e->d_name, "new-", 4) == 0 ? TMP_LIFE_S : INDEX_LIFE_S;
