@@ -27,13 +27,13 @@ extern const struct converter converter_package_member;
 struct package_member_options {
     uint64_t offset, size; /* of the member: as in its record */
     uint64_t max_ratio;
-    uint64_t keep_bytes, keep_size; /* limits of INPUT_SCRATCH, and of one member in it; 0: keep none */
+    uint64_t prefetch_bytes, max_prefetched_size; /* limits of INPUT_SCRATCH, and of one member in it; 0: none */
 };
-enum { PACKAGE_MEMBERS_KEPT = 64 };
+enum { MAX_PREFETCHED_MEMBERS = 64 };
 struct package_member_result {
     uint32_t count;
-    struct kept_member {
+    struct prefetched_member {
         uint64_t offset, size; /* in the package */
         uint64_t at;           /* in INPUT_SCRATCH */
-    } kept[PACKAGE_MEMBERS_KEPT];
+    } members[MAX_PREFETCHED_MEMBERS];
 };

@@ -13,12 +13,12 @@ struct extracting {
     const struct package_member_options *options;
     struct package_member_result *result;
     struct sl_str path; /* of the wanted member */
-    int out, keep;      /* files; keep -1: none */
+    int out, prefetch;  /* files; prefetch -1: none */
     bool is_wanted;     /* the current member is the wanted one */
     bool found;
     uint64_t written; /* of the current member */
-    uint64_t kept_bytes;
-    struct kept_member current;
+    uint64_t prefetched_bytes;
+    struct prefetched_member current;
     enum sl_code code;
     struct sl_error *error;
 };
@@ -29,11 +29,12 @@ static enum sl_package_choice stop(struct extracting *e, enum sl_code code)
     return SL_PACKAGE_STOP;
 }
 
-/* True if a member in front of the wanted one is kept, too: if there is room, and its path may be that of a debug file. */
-static bool may_keep(const struct extracting *e, const struct sl_package_member *member)
+/* True if a member in front of the wanted one is written to INPUT_SCRATCH: if there is room, and its path may be that of a debug file. */
+static bool may_prefetch(const struct extracting *e, const struct sl_package_member *member)
 {
-    return e->keep >= 0 && e->result->count < PACKAGE_MEMBERS_KEPT && member->size >= DETECT_BYTES &&
-           member->size <= e->options->keep_size && member->size <= e->options->keep_bytes - e->kept_bytes;
+    return e->prefetch >= 0 && e->result->count < MAX_PREFETCHED_MEMBERS && member->size >= DETECT_BYTES &&
+           member->size <= e->options->max_prefetched_size &&
+           member->size <= e->options->prefetch_bytes - e->prefetched_bytes;
 }
 
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
@@ -44,8 +45,8 @@ static enum sl_package_choice begin_member(void *arg, const struct sl_package_me
     if (!e->is_wanted) {
         if (member->offset > e->options->offset)
             return stop(e, sl_fail(e->error, SL_NOT_FOUND, "the package has no file at its recorded place"));
-        e->current = (struct kept_member){member->offset, member->size, e->kept_bytes};
-        return may_keep(e, member) ? SL_PACKAGE_READ : SL_PACKAGE_SKIP;
+        e->current = (struct prefetched_member){member->offset, member->size, e->prefetched_bytes};
+        return may_prefetch(e, member) ? SL_PACKAGE_READ : SL_PACKAGE_SKIP;
     }
     if (!sl_str_equal(member->path, e->path) || member->size != e->options->size)
         return stop(e, sl_fail(e->error, SL_NOT_FOUND, "the package has another file at the recorded place"));
@@ -59,7 +60,7 @@ static enum sl_package_choice take_piece(void *arg, struct sl_bytes piece)
     if (!e->is_wanted && e->written == 0 && sl_format_detect(piece) == SL_FORMAT_UNKNOWN)
         return SL_PACKAGE_SKIP;
     uint64_t at = e->is_wanted ? e->written : e->current.at + e->written;
-    if (!sl_write_all_at(e->is_wanted ? e->out : e->keep, piece, at))
+    if (!sl_write_all_at(e->is_wanted ? e->out : e->prefetch, piece, at))
         return stop(e, sl_fail_errno(e->error, errno, "cannot write a file of a package"));
     e->written += piece.size;
     return SL_PACKAGE_READ;
@@ -70,8 +71,8 @@ static enum sl_package_choice end_member(void *arg)
     struct extracting *e = arg;
     if (e->is_wanted)
         return SL_PACKAGE_STOP;
-    e->result->kept[e->result->count++] = e->current;
-    e->kept_bytes += e->current.size;
+    e->result->members[e->result->count++] = e->current;
+    e->prefetched_bytes += e->current.size;
     return SL_PACKAGE_READ;
 }
 
@@ -84,16 +85,16 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
                            .result = result,
                            .path = {(const char *)path.data, path.size},
                            .out = call->out,
-                           .keep = -1,
+                           .prefetch = -1,
                            .error = error};
     const struct sl_package_visitor visitor = {&e, begin_member, take_piece, end_member};
     const struct sl_package_limits limits = {&conversion->budget, e.options->max_ratio};
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
-    /* What passes by is only worth keeping if it has to be decompressed anyway. */
-    bool keeps = scratch && e.options->keep_bytes && !sl_package_is_seekable(file);
-    if (keeps)
-        e.keep = scratch->fd;
-    enum sl_code code = sl_package_walk(file, keeps ? 0 : e.options->offset, &visitor, &limits, error);
+    /* Only what has to be decompressed anyway: a seekable package can be read at the wanted member. */
+    bool prefetches = scratch && e.options->prefetch_bytes && !sl_package_is_seekable(file);
+    if (prefetches)
+        e.prefetch = scratch->fd;
+    enum sl_code code = sl_package_walk(file, prefetches ? 0 : e.options->offset, &visitor, &limits, error);
     if (code == SL_OK)
         code = e.code;
     if (code == SL_OK && !e.found)
@@ -101,13 +102,13 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
     return code;
 }
 
-/* Members are read from the file in which they are kept; places beyond its end give an error then. */
+/* Members are read from INPUT_SCRATCH; places beyond its end give an error then. */
 static bool check_result(const void *result)
 {
     const struct package_member_result *found = result;
-    bool good = found->count <= PACKAGE_MEMBERS_KEPT;
+    bool good = found->count <= MAX_PREFETCHED_MEMBERS;
     for (uint32_t i = 0; good && i < found->count; i++)
-        good = found->kept[i].size <= INT64_MAX / PACKAGE_MEMBERS_KEPT && found->kept[i].at <= INT64_MAX / 2;
+        good = found->members[i].size <= INT64_MAX / MAX_PREFETCHED_MEMBERS && found->members[i].at <= INT64_MAX / 2;
     return good;
 }
 

@@ -1,6 +1,6 @@
-/* Files of scans for searches: takes members out of their packages. Packages that can only be read from the beginning are read
- * by one request at a time, and the debug files in front of the wanted one are kept for the requests that follow: a crash often
- * wants several files of a package. */
+/* Files of scans for searches: takes members out of their packages. One request at a time reads a package. If it can
+ * only be read from the beginning, the debug files in front of the wanted one are kept for the requests that follow
+ * (scan.prefetch): a crash often wants several files of a package. */
 #include "scan/impl.h"
 
 #include <errno.h>
@@ -10,109 +10,95 @@
 
 #include "base/list.h"
 #include "core/loop.h"
+#include "core/lru.h"
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
 
-enum { MAX_KEPT_FILES = 16, KEPT_MEMBER_BYTES = 16 << 20 };
+enum { MAX_PREFETCHED_PACKAGES = 16, PREFETCHED_MEMBER_BYTES = 16 << 20 };
 
-/* ---- members that are kept ---- */
+/* ---- members that were read on the way to others ---- */
 
-struct kept_package {    /* an unlinked file with members of a package */
-    struct sl_link link; /* in `kept`, the last used first */
-    char *name;          /* package_name */
+struct
+    prefetched_package { /* an unlinked file with members of a package; reference-counted, as a fiber may copy from it */
+    struct lru_entry entry; /* its key is package_name, allocated behind the members */
     int fd;
     unsigned references;
-    uint64_t bytes;
     uint32_t count;
-    struct kept_member members[];
+    struct prefetched_member members[];
 };
 
-static struct sl_list kept;
-static size_t kept_count;
-static uint64_t kept_bytes;
-
-static void release_kept(struct kept_package *package)
+static void release_package(struct prefetched_package *package)
 {
     if (--package->references)
         return;
     close(package->fd);
-    free(package->name);
     free(package);
 }
 
-static void drop_kept(struct kept_package *package)
+static void release_entry(struct lru *lru, struct lru_entry *entry)
 {
-    sl_list_remove(&kept, &package->link);
-    kept_count--;
-    kept_bytes -= package->bytes;
-    release_kept(package);
+    (void)lru;
+    release_package(LRU_ITEM(entry, struct prefetched_package, entry));
 }
+
+static struct lru prefetched = {.max_count = MAX_PREFETCHED_PACKAGES, .release = release_entry};
 
 void scan_members_forget(void)
 {
-    for (struct kept_package *p; (p = SL_LIST_FIRST(&kept, struct kept_package, link));)
-        drop_kept(p);
+    lru_clear(&prefetched);
 }
 
-/* Drops the packages used longest ago until the limits hold for the rest and `bytes` more. */
-static void make_room(uint64_t bytes)
+/* Makes the members that were extracted into the file `fd` available to later requests, unless more of the package are already; takes
+ * over the descriptor. */
+static void add_prefetched(const char *name, const struct package_member_result *result, int fd)
 {
-    while (kept_count && (kept_count >= MAX_KEPT_FILES || kept_bytes + bytes > scan_config->scan.prefetch)) {
-        drop_kept(SL_LIST_LAST(&kept, struct kept_package, link));
-    }
-}
-
-/* Remembers the file `fd`, into which members of the package were extracted, for later requests; takes over the descriptor. Drops other
- * such files if all would exceed scan.prefetch. */
-static void keep_members(const char *name, const struct package_member_result *result, int fd)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < result->count; i++)
-        bytes += result->kept[i].size;
-    struct kept_package *package = calloc(1, sizeof *package + result->count * sizeof *package->members);
-    char *copy = strdup(name);
-    if (!package || !copy || bytes > scan_config->scan.prefetch) {
-        free(package);
-        free(copy);
+    size_t size = result->count * sizeof *result->members, name_size = strlen(name);
+    struct lru_entry *known = lru_find(&prefetched, sl_str(name));
+    bool is_better = !known || LRU_ITEM(known, struct prefetched_package, entry)->count < result->count;
+    struct prefetched_package *package = is_better ? calloc(1, sizeof *package + size + name_size + 1) : NULL;
+    if (!package) {
         close(fd);
         return;
     }
-    make_room(bytes);
-    package->name = copy;
+    char *copy = (char *)package->members + size;
+    memcpy(copy, name, name_size);
+    package->entry.key = (struct sl_str){copy, name_size};
     package->fd = fd;
     package->references = 1;
-    package->bytes = bytes;
     package->count = result->count;
-    memcpy(package->members, result->kept, result->count * sizeof *package->members);
-    sl_list_prepend(&kept, &package->link);
-    kept_count++;
-    kept_bytes += bytes;
+    memcpy(package->members, result->members, size);
+    for (uint32_t i = 0; i < result->count; i++)
+        package->entry.size += result->members[i].size;
+    prefetched.max_size = scan_config->scan.prefetch;
+    if (!lru_put(&prefetched, &package->entry))
+        release_package(package);
 }
 
-static struct kept_package *find_kept(const char *name, const struct scan_place *place, struct kept_member *member)
+/* Finds a member; returns its package with a reference, or NULL. */
+static struct prefetched_package *find_prefetched(const char *name, const struct scan_place *place,
+                                                  struct prefetched_member *member)
 {
-    for (struct kept_package *p = SL_LIST_FIRST(&kept, struct kept_package, link); p; p = SL_LIST_NEXT(p, link))
-        for (uint32_t i = 0; strcmp(p->name, name) == 0 && i < p->count; i++)
-            if (p->members[i].offset == place->offset && p->members[i].size == place->size) {
-                *member = p->members[i];
-                sl_list_remove(&kept, &p->link);
-                sl_list_prepend(&kept, &p->link);
-                p->references++;
-                return p;
-            }
+    struct lru_entry *entry = lru_get(&prefetched, sl_str(name), 0);
+    struct prefetched_package *package = entry ? LRU_ITEM(entry, struct prefetched_package, entry) : NULL;
+    for (uint32_t i = 0; package && i < package->count; i++)
+        if (package->members[i].offset == place->offset && package->members[i].size == place->size) {
+            *member = package->members[i];
+            package->references++;
+            return package;
+        }
     return NULL;
 }
 
-struct kept_copy { /* pool work */
+struct prefetched_copy { /* pool work */
     int from, to;
     uint64_t at, size;
 };
 
-static enum sl_code copy_kept(void *arg, struct sl_error *error)
+static enum sl_code copy_member(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
-    const struct kept_copy *c = arg;
+    const struct prefetched_copy *c = arg;
     uint8_t *piece = malloc(PIECE);
     enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (uint64_t done = 0; code == SL_OK && done < c->size;) {
@@ -126,17 +112,17 @@ static enum sl_code copy_kept(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Takes a member that is kept. False: it is not, or could not be copied. */
-static bool take_kept(const char *name, const struct scan_place *place, int fd)
+/* Writes a member that was read before to `fd`. False: it was not, or could not be copied. */
+static bool copy_prefetched(const char *name, const struct scan_place *place, int fd)
 {
-    struct kept_member member;
-    struct kept_package *package = find_kept(name, place, &member);
+    struct prefetched_member member;
+    struct prefetched_package *package = find_prefetched(name, place, &member);
     if (!package)
         return false;
-    struct kept_copy copying = {package->fd, fd, member.at, member.size};
+    struct prefetched_copy copying = {package->fd, fd, member.at, member.size};
     bool good =
-        pool_call(pool_is_heavy(member.size) ? POOL_IO | POOL_HEAVY : POOL_IO, copy_kept, &copying, NULL) == SL_OK;
-    release_kept(package);
+        pool_call(pool_is_heavy(member.size) ? POOL_IO | POOL_HEAVY : POOL_IO, copy_member, &copying, NULL) == SL_OK;
+    release_package(package);
     return good;
 }
 
@@ -207,17 +193,17 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
     struct package_member_options options = {.offset = m->place.offset,
                                              .size = m->place.size,
                                              .max_ratio = current_config()->max_inflate_ratio,
-                                             .keep_bytes = scan_config->scan.prefetch,
-                                             .keep_size = KEPT_MEMBER_BYTES};
+                                             .prefetch_bytes = scan_config->scan.prefetch,
+                                             .max_prefetched_size = PREFETCHED_MEMBER_BYTES};
     struct conversion_description about = {.size = m->place.file_size, .location = sl_str(m->package)};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = m->fd};
     converter_add_file(&call, INPUT_FILE, package);
     converter_add_text(&call, INPUT_NAME, m->member);
     converter_add_file(&call, INPUT_SCRATCH, scratch.fd);
     code = conversion_run(&about, &converter_package_member, &call, result, error);
-    int kept_fd = code == SL_OK && result->count ? dup(scratch.fd) : -1;
-    if (kept_fd >= 0)
-        keep_members(m->name, result, kept_fd);
+    int prefetched_fd = code == SL_OK && result->count ? dup(scratch.fd) : -1;
+    if (prefetched_fd >= 0)
+        add_prefetched(m->name, result, prefetched_fd);
     cache_tmp_discard(&scratch);
     free(result);
     return code;
@@ -227,12 +213,12 @@ static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *
 {
     struct reading reading = {.name = m->name};
     struct package_opening opening = {m->root, m->package, &m->place, -1};
-    if (take_kept(m->name, &m->place, m->fd))
+    if (copy_prefetched(m->name, &m->place, m->fd))
         return SL_OK;
     if (!begin_reading(&reading))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = SL_OK;
-    if (!take_kept(m->name, &m->place, m->fd)) {
+    if (!copy_prefetched(m->name, &m->place, m->fd)) {
         code = pool_call(POOL_IO, open_package, &opening, error);
         if (code == SL_OK) {
             code = read_member(m, opening.fd, error);
