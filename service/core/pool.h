@@ -4,8 +4,9 @@
  * touches no service state, and its input lies in `arg` (usually on the caller's stack; the call waits for the end even if the
  * fiber is cancelled meanwhile). Work below about 50 us should stay on the loop.
  *
- * There are two classes of jobs. Heavy jobs take at most all threads but one, so that a quick one always finds a thread:
- * reading from disk does not wait for conversions. Admitted work waits in the queue, however long it is; the queue limit is
+ * There are three classes of jobs. Heavy jobs take at most all threads but one, so that a quick one always finds a thread:
+ * reading from disk does not wait for conversions. Background jobs, which no request waits for, have threads of their own, as
+ * many as the others. Admitted work waits in the queue, however long it is; the queue limit is
  * checked only by pool_can_accept, when new work comes in. */
 #pragma once
 

@@ -100,8 +100,9 @@ struct scan_walk {
     struct scan_found_file *files;
     size_t count, capacity;
     uint64_t unreadable; /* files and directories that could not be examined */
-    bool is_incomplete;  /* some of these may be readable at another time: files that were not found may still be there */
-    bool too_many;       /* some were left out */
+    bool
+        is_incomplete; /* some of these may be readable at another time: files that were not found may still be there */
+    bool too_many;     /* some were left out */
 };
 /* Finds the regular files below the root. SL_DOWNLOAD_ERROR: it cannot be read. The caller frees files and paths. Pool. */
 enum sl_code scan_walk(void *walk, struct sl_error *error);

@@ -319,8 +319,7 @@ size_t scan_find(const struct source_index *source, const struct object_id *id, 
     struct scan_index *index = scan_index_retain(scan);
     if (!index)
         return 0;
-    struct index_search finding = {
-        .index = &index->index, .id = id, .type = type, .arena = arena, .files = files};
+    struct index_search finding = {.index = &index->index, .id = id, .type = type, .arena = arena, .files = files};
     bool good = sigbus_guard_run(find_all, &finding);
     scan_index_release(index);
     return good && !finding.no_memory ? finding.count : SIZE_MAX;

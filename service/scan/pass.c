@@ -59,8 +59,8 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
     for (size_t i = 0; good && i < p->walk.count; i++) {
         const struct scan_found_file *found = &p->walk.files[i];
         size_t at = (size_t)(uintptr_t)sl_map_get(&by_path, sl_str(pass_path(p, found)));
-        bool is_unchanged = at && sl_index_file(old, at - 1, &file) && file.size == found->size &&
-                            file.mtime_ns == found->mtime_ns;
+        bool is_unchanged =
+            at && sl_index_file(old, at - 1, &file) && file.size == found->size && file.mtime_ns == found->mtime_ns;
         if (at)
             numbers[at - 1] = is_unchanged ? keep_file(p, &file) : LEFT_OUT;
         if (!is_unchanged)
@@ -90,8 +90,8 @@ static void judge_head(struct head_check *c, struct sl_bytes head)
     bool is_compressed = sl_package_is_compressed(head);
     enum sl_package_kind kind = is_compressed ? SL_PACKAGE_NONE : sl_package_detect(head);
     c->is_package = kind == SL_PACKAGE_DEB || kind == SL_PACKAGE_RPM || kind == SL_PACKAGE_ZIP;
-    c->is_candidate = is_compressed || kind != SL_PACKAGE_NONE ||
-                      (head.size >= 16 && sl_format_detect(head) != SL_FORMAT_UNKNOWN);
+    c->is_candidate =
+        is_compressed || kind != SL_PACKAGE_NONE || (head.size >= 16 && sl_format_detect(head) != SL_FORMAT_UNKNOWN);
 }
 
 /* True for names that packages have: for those it is not worth opening the file only to look at its head. */

@@ -4,9 +4,16 @@
  *     record.c  kind `scan_file`: what is in one file or package: an index of one file (package/index.h)
  *     pass.c    all records together become the index of the directory, `<cache_dir>/scan/<key>.slix`
  *     index.c   the index, mapped: finds files by their ids for searches
+ *     place.c   what the index says of a file that it lists: its package, and where it is in it
  *     member.c  takes a member out of a package when a search wants it
  *     source.c  source texts of packages, and files by their path
  *     named.c   ids of modules by their name
+ *     scan.c    when passes run, and their state
+ *
+ *     identify.c, extract.c   converters (conversion/converter.h) for record.c and member.c: only they read the packages' bytes
+ *
+ *     /srv/mirror/bash-dbgsym_5.2_amd64.ddeb ──identify──▶ record: build id 17ef.. at offset 1536 ──pass──▶ index
+ *     search for build id 17ef.. ──index──▶ that package and offset ──extract──▶ the debug file, as an entry of the cache
  *
  * One process of the service scans; the others notice a new index within seconds. Nothing is lost when the process dies in a
  * pass: records are cache entries, and the index is replaced by a rename. All functions: loop thread. */
@@ -40,8 +47,8 @@ void scan_close(void);
 struct scan_state {
     struct sl_str id, path; /* valid until the next call of scan_configure */
     const char *state;      /* "idle", "walking", "reading", "writing"; "watching" in other processes */
-    uint64_t files, done,
-        new_files; /* of the running or last pass: found, examined, and those of them that were read */
+    /* Of the running or last pass: files found, examined, and read as they were new or changed. */
+    uint64_t files, done, new_files;
     uint64_t packages, failed, skipped; /* among those read; skipped: neither a debug file nor a package */
     uint64_t ids, indexed_files;        /* in the index */
     uint64_t index_bytes;
