@@ -15,11 +15,12 @@ static struct sl_str base_name(struct sl_str path)
     return slash ? (struct sl_str){slash + 1, path.size - (size_t)(slash + 1 - path.data)} : path;
 }
 
-/* Splits the path of a scanned file that is a member of a package, "<path of the package>!<path in it>". Other sources have no packages. */
+/* Splits the path of a scanned file that is a member of a package, "<path of the package>!<path in it>", of which the latter begins with
+ * a slash. Other sources have no packages. */
 static void describe_place(const struct search_result *found, struct sl_str *package, struct sl_str *name)
 {
     const char *mark =
-        sl_str_starts(found->source, SL_STR("scan:")) ? memchr(found->path.data, '!', found->path.size) : NULL;
+        sl_str_starts(found->source, SL_STR("scan:")) ? memmem(found->path.data, found->path.size, "!/", 2) : NULL;
     size_t before = mark ? (size_t)(mark - found->path.data) : 0;
     *package = base_name((struct sl_str){found->path.data, before});
     *name = mark ? (struct sl_str){mark + 1, found->path.size - before - 1} : base_name(found->path);
