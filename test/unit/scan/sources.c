@@ -1,7 +1,8 @@
-/* Source texts are found in the packages that were built from the same source, and no others. */
+/* Source texts are found in the packages that were built from the same source, and no others; what a pass keeps and refuses. */
 #include "../cache/support.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "catalog/catalog.h"
 #include "conversion/conversion.h"
@@ -190,4 +191,64 @@ static void sources_body(void *arg)
 TEST(texts_are_found_in_packages_of_the_same_source, .setup = begin_scan, .teardown = end_scan)
 {
     loop_run_fiber(sources_body, NULL);
+}
+
+/* ---- passes ---- */
+
+static uint64_t files_after_pass(void)
+{
+    struct sl_error error;
+    struct scan_state state;
+    assert_int_equal(scan_pass(0, &error), SL_OK);
+    assert_true(scan_get_state(0, &state));
+    return state.indexed_files;
+}
+
+static void short_of_descriptors_body(void *arg)
+{
+    enum { DEPTH = 50, FREE = 16 };
+    char name[2 * DEPTH + 8] = "", path[512];
+    struct rlimit limit, low;
+    (void)arg;
+    for (size_t i = 0; i < DEPTH; i++)
+        strcat(name, "d/");
+    strcat(name, "x.deb");
+    snprintf(path, sizeof path, "%s/%s", mirror, name);
+    assert_true(files_make_parents(path, 0700));
+    write_deb(name, "foo", 7);
+    assert_int_equal(files_after_pass(), 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    int lowest = dup(0);
+    close(lowest);
+    low = (struct rlimit){(rlim_t)lowest + FREE, limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    uint64_t count = files_after_pass();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(count, 1);
+    unlink(path);
+    assert_int_equal(files_after_pass(), 0);
+    cache_drain();
+}
+
+TEST(files_of_directories_that_cannot_be_read_now_stay_in_the_index, .setup = begin_scan, .teardown = end_scan)
+{
+    loop_run_fiber(short_of_descriptors_body, NULL);
+}
+
+TEST(a_record_is_of_one_file)
+{
+    struct sl_index_builder builder = {0};
+    struct sl_index_file file = {.path = SL_STR("a.deb")};
+    struct sl_buf bytes = {0};
+    struct sl_index index;
+    struct sl_error error;
+    sl_index_add_file(&builder, &file);
+    assert_true(sl_index_finish(&builder, 0, &bytes));
+    assert_int_equal(kind_scan_file.open(sl_buf_bytes(&bytes), &index, &error), SL_OK);
+    sl_buf_clear(&bytes);
+    sl_index_add_file(&builder, &file);
+    assert_true(sl_index_finish(&builder, 0, &bytes));
+    assert_int_equal(kind_scan_file.open(sl_buf_bytes(&bytes), &index, &error), SL_MALFORMED);
+    sl_buf_free(&bytes);
+    sl_index_builder_free(&builder);
 }
