@@ -38,7 +38,7 @@ static enum sl_package_choice begin_control(void *arg, const struct sl_package_m
                                                                                          : SL_PACKAGE_SKIP;
 }
 
-static enum sl_package_choice take_control(void *arg, struct sl_bytes piece)
+static enum sl_package_choice add_control(void *arg, struct sl_bytes piece)
 {
     struct control_reading *r = arg;
     sl_buf_add(&r->text, piece.data, piece.size);
@@ -87,7 +87,7 @@ void deb_source(struct sl_bytes file, struct sl_package_source *source)
     struct sl_bytes control = find_member(file, SL_STR("control.tar"));
     sl_budget_init(&budget, control.size);
     const struct sl_package_limits limits = {.budget = &budget};
-    const struct sl_package_visitor visitor = {&r, begin_control, take_control, end_control};
+    const struct sl_package_visitor visitor = {&r, begin_control, add_control, end_control};
     struct sl_error error;
     if (control.size && archive_walk(control, 0, &visitor, &limits, &error) == SL_OK && !r.text.failed)
         set_by_control(sl_buf_view(&r.text), source);

@@ -11,7 +11,7 @@ struct zip_walking {
 };
 
 /* Sink of sl_zip_stream. False: the visitor wants no more, or a limit is passed. */
-static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
+static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     enum { STEP_BYTES = 64 };
     static const uint64_t free_bytes = UINT64_C(256) << 20;
@@ -37,7 +37,7 @@ static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
 static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip, const struct sl_zip_entry *entry,
                                 struct member_path *path, struct sl_error *error)
 {
-    const struct sl_zip_sink sink = {take_piece, w};
+    const struct sl_zip_sink sink = {pass_piece, w};
     bool is_file = !entry->is_link && entry->name.size && entry->name.data[entry->name.size - 1] != '/';
     if (!is_file || (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED) ||
         !member_path_set(path, entry->name))

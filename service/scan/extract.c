@@ -54,14 +54,18 @@ static enum sl_package_choice begin_member(void *arg, const struct sl_package_me
     return SL_PACKAGE_READ;
 }
 
-static enum sl_package_choice take_piece(void *arg, struct sl_bytes piece)
+static enum sl_package_choice write_piece(void *arg, struct sl_bytes piece)
 {
     struct extracting *e = arg;
     if (!e->is_wanted && e->written == 0 && sl_format_detect(piece) == SL_FORMAT_UNKNOWN)
         return SL_PACKAGE_SKIP;
     uint64_t at = e->is_wanted ? e->written : e->current.at + e->written;
-    if (!sl_write_all_at(e->is_wanted ? e->out : e->prefetch, piece, at))
-        return stop(e, sl_fail_errno(e->error, errno, "cannot write a file of a package"));
+    if (!sl_write_all_at(e->is_wanted ? e->out : e->prefetch, piece, at)) {
+        if (e->is_wanted)
+            return stop(e, sl_fail_errno(e->error, errno, "cannot write a file of a package"));
+        e->prefetch = -1; /* the wanted member may still find space */
+        return SL_PACKAGE_SKIP;
+    }
     e->written += piece.size;
     return SL_PACKAGE_READ;
 }
@@ -87,7 +91,7 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
                            .out = call->out,
                            .prefetch = -1,
                            .error = error};
-    const struct sl_package_visitor visitor = {&e, begin_member, take_piece, end_member};
+    const struct sl_package_visitor visitor = {&e, begin_member, write_piece, end_member};
     const struct sl_package_limits limits = {&conversion->budget, e.options->max_ratio};
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     /* Only what has to be decompressed anyway: a seekable package can be read at the wanted member. */

@@ -129,7 +129,7 @@ static enum sl_package_choice begin_member(void *arg, const struct sl_package_me
     return SL_PACKAGE_READ;
 }
 
-static enum sl_package_choice take_piece(void *arg, struct sl_bytes piece)
+static enum sl_package_choice add_piece(void *arg, struct sl_bytes piece)
 {
     struct identifying *s = arg;
     bool was_known = s->held >= DETECT_BYTES;
@@ -177,7 +177,7 @@ static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_s
 /* Reads all members. Damage behind something useful is noted, not an error. */
 static enum sl_code read_package(struct identifying *s, struct sl_bytes bytes)
 {
-    const struct sl_package_visitor visitor = {s, begin_member, take_piece, end_member};
+    const struct sl_package_visitor visitor = {s, begin_member, add_piece, end_member};
     const struct sl_package_limits limits = {&s->conversion->budget, s->options->max_ratio};
     enum sl_code code = sl_package_walk(bytes, 0, &visitor, &limits, s->error);
     s->result->is_package = true;

@@ -245,7 +245,7 @@ static enum sl_code fetch_in_arena(const struct remote_file *file, int fd, struc
                              .fd = fd};
     scan_place_parse(file->checksum, &m.place);
     size_t size = (size_t)m.place.package_path_size;
-    if (m.place.package_path_size + 1 >= file->location.size || file->location.data[size] != '!')
+    if (m.place.package_path_size >= file->location.size || file->location.data[size] != '!')
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (m.place.size > (file->max_size ? file->max_size : fetch_max_size()))
         return fetch_too_large(error);

@@ -42,8 +42,8 @@ static bool is_main_id(const struct sl_index_object *object)
            object->id.size <= SL_INDEX_ID_BYTES;
 }
 
-static void take_candidate(struct module_search *s, size_t query, const struct sl_index_object *object,
-                           const struct sl_index_file *file, struct sl_str path)
+static void compare_candidate(struct module_search *s, size_t query, const struct sl_index_object *object,
+                              const struct sl_index_file *file, struct sl_str path)
 {
     struct module_candidate *best = &s->best[query];
     size_t parts = sl_path_common_parts(s->queries[query].path, path);
@@ -61,7 +61,7 @@ static void take_candidate(struct module_search *s, size_t query, const struct s
 }
 
 /* Compares an object with the queries of its name. */
-static void take_object(struct module_search *s, const struct sl_index_object *object)
+static void compare_object(struct module_search *s, const struct sl_index_object *object)
 {
     struct sl_index_file file;
     if (object->is_derived || !is_main_id(object) || !sl_index_file(s->index, object->file, &file))
@@ -69,7 +69,7 @@ static void take_object(struct module_search *s, const struct sl_index_object *o
     struct sl_str path = object->member.size ? object->member : file.path;
     size_t at = (uintptr_t)sl_map_get(&s->by_name, sl_path_module_name(path));
     for (; at; at = s->best[at - 1].next, s->work++)
-        take_candidate(s, at - 1, object, &file, path);
+        compare_candidate(s, at - 1, object, &file, path);
 }
 
 static enum sl_code find_modules(void *arg, struct sl_error *error)
@@ -84,7 +84,7 @@ static enum sl_code find_modules(void *arg, struct sl_error *error)
             check = s->work + CHECK_EVERY;
         }
         if (sl_index_object(s->index, i, &object))
-            take_object(s, &object);
+            compare_object(s, &object);
     }
     return SL_OK;
 }
@@ -124,7 +124,7 @@ static bool set_ids(const struct module_candidate *best, struct sl_arena *arena,
     return best->id.type != SL_INDEX_CODE_ID || id->code_id.data;
 }
 
-static bool take_results(struct module_search *s, size_t count, struct sl_arena *arena)
+static bool set_results(struct module_search *s, size_t count, struct sl_arena *arena)
 {
     for (size_t i = 0; i < count; i++) {
         const struct module_candidate *best = &s->best[i];
@@ -153,7 +153,7 @@ enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, 
         code = pool_call(POOL_WALK, find_modules, &s, error);
         scan_index_release(index);
     }
-    if (code == SL_OK && !take_results(&s, count, arena))
+    if (code == SL_OK && !set_results(&s, count, arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     sl_map_free(&s.by_name);
     return code;

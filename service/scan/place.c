@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-/* Takes a number and the blank behind it; the last number has none. */
-static bool take_number(struct sl_str *rest, uint64_t *value)
+/* Reads a number and the blank behind it; the last number has none. */
+static bool read_number(struct sl_str *rest, uint64_t *value)
 {
     if (!sl_str_take_u64(rest, value))
         return false;
@@ -17,13 +17,13 @@ bool scan_place_parse(struct sl_str version, struct scan_place *place)
 {
     uint64_t mtime;
     *place = (struct scan_place){.is_member = false};
-    if (!take_number(&version, &place->file_size) || !take_number(&version, &mtime))
+    if (!read_number(&version, &place->file_size) || !read_number(&version, &mtime))
         return false;
     place->mtime_ns = (int64_t)mtime;
     place->is_member = version.size > 0;
     return !place->is_member ||
-           (take_number(&version, &place->package_path_size) && take_number(&version, &place->offset) &&
-            take_number(&version, &place->size) && !version.size);
+           (read_number(&version, &place->package_path_size) && read_number(&version, &place->offset) &&
+            read_number(&version, &place->size) && !version.size);
 }
 
 bool scan_place_format(const struct sl_index_file *file, struct sl_str member, uint64_t offset, uint64_t size,
