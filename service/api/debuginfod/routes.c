@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "core/files.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -42,13 +42,12 @@ static uint64_t add_list(const struct http_exchange *x, struct sl_str name, stru
     return count;
 }
 
-/* The entry of this process in Via (RFC 9110, 7.6.3), "1.1 symloom-" and a random number. Empty without randomness. */
-static struct sl_str own_via(void)
+/* Returns the entry of this process in Via (RFC 9110, 7.6.3): "1.1 symloom-" and a random number. */
+static struct sl_str via_of_process(void)
 {
     static char text[40];
-    uint64_t number;
-    if (!text[0] && getrandom(&number, sizeof number, 0) == sizeof number)
-        snprintf(text, sizeof text, "1.1 symloom-%016llx", (unsigned long long)number);
+    if (!text[0])
+        snprintf(text, sizeof text, "1.1 symloom-%016llx", (unsigned long long)files_random());
     return sl_str(text);
 }
 
@@ -56,12 +55,12 @@ void debuginfod_read_forwarding(struct http_exchange *x, const struct config *co
                                 struct debuginfod_forwarding *forwarding)
 {
     struct sl_buf clients = {0}, servers = {0};
-    struct sl_str own = own_via();
+    struct sl_str entry = via_of_process();
     uint64_t hops = add_list(x, SL_STR("x-forwarded-for"), &clients) + 1;
     add_list(x, SL_STR("via"), &servers);
-    bool was_here = own.size && servers.size && memmem(servers.data, servers.size, own.data, own.size);
+    bool was_here = servers.size && memmem(servers.data, servers.size, entry.data, entry.size);
     sl_buf_str(&clients, x->client);
-    sl_buf_str(&servers, own);
+    sl_buf_str(&servers, entry);
     forwarding->skips_upstreams = hops > config->debuginfod.max_hops || was_here;
     forwarding->forwarded_for = sl_buf_move_to_arena(&clients, &x->arena);
     forwarding->via = sl_buf_move_to_arena(&servers, &x->arena);
