@@ -343,6 +343,21 @@ static void log_end(const struct running_job *run, pid_t pid, const struct sl_er
              LOG_STR("report", run->report));
 }
 
+static bool empty_file(int fd)
+{
+    return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0;
+}
+
+/* Makes the files that the worker could write empty again. Functions write at the file position, which a descriptor shares with the
+ * worker's copy of it, so that has to go back, too. */
+static bool empty_written_files(const struct worker_call *call)
+{
+    bool good = call->out < 0 || empty_file(call->out);
+    for (size_t i = 0; good && i < call->input_count; i++)
+        good = !call->inputs[i].is_scratch || empty_file(call->inputs[i].fd);
+    return good;
+}
+
 /* Ends the worker. True if the job is to be repeated: an earlier job may be to blame, or the worker was killed from outside. */
 static bool end_job(struct running_job *run, enum job_end end, struct worker_outcome *outcome, enum sl_code *code,
                     struct sl_error *error)
@@ -359,8 +374,7 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
         *error = own;
     if (*code != SL_CANCELLED)
         log_end(run, pid, &own);
-    return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) &&
-           (run->call->out < 0 || ftruncate(run->call->out, 0) == 0);
+    return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) && empty_written_files(run->call);
 }
 
 static enum sl_code take_answer(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)

@@ -33,7 +33,7 @@ struct worker_input {
     struct sl_bytes bytes; /* data NULL: in a call, all of `fd`; in a job, the input is missing */
     int fd;                /* a file that contains `bytes`; the worker may read all of it; -1 = only in memory */
     uint32_t role;         /* meaning defined by the function */
-    bool is_scratch;       /* not an input: `fd` is a file that the function reads and writes; it is not mapped */
+    bool is_scratch;       /* not an input: `fd` is an empty file that the function reads and writes; it is not mapped */
     uint64_t offset; /* where `bytes` begin in `fd`, bytes; in a job 0, as then `fd` is -1 if they begin elsewhere */
 };
 
@@ -91,10 +91,10 @@ struct worker_function {
 /* ---- the launcher ---- */
 struct worker_launcher;
 
-/* Forks the launcher, whose workers run these functions; `functions` must stay valid and unchanged. The launcher calls `prepare` (NULL =
- * nothing) before it forks workers, which inherit its memory: for libraries that open files at their first use, which a worker cannot. Call it while the process has one
- * thread and no secrets, from a thread that lives as long as the process: the launcher ends with that thread (PR_SET_PDEATHSIG).
- * NULL on failure, with `error` set. */
+/* Forks the launcher, whose workers run these functions; `functions` must stay valid and unchanged. The launcher calls `prepare`
+ * (NULL = nothing) before it forks workers, which inherit its memory: for libraries that open files at their first use, which a
+ * worker cannot. Call this function while the process has one thread and no secrets, from a thread that lives as long as the
+ * process: the launcher ends with that thread (PR_SET_PDEATHSIG). NULL on failure, with `error` set. */
 struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
                                               void (*prepare)(void), struct sl_error *error);
 /* Has the launcher fork another one, for a process that is going to be forked; the caller must not have given the launcher to a pool.

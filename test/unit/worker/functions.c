@@ -41,6 +41,7 @@ static void sleep_ms(long ms)
 
 enum { BAD_VALUE = -77 };
 static bool is_poisoned;
+static unsigned deeds; /* of this worker */
 static volatile unsigned char *volatile nowhere = (unsigned char *)16;
 static volatile int depth;
 
@@ -205,6 +206,17 @@ static int64_t tell(struct worker_job *job, const struct deed_options *options)
     }
 }
 
+static enum sl_code write_files(struct worker_job *job, struct sl_error *error)
+{
+    const struct sl_bytes text = {(const uint8_t *)"written", 7};
+    bool good = sl_write_all(job->out, text);
+    for (size_t i = 0; i < job->input_count; i++)
+        good = good && sl_write_all(job->inputs[i].fd, text);
+    if (deeds > 1)
+        depth = *nowhere;
+    return good ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot write");
+}
+
 static enum sl_code crash(struct worker_job *job, const struct deed_options *options, struct sl_error *error)
 {
     switch (options->deed) {
@@ -224,6 +236,7 @@ static enum sl_code crash(struct worker_job *job, const struct deed_options *opt
     case END_PROCESS: _exit(3);
     case RAISE_SIGNAL: raise((int)options->number); break;
     case POISON: is_poisoned = true; break;
+    case WRITE_FILES: return write_files(job, error);
     case LOOP_FOR_EVER:
         for (;;)
             depth++;
@@ -240,6 +253,7 @@ static enum sl_code do_deed(struct worker_job *job, void *result, struct sl_erro
 {
     const struct deed_options *options = (const void *)job->options.data;
     struct deed_result *out = result;
+    deeds++;
     if (is_poisoned)
         depth = *nowhere;
     out->value = tell(job, options);

@@ -31,6 +31,7 @@ enum deed {
     END_PROCESS,
     RAISE_SIGNAL, /* `number` */
     POISON,       /* the next job in this worker crashes */
+    WRITE_FILES,  /* writes "written" to the output and to scratch files, and crashes if the worker had a job before */
     /* limits */
     LOOP_FOR_EVER,
     SLEEP_FOR_EVER,

@@ -83,6 +83,33 @@ TEST(a_scratch_file_can_be_written)
     close(file);
 }
 
+static void assert_written(int fd)
+{
+    char text[16] = "";
+    assert_int_equal(pread(fd, text, sizeof text - 1, 0), 7);
+    assert_string_equal(text, "written");
+    close(fd);
+}
+
+/* A job that is repeated in a new worker does not find what the worker before it has written, and begins at the same position. */
+TEST(repeated_jobs_begin_with_empty_files)
+{
+    struct deed_options options = {.deed = WRITE_FILES};
+    struct deed_result result;
+    struct worker_outcome outcome;
+    struct sl_error error = {.code = SL_OK};
+    int out = make_file(""), scratch = make_file("");
+    const struct worker_input input = {{NULL, 0}, scratch, 3, true};
+    struct worker_call call = {&input, 1, .out = out, .limits = test_limits};
+    call.options = (struct sl_bytes){(const uint8_t *)&options, sizeof options};
+    assert_int_equal(run_deed(pool, DO_NOTHING, 0).code, SL_OK);
+    uint64_t crashes = worker_pool_counts(pool).ended[WORKER_CRASHED];
+    assert_int_equal(worker_run(pool, &test_functions[DEED], &call, &result, &outcome, &error), SL_OK);
+    assert_int_equal(worker_pool_counts(pool).ended[WORKER_CRASHED], crashes + 1);
+    assert_written(out);
+    assert_written(scratch);
+}
+
 TEST(a_launcher_makes_another_one)
 {
     struct sl_error error;
