@@ -262,7 +262,8 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
     enum sl_code code = read_supplied(&file, error);
     if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
-    log_info("own_objects", "ignoring a debug file that came with the request", LOG_STR("error", error->message));
+    log_info("own_objects", "ignoring a debug file that came with the request", LOG_SLSTR("file", name),
+             LOG_STR("error", error->message));
     return SL_OK;
 }
 
@@ -275,7 +276,7 @@ static enum sl_code own_convert(const struct supplied_object *object, const stru
     struct symcache_options options = {current_reader_limits(), use->variables, true};
     struct symcache_result symcache = {0};
     struct cficache_result cficache = {0};
-    struct conversion_description about = {.location = SL_STR("artifact"), .kind = use->kind->name};
+    struct conversion_description about = {.location = object->name, .kind = use->kind->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     bool is_cfi = use->kind == &kind_cficaches;
     if (is_cfi)
@@ -401,17 +402,27 @@ static struct supplied_result *find_supplied_result(struct sl_arena *arena, stru
 }
 
 /* Makes the entry. A failure for lack of memory, or by cancellation, is not kept: the next look-up tries again. */
-static void own_make(const struct supplied_object *object, const struct search_target *use,
-                     struct supplied_result *made)
+static enum sl_code own_make(const struct supplied_object *object, const struct search_target *use,
+                             struct supplied_result *made)
 {
     struct sl_error error;
     made->making = true;
     enum sl_code code = own_convert(object, use, made, &error);
-    if (code != SL_OK)
-        log_info("own_objects", "ignoring a debug file that came with the request", LOG_STR("error", error.message));
     made->making = false;
     made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
+    if (code != SL_OK && made->made)
+        log_info("own_objects", "ignoring a debug file that came with the request", LOG_SLSTR("file", object->name),
+                 LOG_STR("error", error.message));
     fiber_wake_all(&made->waiting);
+    return code;
+}
+
+/* Answers that it is not known what the file says: a file of a source must not answer in its place. */
+static bool leave_undecided(const struct search_query *question, enum sl_code code)
+{
+    *question->found = (struct search_result){.code = code, .undecided = true};
+    sl_fail(&question->found->error, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
+    return true;
 }
 
 /* A fiber that finds the entry in the making waits for it. An object that cannot be converted gives no answer: then the
@@ -424,12 +435,15 @@ bool supplied_objects_answer(const struct search_scope *where, const struct sear
     if (!object)
         return false;
     struct supplied_result *made = find_supplied_result(where->own->arena, object, use);
-    while (made && made->making)
+    if (!made)
+        return leave_undecided(question, SL_BUSY);
+    while (made->making)
         if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
-            return false;
-    if (made && !made->made)
-        own_make(object, use, made);
-    if (!made || !made->item)
+            return leave_undecided(question, SL_CANCELLED);
+    enum sl_code code = made->made ? SL_OK : own_make(object, use, made);
+    if (!made->made)
+        return leave_undecided(question, code);
+    if (!made->item)
         return false;
     struct search_result found = {
         .code = SL_OK, .features = object->features, .fixed_load = object->fixed_load, .arch = made->arch};

@@ -227,6 +227,12 @@ static struct search search_for(const struct search_scope *where, const struct s
     return search;
 }
 
+/* True for a question that has not been answered yet. If memory was short for a file of the request, that is the answer (undecided). */
+static bool is_unanswered(const struct search_query *question)
+{
+    return question->found->code == SL_BUSY && !question->found->undecided;
+}
+
 /* Searches the questions that were not answered from the cache: their code is SL_BUSY. False when cancelled; true without memory, with
  * these codes. */
 static bool search_rest(const struct search_scope *where, const struct search_query *questions, size_t count,
@@ -236,7 +242,7 @@ static bool search_rest(const struct search_scope *where, const struct search_qu
     if (!searches)
         return true;
     for (size_t i = 0, n = 0; i < count; i++)
-        if (questions[i].found->code == SL_BUSY)
+        if (is_unanswered(&questions[i]))
             searches[n++] = search_for(where, &questions[i]);
     if (!search_run_all(searches, rest))
         return false;

@@ -313,6 +313,43 @@ FIBER_TEST(busy_is_no_answer_about_a_file)
     cache_release(found.item);
 }
 
+/* Puts a file of the request into the scope, without memory for what is made of it. */
+static struct supplied_objects *add_without_memory(const char *path, struct sl_mapping *mapping, struct sl_arena *memory)
+{
+    struct sl_error error;
+    struct supplied_objects *own = SL_ARENA_NEW(memory, struct supplied_objects);
+    *own = (struct supplied_objects){.arena = memory};
+    assert_int_equal(sl_map_file(path, mapping, &error), SL_OK);
+    assert_int_equal(supplied_objects_add(own, SL_STR("sent"), mapping->bytes, &error), SL_OK);
+    assert_int_equal(own->count, 1);
+    memory->limit = memory->used;
+    while (sl_arena_alloc(memory, 1, 1))
+        ;
+    return own;
+}
+
+FIBER_TEST(without_memory_for_a_sent_file_no_other_file_answers)
+{
+    struct sl_arena memory = {0};
+    struct sl_mapping mapping;
+    USE_SOURCES({.id = SL_STR("s")});
+    USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
+    struct search_scope where = {sources, source_count, SL_STR("scope1"), &arena};
+    where.own = add_without_memory(full, &mapping, &memory);
+    search_find(&where, search_symbols_target(&elf, false), &elf, &found);
+    assert_int_equal(found.code, SL_BUSY);
+    assert_true(found.undecided);
+    assert_int_equal(used_files[0].fetched, 0);
+    memory.limit = 0;
+    search_find(&where, search_symbols_target(&elf, false), &elf, &found);
+    assert_int_equal(found.code, SL_OK);
+    check_candidate(0, "artifact", "sent", SL_OK, "", SL_OK, "");
+    assert_int_equal(used_files[0].fetched, 0);
+    cache_release(found.item);
+    sl_arena_free(&memory);
+    sl_unmap(&mapping);
+}
+
 /* ---- choosing ---- */
 
 /* A look-up of every entry's address finds the function somewhere. */
