@@ -5,7 +5,11 @@
 #include "base/grow.h"
 #include "base/json.h"
 
-enum { MAX_TRUST = 7 /* the bits of sl_crash_frame.trust */, DEBUG_ID_BYTES = 16 + 8 + 1 };
+enum {
+    MAX_TRUST = 7, /* the bits of sl_crash_frame.trust */
+    DEBUG_ID_BYTES = 16 + 8 + 1,
+    MAX_EXTRAS = 64, /* more than any reader makes: each is parsed, and many could be views of one long text */
+};
 
 /* ---- values ---- */
 
@@ -251,6 +255,7 @@ static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
 static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count)
 {
     struct sl_crash_extra *extras = unpack_list(u, 16, sizeof *extras, count);
+    u->r.failed = u->r.failed || *count > MAX_EXTRAS;
     for (size_t i = 0; i < *count && !u->r.failed; i++)
         unpack_extra(u, &extras[i]);
     return extras;

@@ -4,7 +4,8 @@
  *     text    number of bytes (UINT64_MAX: data NULL), bytes        list   number of items, items
  *     text of at least SL_PACK_LONG bytes that came before     UINT64_MAX - 1, number: 0 is the first such text
  *
- * Frames share the names of their images, so a long text is written once, however many members are views of the same bytes. The members of struct sl_crash follow each other in the order of crash.h. Reading checks every number, flag and text: whatever the
+ * Frames share the names of their images, so a long text is written once, however many members are views of the same bytes. The
+ * members of struct sl_crash follow each other in the order of crash.h. Reading checks every number, flag and text: whatever the
  * bytes are, the result is a valid crash or SL_MALFORMED. */
 #pragma once
 

@@ -136,6 +136,29 @@ TEST(extras_of_packed_crashes_must_be_json)
     }
 }
 
+/* A reader that was taken over cannot have one long text parsed again and again. */
+TEST(extras_of_packed_crashes_are_few)
+{
+    enum { MOST = 64 };
+    static const char text[] = "\"a text that is long enough to be written only once\"";
+    struct sl_crash_extra extras[MOST + 1];
+    for (size_t i = 0; i <= MOST; i++)
+        extras[i] = (struct sl_crash_extra){SL_STR("a"), sl_str(text)};
+    for (size_t count = MOST; count <= MOST + 1; count++) {
+        struct sl_crash crash = {.extras = extras, .extra_count = count}, again;
+        struct sl_buf out = {0};
+        struct sl_arena mine = {0};
+        struct sl_error failure;
+        struct sl_packer packer = {.out = &out};
+        sl_crash_pack(&crash, &packer);
+        sl_packer_free(&packer);
+        struct sl_unpacker u = {.r = sl_reader(sl_buf_bytes(&out), false), .arena = &mine};
+        assert_int_equal(sl_crash_unpack(&u, &again, &failure), count == MOST ? SL_OK : SL_MALFORMED);
+        sl_arena_free(&mine);
+        sl_buf_free(&out);
+    }
+}
+
 TEST_FILE(.teardown = forget);
 
 static struct sl_buf pack_stacks(void)
