@@ -9,17 +9,14 @@ static void pack_place(const struct sl_minidump *dump, struct sl_bytes bytes, st
     sl_buf_u64(out, bytes.data ? bytes.size : 0);
 }
 
-/* Writes the registers that are known, of a thread that is walked. */
+/* Writes the registers with which the walk of a thread begins; none for a thread that is not walked. */
 static void pack_registers(const struct sl_minidump *dump, size_t thread, struct sl_buf *out)
 {
     struct sl_registers registers = {.valid = 0};
     struct sl_walk_stack stack;
     if (dump->threads[thread].is_walked)
         sl_minidump_start(dump, thread, &registers, &stack);
-    sl_buf_u64(out, registers.valid);
-    for (size_t i = 0; i < SL_WALK_REGISTERS; i++)
-        if (registers.valid >> i & 1)
-            sl_buf_u64(out, registers.value[i]);
+    sl_registers_pack(&registers, out);
 }
 
 static void pack_thread(const struct sl_minidump *dump, size_t index, struct sl_buf *out)
@@ -40,9 +37,9 @@ static void pack_system(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_u64(out, dump->address_mask);
 }
 
-static void pack_lists(const struct sl_minidump *dump, struct sl_packer *packer)
+/* Writes what a walk needs of each thread, and the memory. */
+static void pack_threads(const struct sl_minidump *dump, struct sl_buf *out)
 {
-    struct sl_buf *out = packer->out;
     for (size_t i = 0; i < dump->crash.thread_count; i++)
         pack_thread(dump, i, out);
     sl_buf_u64(out, dump->memory_count);
@@ -50,6 +47,11 @@ static void pack_lists(const struct sl_minidump *dump, struct sl_packer *packer)
         sl_buf_u64(out, dump->memory[i].address);
         pack_place(dump, dump->memory[i].bytes, out);
     }
+}
+
+static void pack_unloaded(const struct sl_minidump *dump, struct sl_packer *packer)
+{
+    struct sl_buf *out = packer->out;
     sl_buf_u64(out, dump->unloaded_count);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         sl_buf_u64(out, dump->unloaded[i].address);
@@ -91,14 +93,14 @@ bool sl_minidump_pack(struct sl_minidump *dump, const struct sl_minidump_client 
         sl_buf_add(out, dump->bytes.data, dump->bytes.size);
     }
     pack_system(dump, out);
-    pack_lists(dump, &packer);
+    pack_threads(dump, out);
+    pack_unloaded(dump, &packer);
     sl_packer_free(&packer);
     return !out->failed;
 }
 
 bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
 {
-    struct sl_packer packer = {.out = out};
     pack_system(dump, out);
     sl_buf_u64(out, dump->crash.module_count);
     for (size_t i = 0; i < dump->crash.module_count; i++) {
@@ -107,8 +109,7 @@ bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
         sl_buf_u8(out, sl_crash_has_id(&dump->crash.modules[i]));
     }
     sl_buf_u64(out, dump->crash.thread_count);
-    pack_lists(dump, &packer);
-    sl_packer_free(&packer);
+    pack_threads(dump, out);
     return !out->failed;
 }
 
@@ -134,10 +135,7 @@ static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct
     struct sl_registers *registers = SL_ARENA_NEW(arena, struct sl_registers);
     if (!registers)
         return false;
-    *registers = (struct sl_registers){.valid = sl_read_u64(r)};
-    for (size_t i = 0; i < SL_WALK_REGISTERS; i++)
-        if (registers->valid >> i & 1)
-            registers->value[i] = sl_read_u64(r);
+    sl_registers_unpack(r, registers);
     thread->initial = registers;
     return true;
 }
@@ -170,13 +168,19 @@ static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
     }
 }
 
-static void unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
+/* False when out of memory. */
+static bool unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
 {
+    dump->unloaded_count = sl_unpack_count(&u->r, 24);
+    dump->unloaded = SL_ARENA_ARRAY(u->arena, struct sl_minidump_unloaded, dump->unloaded_count + 1);
+    if (!dump->unloaded)
+        return false;
     for (size_t i = 0; i < dump->unloaded_count && !u->r.failed; i++) {
         dump->unloaded[i].address = sl_read_u64(&u->r);
         dump->unloaded[i].size = sl_read_u64(&u->r);
         dump->unloaded[i].name = sl_unpack_text(u);
     }
+    return !u->no_memory;
 }
 
 /* Modules are sorted by address, have a size and do not reach beyond the address space. */
@@ -191,10 +195,9 @@ static bool has_valid_modules(const struct sl_crash *crash)
     return true;
 }
 
-static bool unpack_lists(struct sl_unpacker *u, struct sl_minidump *dump)
+/* Reads what a walk needs of each thread, and the memory. False when out of memory. */
+static bool unpack_threads(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump)
 {
-    struct sl_reader *r = &u->r;
-    struct sl_arena *arena = u->arena;
     dump->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_thread, dump->crash.thread_count + 1);
     bool has_memory = dump->threads != NULL;
     for (size_t i = 0; has_memory && i < dump->crash.thread_count && !r->failed; i++)
@@ -203,11 +206,7 @@ static bool unpack_lists(struct sl_unpacker *u, struct sl_minidump *dump)
     dump->memory = SL_ARENA_ARRAY(arena, struct sl_minidump_memory, dump->memory_count + 1);
     if (dump->memory)
         unpack_memory(r, dump);
-    dump->unloaded_count = sl_unpack_count(r, 24);
-    dump->unloaded = SL_ARENA_ARRAY(arena, struct sl_minidump_unloaded, dump->unloaded_count + 1);
-    if (dump->unloaded)
-        unpack_unloaded(u, dump);
-    return has_memory && dump->memory && dump->unloaded && !u->no_memory;
+    return has_memory && dump->memory;
 }
 
 static void unpack_system(struct sl_reader *r, struct sl_minidump *dump)
@@ -231,8 +230,8 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
     if (dump->is_microdump)
         dump->bytes = sl_read_bytes(&u.r, sl_read_u64(&u.r));
     unpack_system(&u.r, dump);
-    bool has_memory = !u.r.failed && unpack_lists(&u, dump);
-    if (!u.no_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(&dump->crash)))
+    bool has_memory = unpack_threads(&u.r, arena, dump) && unpack_unloaded(&u, dump);
+    if (has_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(&dump->crash)))
         return sl_fail(error, SL_MALFORMED, "the minidump that was read from the file is damaged");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }
@@ -240,24 +239,24 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
 enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                        struct sl_minidump *dump, struct sl_error *error)
 {
-    enum { MODULE_BYTES = 17, THREAD_BYTES = 41 }; /* at least */
-    struct sl_unpacker u = {.r = sl_reader(packed, false), .arena = arena};
+    enum { MODULE_BYTES = 17, THREAD_BYTES = 57 }; /* at least */
+    struct sl_reader r = sl_reader(packed, false);
     *dump = (struct sl_minidump){.bytes = bytes};
     struct sl_crash *crash = &dump->crash;
-    unpack_system(&u.r, dump);
-    crash->module_count = sl_unpack_count(&u.r, MODULE_BYTES);
+    unpack_system(&r, dump);
+    crash->module_count = sl_unpack_count(&r, MODULE_BYTES);
     crash->modules = SL_ARENA_ARRAY(arena, struct sl_crash_module, crash->module_count + 1);
     for (size_t i = 0; crash->modules && i < crash->module_count; i++) {
-        crash->modules[i].address = sl_read_u64(&u.r);
-        crash->modules[i].size = sl_read_u64(&u.r);
+        crash->modules[i].address = sl_read_u64(&r);
+        crash->modules[i].size = sl_read_u64(&r);
         /* any id: where modules overlap, an address belongs to one that has one (sl_minidump_map_modules) */
-        crash->modules[i].has_debug_id = sl_unpack_flag(&u.r);
+        crash->modules[i].has_debug_id = sl_unpack_flag(&r);
         crash->modules[i].debug_id.uuid[0] = 1;
     }
-    crash->thread_count = sl_unpack_count(&u.r, THREAD_BYTES);
+    crash->thread_count = sl_unpack_count(&r, THREAD_BYTES);
     crash->threads = SL_ARENA_ARRAY(arena, struct sl_crash_thread, crash->thread_count + 1);
-    bool has_memory = crash->modules && crash->threads && (u.r.failed || unpack_lists(&u, dump));
-    if (has_memory && !u.no_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(crash)))
+    bool has_memory = crash->modules && crash->threads && unpack_threads(&r, arena, dump);
+    if (has_memory && (r.failed || sl_reader_left(&r) || !has_valid_modules(crash)))
         return sl_fail(error, SL_MALFORMED, "the stacks that were read from the file are damaged");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }

@@ -21,7 +21,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
                                 struct sl_minidump *dump, uint64_t *client_count, struct sl_error *error);
 
 /* What walks of the dump's stacks need, for a process that has the same bytes: os, byte order, family, address mask, modules with their
- * addresses, sizes and whether they have an id, threads, memory, unloaded modules. False when out of memory. */
+ * addresses, sizes and whether they have an id, threads, memory. False when out of memory. */
 bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out);
 
 /* Reads them: a dump for sl_minidump_start and sl_minidump_target, whose crash has only threads and modules without names. SL_MALFORMED,
