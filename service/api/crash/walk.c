@@ -244,9 +244,14 @@ static void drop_ended(struct dump_walk *w)
             swap_walks(&w->walks[i], &w->walks[--w->live]);
 }
 
-/* Lets the walks go on with the tables. */
+/* Lets the walks go on with the tables. The converter reads the list of modules and memory in each round, and a stack may be made to
+ * name another module in each, so this is work of the walks, too. When the work is used up, they end where they are. */
 static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
 {
+    walks_write_request(w->walks, w->live, w->tables, w->table_count, request);
+    if (request->failed)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    sl_budget_spend(&w->work, w->stacks.size + request->size);
     const struct conversion_description about = {.location = SL_STR("the stacks of a crash file"),
                                                  .size = w->dump->bytes.size + w->stacks.size};
     const struct walk_options options = {.steps = atomic_load(&w->work.steps),
@@ -256,9 +261,6 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
     struct walks_result told;
     struct converter_call call = {
         .tables = w->inputs, .table_count = w->found_count, .options = CONVERTER_OPTIONS(options), .out = out};
-    walks_write_request(w->walks, w->live, w->tables, w->table_count, request);
-    if (request->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
     converter_add_bytes(&call, INPUT_WALKS, sl_buf_bytes(request));
     converter_add_bytes(&call, INPUT_STACKS, sl_buf_bytes(&w->stacks));
     if (w->dump->bytes.data == w->file->form.parts[PART_FILE].data)
