@@ -69,6 +69,14 @@ static struct worker_function make_function(const struct converter *converter)
 
 /* ---- start and end ---- */
 
+/* Records why there are no workers: conversions run in threads then. */
+static void use_threads(const struct sl_error *error)
+{
+    snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
+    isolation.reason = isolation.reason_text;
+    isolation.pool = NULL;
+}
+
 bool isolation_prepare(const struct converter *const *converters, size_t count, void (*prepare)(void),
                        struct sl_error *error)
 {
@@ -76,10 +84,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
         isolation.functions[i] = make_function(converters[i]);
     isolation.count = count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS;
     isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, prepare, error);
-    if (!isolation.launcher) {
-        snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
-        isolation.reason = isolation.reason_text;
-    }
+    if (!isolation.launcher)
+        use_threads(error);
     return isolation.launcher;
 }
 
@@ -106,13 +112,6 @@ static struct worker_settings make_settings(const struct config *config)
                                     .max_memory = config->conversion.max_memory,
                                     .max_mapped = most_input(config),
                                     .max_threads = threads};
-}
-
-static void use_threads(const struct sl_error *error)
-{
-    snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
-    isolation.reason = isolation.reason_text;
-    isolation.pool = NULL;
 }
 
 static void open_pool(const struct config *config)

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "core/log.h"
+#include "core/loop.h"
 #include "worker/impl.h"
 
 enum {
@@ -55,7 +56,8 @@ struct running_job {
 
 const char *const worker_end_names[WORKER_ENDS] = {"crashed", "outside", "over_time", "protocol", "cancelled"};
 
-static uint64_t now_ns(clockid_t id)
+/* Returns the CPU time that the process of this clock has used; 0 if it has ended. */
+static uint64_t read_cpu_clock(clockid_t id)
 {
     struct timespec time;
     return clock_gettime(id, &time) == 0 ? (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec : 0;
@@ -277,7 +279,7 @@ static enum job_end await_answer(struct running_job *run)
 {
     const struct worker_limits *limits = &run->call->limits;
     clockid_t clock = -1; /* of the worker; most answers come before it is needed */
-    uint64_t begin = now_ns(CLOCK_MONOTONIC), used = 0;
+    uint64_t begin = clock_mono_ns(), used = 0;
     struct pollfd ready = {run->slot->socket, POLLIN, 0};
     for (;;) {
         int count = poll(&ready, 1, TICK_MS);
@@ -285,11 +287,11 @@ static enum job_end await_answer(struct running_job *run)
             return receive_answer(run);
         if (pool_is_cancelled(run->pool))
             return JOB_CANCELLED;
-        if (limits->max_wall_ns && now_ns(CLOCK_MONOTONIC) - begin > limits->max_wall_ns)
+        if (limits->max_wall_ns && clock_mono_ns() - begin > limits->max_wall_ns)
             return JOB_OVER_WALL;
         if (clock == -1 && clock_getcpuclockid(run->slot->pid, &clock) == 0)
-            used = now_ns(clock);
-        uint64_t now = clock == -1 ? 0 : now_ns(clock); /* 0 also if the worker has just died */
+            used = read_cpu_clock(clock);
+        uint64_t now = clock == -1 ? 0 : read_cpu_clock(clock); /* 0 also if the worker has just died */
         if (now > used && now - used > limits->max_time_ns && now - used - limits->max_time_ns > grace_ns)
             return JOB_OVER_TIME;
     }
@@ -446,7 +448,6 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
     memset(run->owned, 0, sizeof run->owned);
     memset(run->sizes, 0, sizeof run->sizes);
     run->report[0] = '\0';
-    uint64_t begin = now_ns(CLOCK_MONOTONIC);
     copy_small_inputs(run);
     code = collect_descriptors(run, error);
     if (code == SL_OK)
@@ -455,6 +456,5 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
         code = run_call(run, outcome, error);
     close_descriptors(run);
     free(run);
-    outcome->duration_ns = now_ns(CLOCK_MONOTONIC) - begin;
     return code;
 }

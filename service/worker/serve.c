@@ -4,24 +4,17 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "core/crash.h"
+#include "core/loop.h"
 #include "worker/launcher.h"
 
 enum { SOCKET = STDIN_FILENO, MAX_ARENAS = 4 };
 
 /* Exit codes of a worker. END_ASKED: the pool closed the socket. */
 enum { END_ASKED = 0, END_UNCONFINED = 10, END_SOCKET, END_REQUEST, END_MEMORY };
-
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
 
 struct served_job {
     struct worker_request request;
@@ -160,7 +153,7 @@ static struct sl_str error_text(const struct served_job *served, enum sl_code co
 
 static void work(struct served_job *served)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = clock_mono_ns();
     enum sl_code code = run_function(served);
     struct sl_buf text = {0}, out = {0};
     struct worker_answer answer = {.serial = served->request.serial,
@@ -171,7 +164,7 @@ static void work(struct served_job *served)
                                    .result = {served->result, served->function->result_size}};
     unmap_inputs(served);
     answer.message = error_text(served, code, &text);
-    answer.duration_ns = now_ns() - begin;
+    answer.duration_ns = clock_mono_ns() - begin;
     answer.heap = heap_size(served, answer.duration_ns);
     if (!worker_answer_encode(&answer, &out))
         _exit(END_MEMORY);

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/file.h"
+#include "core/loop.h"
 #include "core/metrics.h"
 #include "worker/impl.h"
 
@@ -24,9 +25,7 @@ bool pool_is_cancelled(const struct worker_pool *pool)
 
 static uint64_t now_ms(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    return clock_mono_ns() / 1000000;
 }
 
 /* Waits for TICK_MS, or until `changed` is signalled. */

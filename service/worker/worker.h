@@ -173,7 +173,7 @@ struct worker_outcome {
     bool is_trial;
     bool is_death;          /* the worker died, was killed or broke the protocol */
     enum sl_budget_end end; /* SL_BUDGET_TIME also if the worker was killed for exceeding its time */
-    uint64_t peak, duration_ns;
+    uint64_t peak; /* bytes charged to the budget at most */
 };
 
 /* Runs a function of the launcher's table in a worker. Blocks: call it on any thread but the loop's; threads wait while all workers are
