@@ -3,9 +3,6 @@
 
 #include "base/buf.h"
 
-/* A walk ends at the latest with the frame after this many. */
-static const uint64_t most_frames = SL_WALK_MAX_FRAMES;
-
 void sl_walk_save(const struct sl_walk *walk, struct sl_walk_saved *saved)
 {
     const struct sl_walk_state *s = walk->state;
@@ -87,7 +84,7 @@ void sl_walk_unpack(struct sl_reader *r, struct sl_walk_saved *saved)
     saved->frame_count = sl_read_u32(r);
     saved->inner_params = sl_read_u32(r);
     uint8_t trust = sl_read_u8(r), is_return = sl_read_u8(r);
-    r->failed = r->failed || saved->frame_count > most_frames || trust > SL_TRUST_CONTEXT || is_return > 1;
+    r->failed = r->failed || saved->frame_count > SL_WALK_MAX_FRAMES || trust > SL_TRUST_CONTEXT || is_return > 1;
     saved->trust = r->failed ? SL_TRUST_NONE : (enum sl_trust)trust;
     saved->is_return = !r->failed && is_return;
 }

@@ -55,8 +55,7 @@ static enum sl_code list(struct conversion *conversion, const struct converter_c
         sl_buf_add(&out, &entry, sizeof entry);
     }
     if (code == SL_OK)
-        code = out.failed ? sl_budget_fail(&conversion->budget, error)
-                          : write_whole_file(call->out, sl_buf_bytes(&out), error);
+        code = conversion_write(conversion, call, &out, error);
     sl_buf_free(&out);
     sl_arena_free(&arena);
     return code;

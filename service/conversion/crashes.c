@@ -3,15 +3,6 @@
 
 #include <unistd.h>
 
-static enum sl_code write_packed(struct conversion *conversion, const struct converter_call *call, bool good,
-                                 struct sl_buf *out, struct sl_error *error)
-{
-    enum sl_code code = good && !out->failed ? conversion_write(conversion, call, out, error)
-                                             : sl_budget_fail(&conversion->budget, error);
-    sl_buf_free(out);
-    return code;
-}
-
 static enum sl_code read_apple(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -25,8 +16,9 @@ static enum sl_code read_apple(struct conversion *conversion, const struct conve
         struct sl_packer packer = {.out = &out};
         sl_crash_pack(&crash, &packer);
         sl_packer_free(&packer);
-        code = write_packed(conversion, call, true, &out, error);
+        code = conversion_write(conversion, call, &out, error);
     }
+    sl_buf_free(&out);
     sl_arena_free(&arena);
     return code;
 }
@@ -74,8 +66,9 @@ static enum sl_code read_minidump(struct conversion *conversion, const struct co
         if (options->compat)
             drop_foreign_cpu(&dump, result);
         bool good = complete(&dump, &client, options, &arena) && sl_minidump_pack(&dump, &client, &arena, &out);
-        code = write_packed(conversion, call, good, &out, error);
+        code = good ? conversion_write(conversion, call, &out, error) : sl_budget_fail(&conversion->budget, error);
     }
+    sl_buf_free(&out);
     sl_arena_free(&arena);
     return code;
 }

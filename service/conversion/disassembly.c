@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/search.h"
 #include "demangle/demangle.h"
 #include "disasm/disasm.h"
@@ -23,11 +24,7 @@ struct disassembling {
 
 /* ---- names ---- */
 
-static int by_address(const void *a, const void *b)
-{
-    const struct sl_symbol *x = a, *y = b;
-    return x->address < y->address ? -1 : x->address > y->address;
-}
+SL_ORDER_BY(symbol_by_address, struct sl_symbol, address)
 
 /* Returns the symbol that contains the address, or NULL. */
 static const struct sl_symbol *symbol_at(const struct disassembling *d, uint64_t address)
@@ -126,7 +123,7 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
     if (sl_object_symbols(d->object, &d->arena, &d->symbols, &d->symbol_count, &ignored) != SL_OK)
         d->symbol_count = 0;
     if (d->symbol_count)
-        qsort(d->symbols, d->symbol_count, sizeof *d->symbols, by_address);
+        qsort(d->symbols, d->symbol_count, sizeof *d->symbols, symbol_by_address);
     return disassemble(d, bytes, error);
 }
 

@@ -88,7 +88,6 @@ struct crash_work { /* request of a job */
     struct sl_bytes packed;
     job_step *take;
     struct fetch_request *download; /* NULL: the form holds the file */
-    int download_fd;                /* open while the download runs */
     const struct crash_file
         *local; /* NULL: the file comes from an HTTP request; otherwise from this one of a command */
     /* the file's entry in the crash journal, should the service die while it reads it */

@@ -10,20 +10,19 @@
 static enum sl_code map_download(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
-    return sl_map_fd(work->download_fd, &work->form.body, error);
+    return sl_map_fd(work->form.fd, &work->form.body, error);
 }
 
 /* Downloads the file. A failure becomes the answer, with SL_MALFORMED. */
 static enum sl_code crash_download(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     struct sl_buf text = {0};
-    work->download_fd = sl_unlinked_file(cache_tmp_dir());
-    if (work->download_fd < 0)
+    work->form.fd = sl_unlinked_file(cache_tmp_dir());
+    if (work->form.fd < 0)
         return sl_fail(error, SL_BUSY, "cannot create a temporary file for the crash file");
-    enum sl_code code = fetch_get(work->download, work->download_fd, error);
+    enum sl_code code = fetch_get(work->download, work->form.fd, error);
     if (code == SL_OK)
         code = job_work(job, POOL_IO, map_download, error);
-    work->form.fd = work->download_fd;
     work->form.parts[PART_FILE] = work->form.body.bytes;
     if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;

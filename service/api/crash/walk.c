@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "conversion/crashes.h"
 #include "core/pool.h"
 
@@ -329,16 +330,12 @@ static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, siz
     return true;
 }
 
-static int by_thread(const void *a, const void *b)
-{
-    size_t one = ((const struct thread_walk *)a)->thread, other = ((const struct thread_walk *)b)->thread;
-    return (one > other) - (one < other);
-}
+SL_ORDER_BY(walk_by_thread, struct thread_walk, thread)
 
 /* Takes the frames of all threads; beyond the limit only the first frame of each. False when out of memory. */
 static bool take_all(struct dump_walk *w)
 {
-    qsort(w->walks, w->walk_count, sizeof *w->walks, by_thread);
+    qsort(w->walks, w->walk_count, sizeof *w->walks, walk_by_thread);
     for (size_t i = 0; i < w->walk_count; i++) {
         size_t count = w->walks[i].frame_count, most = w->compat ? COMPAT_FRAMES : count;
         count = count < most ? count : most;
