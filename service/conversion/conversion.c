@@ -53,7 +53,9 @@ static bool must_stop(void *clock)
 }
 
 /* ---- slots of heavy conversions ---- */
-static bool take_place(uint64_t size)
+
+/* Waits for a slot if the input is heavy. False when cancelled. */
+static bool take_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
         return true;
@@ -69,7 +71,8 @@ static bool take_place(uint64_t size)
     return woken;
 }
 
-static void leave_place(uint64_t size)
+/* Hands the slot over to the conversion that has waited longest, unless the limit was lowered. */
+static void give_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
         return;
@@ -269,15 +272,15 @@ static void count(const struct running *r, const struct conversion_description *
 
 static enum sl_code run(const struct conversion_description *about, struct running *r)
 {
-    uint64_t place_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
+    uint64_t heavy_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
     enum pool_job job = about->is_background ? POOL_CONVERT | POOL_BACKGROUND : POOL_CONVERT;
-    if (!take_place(place_size))
+    if (!take_heavy_slot(heavy_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     r->limits = (struct worker_limits){
         .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
     enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
-    leave_place(place_size);
+    give_heavy_slot(heavy_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) {
         code = r->code = judge(r, about);

@@ -24,8 +24,7 @@ struct core_options {
     bool command_line; /* the answer has that of the process */
 };
 struct core_result {
-    uint64_t vdso_offset,
-        vdso_size; /* of the image of the kernel's library in the file, bytes; size 0 = it is not there */
+    uint64_t vdso_offset, vdso_size; /* bytes: image of the kernel's library in the file; size 0 = it is not there */
 };
 
 /* Adds what only minidumps have to the extras of the crash: process id, annotations, unloaded modules, the analysis of the crash. False

@@ -1,4 +1,4 @@
-/* Unpacks downloads: content codings and wrappers. */
+/* Unpacks compressed files, which a client or a source has sent: content codings and wrappers. */
 #include "conversion/conversion.h"
 
 static bool has_time(void *budget)

@@ -1,4 +1,7 @@
-/* Replaces the contents of files by what they decompress to: through a temporary file, so that a file stays as it was if that fails. */
+/* Replaces the contents of files by what they decompress to: through a temporary file, so that a file stays as it was if
+ * decompressing fails.
+ *
+ *     file ── unpack_bytes, in a worker or on the pool ──▶ temporary file ── copy_back ──▶ file */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +30,7 @@ static bool is_in_time(void *arg)
 }
 
 /* A temporary file in the configured directory, or in that of the system; -1 on failure. */
-static int temporary(void)
+static int make_temporary_file(void)
 {
     const char *configured = fetch_state.tmp_dir;
     return sl_unlinked_file(configured ? configured : temp_dir());
@@ -52,7 +55,7 @@ static struct unpacking make_unpacking(int fd, enum unpack_format format, struct
 static enum sl_code make_out(void *arg, struct sl_error *error)
 {
     struct unpack_request *request = &((struct unpacking *)arg)->request;
-    request->out = temporary();
+    request->out = make_temporary_file();
     return request->out < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
 }
 

@@ -26,8 +26,7 @@ struct unpack_options { /* plain data */
     enum unpack_format format;
     uint64_t max_size;  /* bytes of output */
     uint64_t max_ratio; /* of output to input; checked from 256 MiB of output on */
-    bool
-        for_core; /* an output that begins like an ELF core file may have any ratio; an output over max_size is SL_UNSUPPORTED */
+    bool for_core; /* output that begins like a core file may have any ratio; beyond max_size it is SL_UNSUPPORTED */
 };
 
 struct unpack_result { /* plain data */

@@ -88,8 +88,7 @@ struct crash_work { /* request of a job */
     struct sl_bytes packed;
     job_step *take;
     struct fetch_request *download; /* NULL: the form holds the file */
-    const struct crash_file
-        *local; /* NULL: the file comes from an HTTP request; otherwise from this one of a command */
+    const struct crash_file *local; /* the file of a command; NULL: it comes from an HTTP request */
     /* the file's entry in the crash journal, should the service die while it reads it */
     struct journal_work name;
     bool is_named;

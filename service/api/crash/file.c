@@ -14,13 +14,13 @@ static bool file_read_rules(struct sl_fields *s)
     return rewrite_read(s, NULL, s->context);
 }
 
-/* Takes a file and options from a command (`asked`) instead of a request. False if its rewrite rules are malformed, or when out of memory.
- * */
 static bool file_read_ids(struct sl_fields *s)
 {
     return core_read_ids(s, NULL, s->context);
 }
 
+/* Takes a file and options from a command (`asked`) instead of a request. False if its rewrite rules or its list of modules are
+ * malformed, or when out of memory. */
 bool crash_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct crash_work *work = arg;

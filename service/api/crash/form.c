@@ -1,5 +1,9 @@
-/* Forms with crash files; a core may also be sent as it is. The body goes to a temporary file, and its parts are views of the mapping: a large dump is in memory
- * once, as pages of that file. */
+/* Forms with crash files; a core may also be sent as it is. The body goes to a temporary file, and its parts are views of the
+ * mapping: a large dump is in memory once, as pages of that file. A crash file that was sent compressed is copied to a second
+ * temporary file and unpacked there:
+ *
+ *     body of the request ──▶ file, mapped ──▶ parts: JSON, debug files, the crash file
+ *                                                     compressed: ──▶ second file ──▶ unpacked by a worker, mapped */
 #include "api/crash/crash.h"
 
 #include <errno.h>

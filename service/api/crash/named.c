@@ -82,8 +82,8 @@ static enum sl_code named_check(const struct named_work *work, const struct conf
     return SL_OK;
 }
 
-/* Reads a sampling report or a profile and asks for its addresses. SL_BUSY when out of memory; else the error of the reader or of a limit.
- * */
+/* Reads a sampling report or a profile and asks for its addresses. SL_BUSY when out of memory; else the error of the reader or of a
+ * limit. */
 static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
