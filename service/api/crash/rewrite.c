@@ -15,6 +15,7 @@ enum {
     MATCH_LIMIT = 100000, /* PCRE2 match limit (backtracking) */
     DEPTH_LIMIT = 1000,   /* PCRE2 depth limit */
     HEAP_LIMIT = 1024,    /* PCRE2 heap limit, KiB */
+    COMPILE_STEPS = 512,  /* work of compiling a pattern, which a dump with many modules repeats for each */
 };
 
 struct rewrite_rule {
@@ -259,7 +260,8 @@ struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name
         pcre2_set_heap_limit(limits, HEAP_LIMIT);
         pcre2_set_callout(limits, count_step, &work);
     }
-    for (size_t i = 0; i < rules->count && !done && !*failed; i++) {
+    for (size_t i = 0; i < rules->count && !done && !*failed && work.steps >= 0; i++) {
+        work.steps -= COMPILE_STEPS;
         struct rewrite_match m = {&rules->rules[i], name, NULL, NULL};
         done = rewrite_by(&m, limits, arena, &result, failed);
     }

@@ -16,7 +16,7 @@ struct rewrite_rules {
 /* Reads an array of {"from": pattern, "to": replacement} into struct rewrite_rules. A sl_field_read. */
 bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* Limit of matching for one dump: steps of (pattern item, byte of the name). */
+/* Limit of matching for one dump: steps of (pattern item, byte of the name), and those of compiling the patterns. */
 enum { REWRITE_STEPS = 1 << 22 };
 
 /* Returns the new name, in the arena, or `name` when no rule matches. `*steps` is REWRITE_STEPS at first; when it is used up,
