@@ -323,28 +323,46 @@ static void check_status(struct http_exchange *x)
 
 /* ---- version 1 ---- */
 
+struct form_splitting_job {
+    struct sl_bytes body;
+    struct sl_str boundary;
+    struct sl_arena *arena;
+    struct request_files *files;
+    struct form_part parts[2];
+};
+
+/* Pool work: the form may be as large as `store.max_file_size`. */
+static enum sl_code split_form(void *arg, struct sl_error *error)
+{
+    struct form_splitting_job *job = arg;
+    return form_split(job->body, job->boundary, job->arena, job->files, job->parts, 2, error);
+}
+
 static void receive_form(struct http_exchange *x)
 {
-    struct form_part parts[] = {{SL_STR("symbol_file")}, {SL_STR("debug_file")}, {SL_STR("debug_identifier")}};
-    struct request_files *files = SL_ARENA_NEW(&x->arena, struct request_files);
+    struct form_splitting_job form = {.arena = &x->arena,
+                                      .files = SL_ARENA_NEW(&x->arena, struct request_files),
+                                      .parts = {{SL_STR("symbol_file")}, {SL_STR("debug_file")}}};
     struct sl_error error = {.code = SL_OK};
-    struct sl_str boundary;
-    struct sl_bytes body;
-    bool same;
+    bool same = false;
     int status = 0;
-    if (!multipart_boundary(http_header(x, "content-type"), &boundary)) {
+    if (!form.files) {
+        http_reply_no_memory(x);
+        return;
+    }
+    if (!multipart_boundary(http_header(x, "content-type"), &form.boundary)) {
         reply_pair(x, 400, "error", "the body is not multipart/form-data");
         return;
     }
-    if (http_body(x, &body) != SL_OK)
+    if (http_body(x, &form.body) != SL_OK)
         return;
-    enum sl_code code = files ? form_split(body, boundary, &x->arena, files, parts, 3, &error)
-                              : sl_fail(&error, SL_BUSY, "out of memory");
-    if (code == SL_OK && !parts[0].text.size)
+    enum sl_code code = pool_call(POOL_JSON | POOL_HEAVY, split_form, &form, &error);
+    const struct sl_str *text = &form.parts[0].text;
+    if (code == SL_OK && !text->size)
         code = sl_fail(&error, SL_MALFORMED, "the form has no symbol_file");
     if (code == SL_OK) {
-        struct symbol_description told = {.debug_file = parts[1].text};
-        struct sl_bytes file = {(const uint8_t *)parts[0].text.data, parts[0].text.size};
+        struct symbol_description told = {.debug_file = form.parts[1].text};
+        struct sl_bytes file = {(const uint8_t *)text->data, text->size};
         const struct config *config = config_retain(((const struct service *)x->service)->config);
         code = take_symbols(x, config, file, &told, &same, &status, &error);
         config_release((struct config *)(uintptr_t)config);
