@@ -140,9 +140,12 @@ static void create_upload(struct http_exchange *x)
 static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, struct sl_error *error)
 {
     struct sl_buf text = {0};
-    struct sl_str name = is_key(key) ? received_name(&x->arena, key, ".secret") : (struct sl_str){NULL, 0};
-    enum sl_code code = name.data ? store_area_read(debug_files_area(), name, &text, error)
-                                  : sl_fail(error, SL_NOT_FOUND, "there is no such upload");
+    struct sl_str name = received_name(&x->arena, key, ".secret");
+    enum sl_code code = !is_key(key) ? SL_NOT_FOUND
+                        : name.data  ? store_area_read(debug_files_area(), name, &text, error)
+                                     : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_NOT_FOUND)
+        sl_fail(error, code, "there is no such upload");
     if (code == SL_OK) {
         uint64_t ends_s = 0;
         struct sl_str kept = sl_buf_view(&text), secret = http_query(x, "t");
@@ -150,7 +153,9 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
         size_t hash = blank ? (size_t)(blank - kept.data) : 0;
         bool good = blank && sl_parse_u64((struct sl_str){blank + 1, kept.size - hash - 1}, &ends_s);
         struct sl_str again = make_ticket(&x->arena, secret, (int64_t)ends_s);
-        if (!good || !again.data || again.size != kept.size || CRYPTO_memcmp(again.data, kept.data, kept.size) != 0)
+        if (!again.data)
+            code = sl_fail(error, SL_BUSY, "out of memory");
+        else if (!good || again.size != kept.size || CRYPTO_memcmp(again.data, kept.data, kept.size) != 0)
             code = sl_fail(error, SL_PERMISSION_DENIED, "the URL of this upload is another one");
         else if (clock_wall_s() >= (int64_t)ends_s)
             code = sl_fail(error, SL_PERMISSION_DENIED, "the URL of this upload has expired");
@@ -178,8 +183,14 @@ static void receive_file(struct http_exchange *x)
     int status = 0;
     enum sl_code code = check_ticket(x, key, &error);
     struct sl_str name = code == SL_OK ? received_name(&x->arena, key, "") : (struct sl_str){NULL, 0};
-    if (code == SL_OK && store_area_stat(debug_files_area(), name, false, &meta, &error) == SL_OK)
-        code = sl_fail(&error, SL_PERMISSION_DENIED, "the file of this upload has arrived already");
+    if (code == SL_OK && !name.data)
+        code = sl_fail(&error, SL_BUSY, "out of memory");
+    if (code == SL_OK) {
+        code = store_area_stat(debug_files_area(), name, false, &meta, &error);
+        code = code == SL_OK ? sl_fail(&error, SL_PERMISSION_DENIED, "the file of this upload has arrived already")
+               : code == SL_NOT_FOUND ? SL_OK
+                                      : code;
+    }
     if (code == SL_OK && http_body(x, &body) != SL_OK)
         return;
     if (code == SL_OK)

@@ -10,7 +10,8 @@
 enum { KEY_PARTS = 3, HEAD_READ = 4096 };
 
 /* Makes the key from the line "MODULE <os> <cpu> <ID> <debug file>". */
-static bool read_module_line(struct sl_str text, struct sl_arena *arena, struct sl_str *key)
+static enum sl_code read_module_line(struct sl_str text, struct sl_arena *arena, struct sl_str *key,
+                                     struct sl_error *error)
 {
     struct sl_str words[5] = {{NULL, 0}}, parts[KEY_PARTS];
     size_t at = 0, end = 0;
@@ -27,7 +28,7 @@ static bool read_module_line(struct sl_str text, struct sl_arena *arena, struct 
     struct sl_buf file = {0};
     struct sl_str stem = words[4];
     if (!sl_str_equal(words[0], SL_STR("MODULE")) || !stem.size)
-        return false;
+        return sl_fail(error, SL_MALFORMED, "the file does not begin with a MODULE line of Breakpad");
     if (sl_str_ends(stem, SL_STR(".pdb")))
         stem.size -= 4;
     sl_buf_str(&file, stem);
@@ -35,7 +36,12 @@ static bool read_module_line(struct sl_str text, struct sl_arena *arena, struct 
     parts[0] = words[4];
     parts[1] = words[3];
     parts[2] = sl_buf_move_to_arena(&file, arena);
-    return parts[2].data && uploads_make_key(arena, parts, key);
+    if (parts[2].data && uploads_make_key(arena, parts, key))
+        return SL_OK;
+    return !parts[2].data || key->size
+               ? sl_fail(error, SL_BUSY, "out of memory")
+               : sl_fail(error, SL_MALFORMED,
+                         "the MODULE line has no hexadecimal id, or its file name cannot be that of a stored file");
 }
 
 /* ---- the archive (PKWARE's APPNOTE, 4.3) ---- */
@@ -160,11 +166,12 @@ enum sl_code uploads_store_breakpad_file(const struct config *config, struct sl_
 {
     struct packing packing = {.file = file, .tmp = {.fd = -1}};
     struct sl_mapping mapping = {{NULL, 0}, 0};
-    if (!read_module_line((struct sl_str){(const char *)file.data, file.size}, arena, &packing.key))
-        return sl_fail(error, SL_MALFORMED, "the file does not begin with a MODULE line of Breakpad");
     if (file.size > UINT32_MAX - HEAD_READ)
         return sl_fail(error, SL_MALFORMED, "the Breakpad file is larger than 4 GiB");
-    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack, &packing, error);
+    enum sl_code code =
+        read_module_line((struct sl_str){(const char *)file.data, file.size}, arena, &packing.key, error);
+    if (code == SL_OK)
+        code = pool_call(POOL_IO | POOL_HEAVY, pack, &packing, error);
     if (code == SL_OK)
         code = pool_map_fd(packing.tmp.fd, &mapping, error);
     if (code == SL_OK) {
