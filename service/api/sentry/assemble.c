@@ -10,6 +10,7 @@
 #include "base/json_fields.h"
 #include "base/json_write.h"
 #include "core/log.h"
+#include "core/pool.h"
 
 enum { MAX_FILES = 10000, MAX_FILE_CHUNKS = 100000 };
 
@@ -49,7 +50,11 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
             return false;
         }
         *file = (struct assembly_file){.sha1 = key};
-        good = sl_fields_object(&s, &at, file_fields, file) && file->chunk_count <= MAX_FILE_CHUNKS;
+        good = sl_fields_object(&s, &at, file_fields, file);
+        if (good && file->chunk_count > MAX_FILE_CHUNKS) {
+            *problem = "a file has too many chunks";
+            return false;
+        }
         (*count)++;
     }
     good = good && sl_json_end(&json);
@@ -145,33 +150,62 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, const stru
     sentry_reply_error(x, 500, "Internal error");
 }
 
-void sentry_assemble_debug_files(struct http_exchange *x)
-{
-    struct sl_bytes body;
-    struct sl_error error = {.code = SL_OK};
+struct request_reading { /* pool job: reads the body of an assemble request */
+    struct sl_str body;
+    struct sl_arena *arena;
     struct assembly_file *files;
     size_t count;
-    const char *problem;
+    const char *problem; /* NULL: out of memory */
+    bool (*read)(struct request_reading *r);
+    bool is_read;
+};
+
+static bool read_files(struct request_reading *r)
+{
+    return sentry_read_files(r->body, r->arena, &r->files, &r->count, &r->problem);
+}
+
+static void run_reading(void *arg)
+{
+    struct request_reading *r = arg;
+    r->is_read = r->read(r);
+}
+
+/* Reads the body by `r->read`, on the pool: it may have SENTRY_MAX_REQUEST bytes. False: it is answered. */
+static bool read_request(struct http_exchange *x, struct request_reading *r)
+{
+    struct sl_bytes body;
+    struct sl_error error;
     if (http_body(x, &body) != SL_OK)
+        return false;
+    r->body = (struct sl_str){(const char *)body.data, body.size};
+    r->arena = &x->arena;
+    enum sl_code code = http_pool_run(x, POOL_JSON, run_reading, r, &error);
+    if (code != SL_OK)
+        reply_failure(x, code, &error);
+    else if (!r->is_read && r->problem)
+        sentry_reply_error(x, 400, r->problem);
+    else if (!r->is_read)
+        http_reply_no_memory(x);
+    return code == SL_OK && r->is_read;
+}
+
+void sentry_assemble_debug_files(struct http_exchange *x)
+{
+    struct request_reading r = {.read = read_files};
+    struct sl_error error = {.code = SL_OK};
+    if (!read_request(x, &r))
         return;
-    struct sl_str text = {(const char *)body.data, body.size};
-    if (!sentry_read_files(text, &x->arena, &files, &count, &problem)) {
-        if (problem)
-            sentry_reply_error(x, 400, problem);
-        else
-            http_reply_no_memory(x);
-        return;
-    }
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
     enum sl_code code = SL_OK;
     uint64_t until_ms = sentry_deadline_ms();
     sl_json_begin_object(&w);
-    for (size_t i = 0; code == SL_OK && i < count; i++) {
+    for (size_t i = 0; code == SL_OK && i < r.count; i++) {
         struct sentry_status status;
-        code = sentry_get_status(x, &files[i], until_ms, &status, &error);
+        code = sentry_get_status(x, &r.files[i], until_ms, &status, &error);
         if (code == SL_OK) {
-            sl_json_put_key_str(&w, files[i].sha1);
+            sl_json_put_key_str(&w, r.files[i].sha1);
             write_status(&w, &status);
         }
     }
@@ -194,27 +228,31 @@ static const struct sl_field bundle_fields[] = {
     SL_FIELDS_END,
 };
 
+static bool read_bundle(struct request_reading *r)
+{
+    struct sl_json json = sl_json(r->body, r->arena, false);
+    struct sl_fields s = {.json = &json};
+    r->files = SL_ARENA_NEW(r->arena, struct assembly_file);
+    if (!r->files)
+        return false;
+    *r->files = (struct assembly_file){.is_bundle = true, .name = SL_STR("artifact bundle")};
+    if (!sl_fields_object(&s, NULL, bundle_fields, r->files) || !sl_json_end(&json))
+        r->problem = json.busy ? NULL : s.problem ? s.problem : json.problem ? json.problem : "expected one object";
+    else if (r->files->chunk_count > MAX_FILE_CHUNKS)
+        r->problem = "the bundle has too many chunks";
+    else
+        r->count = 1;
+    return r->count == 1;
+}
+
 void sentry_assemble_bundle(struct http_exchange *x)
 {
-    struct sl_bytes body;
+    struct request_reading r = {.read = read_bundle};
     struct sl_error error = {.code = SL_OK};
-    struct assembly_file file = {.is_bundle = true, .name = SL_STR("artifact bundle")};
     struct sentry_status status;
-    if (http_body(x, &body) != SL_OK)
+    if (!read_request(x, &r))
         return;
-    struct sl_json json = sl_json((struct sl_str){(const char *)body.data, body.size}, &x->arena, false);
-    struct sl_fields s = {.json = &json};
-    bool good =
-        sl_fields_object(&s, NULL, bundle_fields, &file) && sl_json_end(&json) && file.chunk_count <= MAX_FILE_CHUNKS;
-    if (!good && json.busy) {
-        http_reply_no_memory(x);
-        return;
-    }
-    if (!good) {
-        sentry_reply_error(x, 400, s.problem ? s.problem : json.problem ? json.problem : "too many chunks");
-        return;
-    }
-    enum sl_code code = sentry_get_status(x, &file, sentry_deadline_ms(), &status, &error);
+    enum sl_code code = sentry_get_status(x, r.files, sentry_deadline_ms(), &status, &error);
     if (code != SL_OK) {
         reply_failure(x, code, &error);
         return;
