@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "debug_file_store/artifacts.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
+#include "debug_file_store/artifacts.h"
 
 const char *const sentry_state_words[] = {"not_found", "created", "assembling", "ok", "error"};
 
@@ -318,31 +318,38 @@ uint64_t sentry_deadline_ms(void)
     return loop_now_ms() + MAX_WAIT_MS;
 }
 
+/* Asks the store for the file. SL_NOT_FOUND: it has to be joined, and the store has all its chunks; else `status` is complete. */
+static enum sl_code ask_store(const struct assembly_file *file, struct sl_arena *arena, struct sentry_status *status,
+                              struct sl_error *error)
+{
+    struct artifact_release release = {file->release, file->dist};
+    enum sl_code code = file->is_bundle ? artifact_bundle_link(file->sha1, &release, error)
+                                        : debug_files_find(file->sha1, arena, &status->record, error);
+    if (code == SL_OK)
+        status->state = SENTRY_OK;
+    if (code != SL_NOT_FOUND || !file->chunk_count)
+        return code == SL_NOT_FOUND ? SL_OK : code;
+    code = list_missing(file, arena, status, error);
+    return code == SL_OK && !status->missing_count ? SL_NOT_FOUND : code;
+}
+
 enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, uint64_t until_ms,
                                struct sentry_status *status, struct sl_error *error)
 {
     *status = (struct sentry_status){.state = SENTRY_NOT_FOUND};
     struct assembly *a = find_assembly(file->sha1);
-    if (a) {
-        a->references++;
-        return wait_for(a, until_ms, &x->arena, status, error);
+    if (!a) {
+        enum sl_code code = ask_store(file, &x->arena, status, error);
+        if (code != SL_NOT_FOUND)
+            return code;
+        a = find_assembly(file->sha1); /* another request may have begun meanwhile */
     }
-    struct artifact_release release = {file->release, file->dist};
-    enum sl_code code = file->is_bundle ? artifact_bundle_link(file->sha1, &release, error)
-                                        : debug_files_find(file->sha1, &x->arena, &status->record, error);
-    if (code == SL_OK)
-        status->state = SENTRY_OK;
-    if (code != SL_NOT_FOUND || !file->chunk_count)
-        return code == SL_NOT_FOUND ? SL_OK : code;
-    code = list_missing(file, &x->arena, status, error);
-    if (code != SL_OK || status->missing_count)
-        return code;
-    a = find_assembly(file->sha1); /* another request may have begun meanwhile */
     if (a)
         a->references++;
     else if (!(a = begin_assembly(x->service, file)))
         return sl_fail(error, SL_BUSY, "too many uploads at once");
-    code = wait_for(a, until_ms, &x->arena, status, error);
+    struct artifact_release release = {file->release, file->dist};
+    enum sl_code code = wait_for(a, until_ms, &x->arena, status, error);
     return code == SL_OK && status->state == SENTRY_OK && file->is_bundle
                ? artifact_bundle_link(file->sha1, &release, error) /* it may have been joined for another release */
                : code;
