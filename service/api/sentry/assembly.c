@@ -97,7 +97,7 @@ static enum sl_code join_chunks(struct assembly *a, struct store_tmp_file *file,
         size += mapping.bytes.size;
         struct chunk_appending job = {file->fd, mapping.bytes};
         if (size > a->config->uploads_store.max_file_size)
-            code = sl_fail(error, SL_UNSUPPORTED, "the file is larger than allowed (store.max_file_size)");
+            code = sl_fail(error, SL_MALFORMED, "the file is larger than allowed (store.max_file_size)");
         else
             code = pool_call(POOL_IO | POOL_HEAVY, append_chunk, &job, error);
         pool_unmap(&mapping);
