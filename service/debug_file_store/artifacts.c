@@ -147,6 +147,8 @@ static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_er
     call.out = indexing->ids.fd;
     converter_add_file(&call, INPUT_FILE, fd);
     code = conversion_run(&about, &converter_artifact_index, &call, &indexing->told, error);
+    if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
+        code = error->code = SL_MALFORMED;
     return code == SL_OK ? pool_map_fd(indexing->ids.fd, &indexing->mapping, error) : code;
 }
 
@@ -181,25 +183,19 @@ static void discard_bundle(void *file)
     store_tmp_file_discard(file);
 }
 
-enum sl_code artifact_bundle_add(const struct config *config, struct store_tmp_file *file, struct sl_str sha1,
-                                 const struct artifact_release *release, int *status, struct sl_error *error)
+enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1,
+                                 const struct artifact_release *release, struct sl_error *error)
 {
     struct indexing *indexing = calloc(1, sizeof *indexing);
     uint64_t size = get_file_size(file->fd);
-    enum sl_code code = SL_OK;
-    if (!indexing)
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    else if (size > config->uploads_store.max_file_size)
-        code = sl_fail(error, SL_UNSUPPORTED, "the file is larger than allowed (store.max_file_size)");
-    else
-        code = store_bundle(file, sha1, release, indexing, error);
+    enum sl_code code =
+        indexing ? store_bundle(file, sha1, release, indexing, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (indexing && indexing->mapping.bytes.data)
         pool_unmap(&indexing->mapping);
     if (indexing && indexing->ids.fd > 0)
         cache_tmp_discard(&indexing->ids);
     pool_run(POOL_IO, discard_bundle, file, NULL);
     free(indexing);
-    *status = code == SL_MALFORMED ? 400 : code == SL_UNSUPPORTED ? 413 : code == SL_BUSY ? 503 : 500;
     if (code != SL_OK && code != SL_MALFORMED)
         return code;
     metric_add(METRIC_STORE_UPLOADS, 1, "sentry", code == SL_OK ? "new" : "refused", NULL);

@@ -14,10 +14,9 @@ struct artifact_release { /* empty texts = none */
 };
 
 /* Stores a bundle, whose file is consumed, and lists it by its debug ids and its release. SL_MALFORMED: refused; `error` says why, for
- * the client. `*status` is that of HTTP for a failure. */
-enum sl_code artifact_bundle_add(const struct config *config, struct store_tmp_file *file, struct sl_str sha1,
-                                 const struct artifact_release *release, int *status,
-                                 struct sl_error *error) SL_SUSPENDS;
+ * the client. */
+enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1,
+                                 const struct artifact_release *release, struct sl_error *error) SL_SUSPENDS;
 /* Lists a bundle that is stored already for one more release. SL_NOT_FOUND if it is not. */
 enum sl_code artifact_bundle_link(struct sl_str sha1, const struct artifact_release *release,
                                   struct sl_error *error) SL_SUSPENDS;

@@ -65,16 +65,19 @@ struct debug_file_upload {
     struct sl_arena *arena;    /* of the record */
     /* the answer */
     enum debug_file_result result;
-    int status; /* of HTTP, for failures: 400, 413, 500, 503, 507 */
+    int status; /* of HTTP, for failures: debug_file_status, or 413 */
     struct debug_file_record record;
 };
 
-/* Creates the file that receives an upload. On failure `*status` is that for HTTP: 503, 507, 500. */
-enum sl_code debug_file_tmp(struct store_tmp_file *file, int *status, struct sl_error *error) SL_SUSPENDS;
+/* Returns the status of HTTP for an error of the store: 400 refused, 404 not found, 503 memory is short, 507 the disk is full, else
+ * 500. */
+int debug_file_status(enum sl_code code);
+
+/* Creates the file that receives an upload. */
+enum sl_code debug_file_tmp(struct store_tmp_file *file, struct sl_error *error) SL_SUSPENDS;
 
 /* Does the same as debug_file_tmp and writes the bytes to the file. */
-enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, int *status,
-                             struct sl_error *error) SL_SUSPENDS;
+enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, struct sl_error *error) SL_SUSPENDS;
 
 /* Tells whether the store has a file with these ids, of any type. */
 enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena, bool *found,

@@ -43,14 +43,18 @@ static enum sl_code make_tmp(void *arg, struct sl_error *error)
     return sl_fail(error, job->failure.status == 507 ? SL_UNSUPPORTED : SL_BUSY, "%.200s", job->failure.text);
 }
 
-enum sl_code debug_file_tmp(struct store_tmp_file *file, int *status, struct sl_error *error)
+int debug_file_status(enum sl_code code)
+{
+    static const int statuses[SL_CODES] = {
+        [SL_NOT_FOUND] = 404, [SL_MALFORMED] = 400, [SL_UNSUPPORTED] = 507, [SL_BUSY] = 503};
+    return statuses[code] ? statuses[code] : 500;
+}
+
+enum sl_code debug_file_tmp(struct store_tmp_file *file, struct sl_error *error)
 {
     struct tmp_job job = {.file = file};
     *file = (struct store_tmp_file){.fd = -1};
-    enum sl_code code = pool_call(POOL_IO, make_tmp, &job, error);
-    if (code != SL_OK)
-        *status = code == SL_UNSUPPORTED ? 507 : code == SL_BUSY ? 503 : 500;
-    return code;
+    return pool_call(POOL_IO, make_tmp, &job, error);
 }
 
 static void discard(void *file)
@@ -69,17 +73,15 @@ static enum sl_code write_to_tmp(void *arg, struct sl_error *error)
     return sl_write_all(w->fd, w->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
 }
 
-enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, int *status, struct sl_error *error)
+enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, struct sl_error *error)
 {
-    enum sl_code code = debug_file_tmp(file, status, error);
+    enum sl_code code = debug_file_tmp(file, error);
     if (code != SL_OK)
         return code;
     struct debug_file_writing writing = {file->fd, bytes};
     code = pool_call(POOL_IO | POOL_HEAVY, write_to_tmp, &writing, error);
-    if (code == SL_OK)
-        return code;
-    *status = code == SL_UNSUPPORTED ? 507 : code == SL_BUSY ? 503 : 500;
-    pool_run(POOL_IO, discard, file, NULL);
+    if (code != SL_OK)
+        pool_run(POOL_IO, discard, file, NULL);
     return code;
 }
 
@@ -486,7 +488,7 @@ static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t si
         u->result = DEBUG_FILE_REFUSED;
         u->status = 400;
     } else if (code != SL_OK && !u->status) {
-        u->status = code == SL_BUSY ? 503 : code == SL_UNSUPPORTED ? 400 : 500;
+        u->status = debug_file_status(code);
     }
     if (code != SL_OK && code != SL_MALFORMED)
         return;

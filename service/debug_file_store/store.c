@@ -135,7 +135,10 @@ enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_resul
         converter_add_file(&call, INPUT_FILE, fd);
     else
         converter_add_bytes(&call, INPUT_FILE, bytes);
-    return conversion_run(&about, &converter_upload_check, &call, told, error);
+    enum sl_code code = conversion_run(&about, &converter_upload_check, &call, told, error);
+    if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
+        code = error->code = SL_MALFORMED;
+    return code;
 }
 
 /* ---- cleaning ---- */

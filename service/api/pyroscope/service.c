@@ -38,7 +38,7 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, int status
     if (code == SL_CANCELLED)
         return;
     if (!status)
-        status = code == SL_MALFORMED ? 400 : code == SL_NOT_FOUND ? 404 : code == SL_BUSY ? 503 : 500;
+        status = debug_file_status(code);
     if (status == 500)
         log_error("uploads", "cannot store debug information", LOG_ERR(error));
     reply_error(x, status, status == 500 ? "Internal error" : error->message);
@@ -203,14 +203,13 @@ static void should_initiate(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
-static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, struct sl_bytes body, int *status,
+static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, struct sl_bytes body,
                                struct sl_error *error)
 {
     struct store_tmp_file file;
     struct store_meta meta = {.size = body.size, .original_size = body.size};
     struct sl_str name = stored_name(&x->arena, FILE_PREFIX, build_id);
-    enum sl_code code =
-        name.data ? debug_file_copy(body, &file, status, error) : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = name.data ? debug_file_copy(body, &file, error) : sl_fail(error, SL_BUSY, "out of memory");
     return code == SL_OK ? store_area_put(debug_files_area(), name, &file, &meta, "application/octet-stream", error)
                          : code;
 }
@@ -221,7 +220,6 @@ static void upload_file(struct http_exchange *x)
     struct debuginfo_object object;
     struct sl_error error = {.code = SL_OK};
     struct sl_bytes body;
-    int status = 0;
     if (!check_file(&file, &x->arena)) {
         reply_error(x, 400, "the path does not end in a GNU build id");
         return;
@@ -234,11 +232,11 @@ static void upload_file(struct http_exchange *x)
     if (code == SL_OK && http_body(x, &body) != SL_OK)
         return;
     if (code == SL_OK)
-        code = store_body(x, file.gnu_build_id, body, &status, &error);
+        code = store_body(x, file.gnu_build_id, body, &error);
     if (code == SL_OK)
         http_reply_empty(x, 200);
     else
-        reply_failure(x, code, status, &error);
+        reply_failure(x, code, 0, &error);
 }
 
 /* Publishes the file that has arrived, under the configuration. */
@@ -255,7 +253,7 @@ static enum sl_code publish_file(struct http_exchange *x, struct debuginfo_objec
         return code == SL_NOT_FOUND ? sl_fail(error, code, "no file has arrived for this build id") : code;
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     object->size = file.bytes.size;
-    code = debug_file_copy(file.bytes, &copy, status, error);
+    code = debug_file_copy(file.bytes, &copy, error);
     pool_unmap(&file);
     struct debug_file_upload upload = {.door = "pyroscope",
                                        .file = &copy,

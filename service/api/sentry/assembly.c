@@ -145,7 +145,6 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
 {
     struct sl_mapping mapping;
     struct sha1_job job = {.hex = {0}};
-    int status;
     enum sl_code code = pool_map_fd(file->fd, &mapping, error);
     if (code == SL_OK) {
         job.bytes = mapping.bytes;
@@ -156,7 +155,7 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
         code = sl_fail(error, SL_MALFORMED, "Checksum mismatch");
     sl_buf_free(&job.hex);
     if (code == SL_OK)
-        return artifact_bundle_add(a->config, file, a->file.sha1, release, &status, error);
+        return artifact_bundle_add(file, a->file.sha1, release, error);
     pool_run(POOL_IO, discard_file, file, NULL);
     return code;
 }
@@ -164,12 +163,11 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
 static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 {
     struct store_tmp_file file;
-    int status = 0;
     struct debug_file_upload upload = {
         .door = "sentry", .file = &file, .name = a->file.name, .wanted_sha1 = a->file.sha1, .arena = &a->arena};
     upload.has_claimed_id = a->file.debug_id.size && sl_debug_id_parse(a->file.debug_id, &upload.claimed_id);
     upload.has_name_id = read_name_id(a->file.name, &upload.name_id);
-    enum sl_code code = debug_file_tmp(&file, &status, error);
+    enum sl_code code = debug_file_tmp(&file, error);
     if (code == SL_OK)
         code = join_chunks(a, &file, error);
     struct artifact_release release = {a->file.release, a->file.dist};

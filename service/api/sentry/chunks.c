@@ -145,11 +145,11 @@ static void discard_chunk(void *file)
     store_tmp_file_discard(file);
 }
 
-static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, int *status, struct sl_error *error)
+static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, struct sl_error *error)
 {
     struct chunk_job job = {.chunk = chunk, .file = {.fd = -1}};
     struct sl_str name = sentry_chunk_name(arena, chunk->sha1);
-    enum sl_code code = name.data ? debug_file_tmp(&job.file, status, error) : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = name.data ? debug_file_tmp(&job.file, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = pool_call(POOL_COMPRESS | POOL_HEAVY, write_chunk, &job, error);
     struct store_meta meta = {.size = job.size, .original_size = job.size};
@@ -157,8 +157,6 @@ static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *aren
         code = store_area_put(debug_files_area(), name, &job.file, &meta, "application/octet-stream", error);
     if (job.file.fd >= 0)
         pool_run(POOL_IO, discard_chunk, &job.file, NULL);
-    if (code == SL_UNSUPPORTED)
-        *status = 507;
     return code;
 }
 
@@ -174,7 +172,6 @@ void sentry_receive_chunks(struct http_exchange *x)
 {
     struct chunk_form *form = SL_ARENA_NEW(&x->arena, struct chunk_form);
     struct sl_error error = {.code = SL_OK};
-    int status = 0;
     if (!form) {
         http_reply_no_memory(x);
         return;
@@ -188,13 +185,13 @@ void sentry_receive_chunks(struct http_exchange *x)
         return;
     enum sl_code code = pool_call(POOL_JSON, split_form, form, &error);
     for (size_t i = 0; code == SL_OK && i < form->count; i++)
-        code = store_chunk(&form->chunks[i], &x->arena, &status, &error);
+        code = store_chunk(&form->chunks[i], &x->arena, &error);
     if (code == SL_OK) {
         http_reply_empty(x, 200);
     } else if (code != SL_CANCELLED) {
         if (code == SL_INTERNAL)
             log_error("uploads", "cannot store a chunk of an upload", LOG_ERR(&error));
-        status = status ? status : code == SL_MALFORMED ? 400 : code == SL_BUSY ? 503 : 500;
+        int status = debug_file_status(code);
         sentry_reply_error(x, status, status == 500 ? "Internal error" : error.message);
     }
 }

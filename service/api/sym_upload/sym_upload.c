@@ -53,7 +53,7 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, int status
         return;
     if (code == SL_INTERNAL || code == SL_DOWNLOAD_ERROR)
         log_error("uploads", "cannot store an uploaded file", LOG_ERR(error));
-    status = status ? status : code == SL_BUSY ? 503 : code == SL_MALFORMED ? 400 : 500;
+    status = status ? status : debug_file_status(code);
     reply_pair(x, status, "error", status == 500 ? "Internal error" : error->message);
 }
 
@@ -165,11 +165,11 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
 }
 
 /* Stores the body under a name of the area. */
-static enum sl_code store_body(struct sl_bytes body, struct sl_str name, int *status, struct sl_error *error)
+static enum sl_code store_body(struct sl_bytes body, struct sl_str name, struct sl_error *error)
 {
     struct store_tmp_file file;
     struct store_meta meta = {.size = body.size, .original_size = body.size};
-    enum sl_code code = debug_file_copy(body, &file, status, error);
+    enum sl_code code = debug_file_copy(body, &file, error);
     return code == SL_OK ? store_area_put(debug_files_area(), name, &file, &meta, "application/octet-stream", error)
                          : code;
 }
@@ -180,7 +180,6 @@ static void receive_file(struct http_exchange *x)
     struct sl_str key = x->captures[0];
     struct store_meta meta;
     struct sl_bytes body;
-    int status = 0;
     enum sl_code code = check_ticket(x, key, &error);
     struct sl_str name = code == SL_OK ? received_name(&x->arena, key, "") : (struct sl_str){NULL, 0};
     if (code == SL_OK && !name.data)
@@ -194,11 +193,11 @@ static void receive_file(struct http_exchange *x)
     if (code == SL_OK && http_body(x, &body) != SL_OK)
         return;
     if (code == SL_OK)
-        code = store_body(body, name, &status, &error);
+        code = store_body(body, name, &error);
     if (code == SL_OK)
         http_reply(x, 200, "text/plain", SL_STR("")); /* the client takes any other status for a failure */
     else
-        reply_failure(x, code, code == SL_PERMISSION_DENIED ? 403 : code == SL_NOT_FOUND ? 404 : status, &error);
+        reply_failure(x, code, code == SL_PERMISSION_DENIED ? 403 : 0, &error);
 }
 
 /* ---- complete ---- */
@@ -237,7 +236,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     }
     if (!is_breakpad(told->type))
         upload.claimed_any = told->debug_id;
-    enum sl_code code = debug_file_copy(file, &copy, status, error);
+    enum sl_code code = debug_file_copy(file, &copy, error);
     if (code != SL_OK)
         return code;
     code = debug_file_add(config, &upload, error);
