@@ -53,7 +53,8 @@ static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory,
     struct sl_buf name = {0};
     sl_buf_str(&name, directory);
     sl_buf_printf(&name, "/%020llu-" SL_STR_FMT, (unsigned long long)time_us, SL_STR_ARG(sha1));
-    return directory.data ? sl_buf_move_to_arena(&name, arena) : (struct sl_str){NULL, 0};
+    name.failed |= !directory.data;
+    return sl_buf_move_to_arena(&name, arena);
 }
 
 /* ---- adding ---- */
@@ -152,13 +153,33 @@ static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_er
     return code == SL_OK ? pool_map_fd(indexing->ids.fd, &indexing->mapping, error) : code;
 }
 
+/* Publishes the file and lists it. If it cannot be listed it is removed, unless another process stored the same bundle meanwhile:
+ * artifact_bundle_link would take it for complete, and its debug ids would never be listed. */
+static enum sl_code publish_bundle(struct store_tmp_file *file, struct sl_str sha1, struct sl_str ids,
+                                   const struct artifact_release *release, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct sl_error ignored;
+    uint64_t size = get_file_size(file->fd);
+    struct store_meta meta = {.size = size, .original_size = size}, before;
+    struct sl_str path = bundle_path(&arena, sha1), name = object_name(&arena, path);
+    enum sl_code code = path.data && name.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    bool is_new = code == SL_OK && store_area_stat(debug_files_area(), name, false, &before, &ignored) == SL_NOT_FOUND;
+    if (code == SL_OK)
+        code = store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error);
+    if (code == SL_OK) {
+        code = list_bundle(sha1, ids, release, error);
+        if (code != SL_OK && is_new)
+            store_area_delete(debug_files_area(), name, &ignored);
+    }
+    sl_arena_free(&arena);
+    return code;
+}
+
 static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1, const struct artifact_release *asked,
                                  struct indexing *indexing, struct sl_error *error)
 {
-    struct sl_arena arena = {0};
     struct artifact_release release = *asked;
-    uint64_t size = get_file_size(file->fd);
-    struct store_meta meta = {.size = size, .original_size = size};
     enum sl_code code = index_bundle(file->fd, indexing, error);
     if (!release.release.size)
         release = (struct artifact_release){sl_str(indexing->told.release), sl_str(indexing->told.dist)};
@@ -167,15 +188,7 @@ static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1
         code = sl_fail(error, SL_MALFORMED, "the reader of the bundle gave no proper list of debug ids");
     if (code == SL_OK && !release.release.size && !ids.size)
         code = sl_fail(error, SL_MALFORMED, "the bundle has neither a release nor debug ids: it could never be found");
-    struct sl_str path = bundle_path(&arena, sha1), name = object_name(&arena, path);
-    if (code == SL_OK)
-        code = path.data && name.data
-                   ? store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error)
-                   : sl_fail(error, SL_BUSY, "out of memory");
-    if (code == SL_OK)
-        code = list_bundle(sha1, ids, &release, error);
-    sl_arena_free(&arena);
-    return code;
+    return code == SL_OK ? publish_bundle(file, sha1, ids, &release, error) : code;
 }
 
 static void discard_bundle(void *file)
