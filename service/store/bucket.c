@@ -2,7 +2,9 @@
 #include "store/impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/grow.h"
 #include "cache/cache.h"
 #include "core/pool.h"
 #include "objectstore/objectstore.h"
@@ -110,24 +112,28 @@ static bool bucket_source(const struct store_area *area, struct sl_arena *arena,
     return object_store_directory_config(&area->bucket, arena, prefix, &source->bucket);
 }
 
-/* Opens the bucket that the configuration names; there is one for the process. */
 static enum sl_code bucket_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
 {
     return object_delete(&area->bucket, name, NULL, error);
 }
 
-/* Appends the names of a page of objects; `*after` becomes the last one. Objects in deeper directories are left out. */
-static bool add_page(const struct object_list *page, size_t skip, size_t most, struct sl_arena *arena,
-                     struct sl_str *names, size_t *count)
+struct bucket_listing {
+    struct sl_arena *arena;
+    struct sl_str *names;
+    size_t count, capacity, most;
+};
+
+/* Appends the names of a page of objects, without the first `skip` bytes. Objects in deeper directories are left out. */
+static bool add_page(struct bucket_listing *l, const struct object_list *page, size_t skip)
 {
-    for (size_t i = 0; i < page->count && *count < most; i++) {
+    for (size_t i = 0; i < page->count && l->count < l->most; i++) {
         struct sl_str name = page->items[i].name;
         if (name.size <= skip || memchr(name.data + skip, '/', name.size - skip))
             continue;
-        const char *kept = sl_arena_strndup(arena, name.data + skip, name.size - skip);
-        if (!kept)
+        const char *copy = sl_arena_strndup(l->arena, name.data + skip, name.size - skip);
+        if (!copy || !sl_grow_in_arena(l->arena, &l->names, &l->capacity, l->count + 1, sizeof *l->names))
             return false;
-        names[(*count)++] = (struct sl_str){kept, name.size - skip};
+        l->names[l->count++] = (struct sl_str){copy, name.size - skip};
     }
     return true;
 }
@@ -135,19 +141,19 @@ static bool add_page(const struct object_list *page, size_t skip, size_t most, s
 static enum sl_code bucket_list(const struct store_area *area, struct sl_str directory, size_t most,
                                 struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
-    struct object_list *page = SL_ARENA_NEW(arena, struct object_list);
+    struct bucket_listing listing = {.arena = arena, .most = most};
+    struct object_list *page = calloc(1, sizeof *page);
     struct sl_buf prefix = {0};
     sl_buf_str(&prefix, directory);
     sl_buf_u8(&prefix, '/');
     struct sl_str begin = sl_buf_move_to_arena(&prefix, arena), after = SL_STR("");
-    *names = SL_ARENA_ARRAY(arena, struct sl_str, most + 1);
-    bool good = page && begin.data && *names, more = true;
+    bool good = page && begin.data, more = true;
     enum sl_code code = good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    while (code == SL_OK && more && *count < most) {
+    while (code == SL_OK && more && listing.count < most) {
         code = object_list(&area->bucket, begin, after, page, error);
         if (code != SL_OK)
             break;
-        good = !page->failed && add_page(page, begin.size, most, arena, *names, count);
+        good = !page->failed && add_page(&listing, page, begin.size);
         more = page->more && page->count;
         if (more) {
             struct sl_str last = page->items[page->count - 1].name;
@@ -157,6 +163,9 @@ static enum sl_code bucket_list(const struct store_area *area, struct sl_str dir
         if (!good || !after.data)
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
+    free(page);
+    *names = listing.names;
+    *count = listing.count;
     return code;
 }
 

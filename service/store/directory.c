@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "core/files.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -336,32 +337,38 @@ struct listing_job {
     const struct store_area *area;
     struct sl_str directory;
     size_t most;
-    struct sl_arena *arena;
+    struct sl_arena arena; /* of the job: other fibers may use that of the caller meanwhile */
     struct sl_str *names;
-    size_t count;
+    size_t count, capacity;
 };
+
+static bool add_listed_name(struct listing_job *job, const char *name)
+{
+    size_t size = strlen(name);
+    const char *copy = sl_arena_strndup(&job->arena, name, size);
+    if (!copy || !sl_grow_in_arena(&job->arena, &job->names, &job->capacity, job->count + 1, sizeof *job->names))
+        return false;
+    job->names[job->count++] = (struct sl_str){copy, size};
+    return true;
+}
 
 static enum sl_code directory_list_job(void *arg, struct sl_error *error)
 {
     struct listing_job *job = arg;
     char path[OBJECT_PATH];
     struct stat st;
-    job->names = SL_ARENA_ARRAY(job->arena, struct sl_str, job->most + 1);
-    DIR *dir = object_path(job->area, job->directory, path) ? opendir(path) : NULL;
     enum sl_code code = SL_OK;
-    if (!job->names)
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    else if (!dir && errno != ENOENT)
+    DIR *dir = object_path(job->area, job->directory, path) ? opendir(path) : NULL;
+    if (!dir)
+        return errno == ENOENT ? SL_OK : directory_fail(errno, "cannot list files of the upload store", error);
+    errno = 0;
+    for (struct dirent *e; code == SL_OK && job->count < job->most && (e = dir_next(dir, &st)); errno = 0)
+        if (S_ISREG(st.st_mode) && !add_listed_name(job, e->d_name))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && errno) /* names may be missing */
         code = directory_fail(errno, "cannot list files of the upload store", error);
-    for (struct dirent *e; code == SL_OK && job->count < job->most && (e = dir_next(dir, &st));) {
-        size_t size = strlen(e->d_name);
-        const char *name = S_ISREG(st.st_mode) ? sl_arena_strndup(job->arena, e->d_name, size) : NULL;
-        if (name)
-            job->names[job->count++] = (struct sl_str){name, size};
-    }
-    if (dir)
-        closedir(dir);
-    if (code == SL_OK)
+    closedir(dir);
+    if (code == SL_OK && job->count)
         qsort(job->names, job->count, sizeof *job->names, sl_str_order);
     return code;
 }
@@ -397,7 +404,6 @@ static enum sl_code directory_put_text(const struct store_area *area, const stru
     return pool_call(POOL_IO, directory_text_job, &t, error);
 }
 
-/* Fills a source with the directory of the prefix; false when out of memory. */
 static enum sl_code directory_remove(const struct store_area *area, struct sl_str name, struct sl_error *error)
 {
     struct directory_job job = {.area = area, .name = name};
@@ -407,13 +413,20 @@ static enum sl_code directory_remove(const struct store_area *area, struct sl_st
 static enum sl_code directory_list(const struct store_area *area, struct sl_str directory, size_t most,
                                    struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
-    struct listing_job job = {.area = area, .directory = directory, .most = most, .arena = arena};
+    struct listing_job job = {.area = area, .directory = directory, .most = most};
     enum sl_code code = pool_call(POOL_IO, directory_list_job, &job, error);
-    *names = job.names;
-    *count = job.count;
-    return code;
+    *names = code == SL_OK ? SL_ARENA_ARRAY(arena, struct sl_str, job.count + 1) : NULL;
+    for (size_t i = 0; *names && i < job.count; i++) {
+        (*names)[i] = (struct sl_str){sl_arena_strndup(arena, job.names[i].data, job.names[i].size), job.names[i].size};
+        if (!(*names)[i].data)
+            *names = NULL;
+    }
+    *count = *names ? job.count : 0;
+    sl_arena_free(&job.arena);
+    return code == SL_OK && !*names ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
+/* Fills a source with the directory of the prefix; false when out of memory. */
 static bool directory_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
                              struct source *source)
 {
