@@ -308,7 +308,11 @@ enum sl_code object_list(const struct object_store *store, struct sl_str prefix,
         code = get_service(store)->list(&request, last, list, error);
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s", object_no_bucket);
-    return end(&request, code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
+    if (code == SL_OK && list->failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code != SL_OK)
+        object_list_free(list);
+    return end(&request, code);
 }
 
 void object_list_free(struct object_list *list)

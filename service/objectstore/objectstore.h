@@ -184,7 +184,7 @@ struct object_list {
 };
 
 /* Lists objects sorted by name, at most MAX_LISTED_OBJECTS: those whose names begin with `prefix` and sort after
- * `after` (empty: all). Free the list with object_list_free(). */
+ * `after` (empty: all). Free the list with object_list_free(); after a failure it is empty. */
 enum sl_code object_list(const struct object_store *store, struct sl_str prefix, struct sl_str after,
                          struct object_list *list, struct sl_error *error) SL_SUSPENDS;
 void object_list_free(struct object_list *list);
