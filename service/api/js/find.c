@@ -4,8 +4,8 @@
 #include "api/js/js.h"
 
 #include "core/log.h"
-#include "debug_file_store/artifacts.h"
 #include "core/metrics.h"
+#include "debug_file_store/artifacts.h"
 #include "js/names.h"
 #include "source/zip.h"
 
@@ -233,7 +233,8 @@ static void query_sentry(void *arg)
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
-/* Queries the store of uploaded files, like query_sentry. Bundles of a release are asked for files with a path only. */
+/* Queries the store of uploaded files, like query_sentry. Bundles of the release are listed once per request, for the first file with a
+ * path: they are the same for all. */
 static void query_uploads(void *arg)
 {
     struct js_file_search *look = arg;
@@ -246,8 +247,10 @@ static void query_uploads(void *arg)
     look->listed = NULL;
     if (r->finder.stopped != SL_OK)
         return;
-    if (!key->path.data)
+    if (!key->path.data || r->finder.has_release_bundles)
         release = (struct artifact_release){{NULL, 0}, {NULL, 0}};
+    if (!key->has_id && !release.release.size)
+        return;
     enum sl_code code =
         artifact_bundles_find(&release, key->has_id ? &key->id : NULL, r->arena, &bundles, &count, &error);
     if (code != SL_OK && !stops(r, code))
@@ -258,6 +261,7 @@ static void query_uploads(void *arg)
     for (size_t i = 0; i < count; i++)
         items[i] = (struct artifact){
             .file = bundles[i].file, .is_bundle = true, .match = bundles[i].by_id ? MATCH_DEBUG_ID : MATCH_RELEASE};
+    r->finder.has_release_bundles |= release.release.size > 0;
     look->listed = items;
     look->listed_count = count;
 }

@@ -83,6 +83,7 @@ struct js_finder {         /* look-ups of one request */
     struct sl_map by_key, known, by_path;
     struct js_bundle **bundles; /* sorted by URI, descending */
     size_t file_count, bundle_count, bundle_capacity;
+    bool has_release_bundles;                        /* the uploaded bundles of the request's release are known */
     struct js_request_text own_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
     struct js_request_table *own_tables;
     int64_t now_s;
