@@ -282,6 +282,8 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
     }
     if (code != SL_OK && code != SL_NOT_FOUND)
         return code;
+    if (code == SL_OK && *quality == QUALITY_LINES) /* no source has a better one */
+        return code;
     if (rate_configured(config, id, type, arena, &other) && (code != SL_OK || other > *quality)) {
         *quality = other;
         code = SL_OK;
@@ -380,7 +382,8 @@ static enum sl_code place(struct debug_file_adding *a, const struct checked_obje
         return sl_fail(error, SL_MALFORMED, "the file has no id, and none was given: it could never be found");
     for (;;) {
         enum debug_file_quality other;
-        bool taken = !rate_configured(a->config, &id, type, arena, &other) || other <= object->quality;
+        bool taken = object->quality == QUALITY_LINES || /* no source has a better one */
+                     !rate_configured(a->config, &id, type, arena, &other) || other <= object->quality;
         enum sl_code code = SL_OK;
         for (size_t i = 0; code == SL_OK && taken && i < count; i++)
             code = place_at(a, &id, object->quality, paths[i], &taken, error);
