@@ -178,16 +178,15 @@ static const struct checked_object *matching(const struct upload_check_result *t
 }
 
 struct comparing {
-    struct sl_bytes bytes;
-    uint8_t sha256[SHA256_BYTES];
+    struct sl_bytes stored, received; /* of the same size */
+    bool same;
 };
 
-static enum sl_code hash_other(void *arg, struct sl_error *error)
+/* Pool work: reads both files, at most to their first difference. */
+static void compare_files(void *arg)
 {
     struct comparing *c = arg;
-    return EVP_Digest(c->bytes.data, c->bytes.size, c->sha256, NULL, EVP_sha256(), NULL) == 1
-               ? SL_OK
-               : sl_fail(error, SL_BUSY, "out of memory");
+    c->same = memcmp(c->stored.data, c->received.data, c->stored.size) == 0;
 }
 
 /* Opens the file that is stored under a name and says how good it is. `a` NULL: do not compare; else `*same` tells if it has the same
@@ -206,9 +205,9 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
         if (code == SL_OK)
             *quality = matching(told, id)->quality;
         if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
-            struct comparing c = {.bytes = mapping.bytes};
-            code = pool_call(POOL_IO | POOL_HEAVY, hash_other, &c, error);
-            *same = code == SL_OK && memcmp(c.sha256, a->sha256, sizeof c.sha256) == 0;
+            struct comparing c = {.stored = mapping.bytes, .received = a->mapping.bytes};
+            code = pool_run(POOL_IO | POOL_HEAVY, compare_files, &c, error);
+            *same = code == SL_OK && c.same;
         }
         pool_unmap(&mapping);
     }
