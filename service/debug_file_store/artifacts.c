@@ -191,11 +191,6 @@ static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1
     return code == SL_OK ? publish_bundle(file, sha1, ids, &release, error) : code;
 }
 
-static void discard_bundle(void *file)
-{
-    store_tmp_file_discard(file);
-}
-
 enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1,
                                  const struct artifact_release *release, struct sl_error *error)
 {
@@ -207,7 +202,7 @@ enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1
         pool_unmap(&indexing->mapping);
     if (indexing && indexing->ids.fd > 0)
         cache_tmp_discard(&indexing->ids);
-    pool_run(POOL_IO, discard_bundle, file, NULL);
+    store_tmp_file_discard_on_pool(file);
     free(indexing);
     if (code != SL_OK && code != SL_MALFORMED)
         return code;

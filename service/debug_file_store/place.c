@@ -57,11 +57,6 @@ enum sl_code debug_file_tmp(struct store_tmp_file *file, struct sl_error *error)
     return pool_call(POOL_IO, make_tmp, &job, error);
 }
 
-static void discard(void *file)
-{
-    store_tmp_file_discard(file);
-}
-
 struct debug_file_writing {
     int fd;
     struct sl_bytes bytes;
@@ -81,7 +76,7 @@ enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file,
     struct debug_file_writing writing = {file->fd, bytes};
     code = pool_call(POOL_IO | POOL_HEAVY, write_to_tmp, &writing, error);
     if (code != SL_OK)
-        pool_run(POOL_IO, discard, file, NULL);
+        store_tmp_file_discard_on_pool(file);
     return code;
 }
 
@@ -330,7 +325,7 @@ static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, str
         enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, copy_file, &copy, error);
         file = &copy.file;
         if (code != SL_OK) {
-            pool_run(POOL_IO, discard, file, NULL);
+            store_tmp_file_discard_on_pool(file);
             return code;
         }
     }
@@ -517,7 +512,7 @@ enum sl_code debug_file_add(const struct config *config, struct debug_file_uploa
     }
     if (a && a->mapping.bytes.data)
         pool_unmap(&a->mapping);
-    pool_run(POOL_IO, discard, u->file, NULL);
+    store_tmp_file_discard_on_pool(u->file);
     free(a);
     conclude(u, code, size);
     return code;

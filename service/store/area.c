@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "core/pool.h"
+
 enum { SMALL_OBJECT = 64 << 10 /* limit of store_area_read, which reads JSON texts */ };
 
 bool store_area_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
@@ -25,6 +27,17 @@ void store_tmp_file_discard(struct store_tmp_file *work)
     if (*work->path)
         unlink(work->path);
     work->fd = -1;
+}
+
+static void discard_tmp_file(void *work)
+{
+    store_tmp_file_discard(work);
+}
+
+void store_tmp_file_discard_on_pool(struct store_tmp_file *work)
+{
+    if (work->fd >= 0)
+        pool_run(POOL_IO, discard_tmp_file, work, NULL);
 }
 
 enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,

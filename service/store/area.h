@@ -50,6 +50,8 @@ struct store_tmp_file {
 };
 enum sl_code store_area_tmp_file(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error);
 void store_tmp_file_discard(struct store_tmp_file *work); /* also allowed after store_area_put() */
+/* The same from the loop thread. */
+void store_tmp_file_discard_on_pool(struct store_tmp_file *work) SL_SUSPENDS;
 
 /* Reads the properties of a file. `with_md5`: also compute the MD5 of a plain file of a directory, which may take long. */
 enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,

@@ -46,11 +46,6 @@ static enum sl_code bucket_stat(const struct store_area *area, struct sl_str nam
     return code;
 }
 
-static void bucket_discard(void *arg)
-{
-    store_tmp_file_discard(arg);
-}
-
 /* Uploads the file and discards it in any case. A 404 means that the bucket does not exist, an error of the configuration. */
 static enum sl_code bucket_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                                const struct store_meta *meta, const char *media_type, struct sl_error *error)
@@ -66,7 +61,7 @@ static enum sl_code bucket_put(const struct store_area *area, struct sl_str name
                                        .metadata = metadata,
                                        .metadata_count = meta->is_packed ? 2 : 0};
     enum sl_code code = object_put_file(&area->bucket, name, work->fd, contents, &call, error);
-    pool_run(POOL_IO, bucket_discard, work, NULL);
+    store_tmp_file_discard_on_pool(work);
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
@@ -95,7 +90,7 @@ static enum sl_code bucket_open(const struct store_area *area, struct sl_str nam
         return code;
     struct object_store_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
     code = object_get_mapped(&area->bucket, name, work.fd, mapping, &call, error);
-    pool_run(POOL_IO, bucket_discard, &work, NULL);
+    store_tmp_file_discard_on_pool(&work);
     meta->is_packed = false;
     return code;
 }

@@ -118,11 +118,6 @@ static bool read_name_id(struct sl_str name, struct sl_debug_id *id)
            sl_debug_id_parse((struct sl_str){name.data, UUID_TEXT}, id);
 }
 
-static void discard_file(void *file)
-{
-    store_tmp_file_discard(file);
-}
-
 struct sha1_job {
     struct sl_bytes bytes;
     struct sl_buf hex;
@@ -156,7 +151,7 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
     sl_buf_free(&job.hex);
     if (code == SL_OK)
         return artifact_bundle_add(file, a->file.sha1, release, error);
-    pool_run(POOL_IO, discard_file, file, NULL);
+    store_tmp_file_discard_on_pool(file);
     return code;
 }
 
@@ -175,8 +170,8 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
         code = add_bundle(a, &file, &release, error);
     else if (code == SL_OK)
         code = debug_file_add(a->config, &upload, error);
-    else if (file.fd >= 0)
-        pool_run(POOL_IO, discard_file, &file, NULL);
+    else
+        store_tmp_file_discard_on_pool(&file);
     a->record = upload.record;
     return code;
 }

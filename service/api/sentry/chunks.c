@@ -140,11 +140,6 @@ static enum sl_code write_chunk(void *arg, struct sl_error *error)
     return code;
 }
 
-static void discard_chunk(void *file)
-{
-    store_tmp_file_discard(file);
-}
-
 static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, struct sl_error *error)
 {
     struct chunk_job job = {.chunk = chunk, .file = {.fd = -1}};
@@ -155,8 +150,7 @@ static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *aren
     struct store_meta meta = {.size = job.size, .original_size = job.size};
     if (code == SL_OK)
         code = store_area_put(debug_files_area(), name, &job.file, &meta, "application/octet-stream", error);
-    if (job.file.fd >= 0)
-        pool_run(POOL_IO, discard_chunk, &job.file, NULL);
+    store_tmp_file_discard_on_pool(&job.file);
     return code;
 }
 

@@ -85,11 +85,6 @@ static enum sl_code publish_put(struct uploads_publishing *p, struct member_job 
     return code;
 }
 
-static void discard_work(void *arg)
-{
-    store_tmp_file_discard(&((struct member_job *)arg)->work);
-}
-
 /* Writes a member to a file and stores it. The file is removed in any case. SL_BUSY when out of memory; else the error of the store. */
 static enum sl_code publish_write(struct uploads_publishing *p, struct member_job *job)
 {
@@ -103,8 +98,7 @@ static enum sl_code publish_write(struct uploads_publishing *p, struct member_jo
     if (code == SL_OK)
         code = publish_put(p, job, &arena);
     job->member->stored_size = job->meta.size;
-    if (job->work.fd >= 0)
-        pool_run(POOL_IO, discard_work, job, NULL);
+    store_tmp_file_discard_on_pool(&job->work);
     if (code == SL_OK && !store_location(sl_str(p->archive->scope), p->part, job->member->key, p->archive->arena,
                                          &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
