@@ -66,6 +66,19 @@ enum sl_code store_area_open(const struct store_area *area, struct sl_str name, 
     return area->type->open(area, name, mapping, meta, error);
 }
 
+struct text_copying {
+    struct sl_bytes bytes;
+    struct sl_buf *text;
+};
+
+/* Pool work: a page that is not in memory is read from disk. */
+static enum sl_code copy_text(void *arg, struct sl_error *error)
+{
+    const struct text_copying *copy = arg;
+    sl_buf_add(copy->text, copy->bytes.data, copy->bytes.size);
+    return copy->text->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+}
+
 enum sl_code store_area_read(const struct store_area *area, struct sl_str name, struct sl_buf *text,
                              struct sl_error *error)
 {
@@ -74,12 +87,13 @@ enum sl_code store_area_read(const struct store_area *area, struct sl_str name, 
     enum sl_code code = store_area_open(area, name, &mapping, &meta, error);
     if (code != SL_OK)
         return code;
+    struct text_copying copy = {mapping.bytes, text};
     if (mapping.bytes.size > SMALL_OBJECT)
         code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large to be read into memory");
     else
-        sl_buf_add(text, mapping.bytes.data, mapping.bytes.size);
-    sl_unmap(&mapping);
-    return code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
+        code = pool_call(POOL_IO, copy_text, &copy, error);
+    pool_unmap(&mapping);
+    return code;
 }
 
 enum sl_code store_area_delete(const struct store_area *area, struct sl_str name, struct sl_error *error)
