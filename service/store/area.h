@@ -76,7 +76,7 @@ enum sl_code store_area_list(const struct store_area *area, struct sl_str direct
                              struct sl_error *error) SL_SUSPENDS;
 
 /* Waits for an exclusive lock (flock(2)) on the empty file of that name, which is made; close `*fd` to unlock. Other processes that
- * use the directory wait likewise. There are no locks in a bucket: SL_OK, and `*fd` is -1. */
+ * use the directory wait likewise. SL_BUSY after five minutes. There are no locks in a bucket: SL_OK, and `*fd` is -1. */
 enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, int *fd,
                              struct sl_error *error) SL_SUSPENDS;
 

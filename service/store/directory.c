@@ -306,7 +306,8 @@ static enum sl_code directory_lock_job(void *arg, struct sl_error *error)
 
 enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, int *fd, struct sl_error *error)
 {
-    enum { AGAIN_MS = 20 };
+    enum { AGAIN_MS = 20, MAX_WAIT_MS = 5 * 60 * 1000 };
+    uint64_t until_ms = loop_now_ms() + MAX_WAIT_MS;
     struct lock_job job = {.area = area, .name = name, .fd = -1};
     *fd = -1;
     if (!area->root)
@@ -317,6 +318,8 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
         *fd = job.fd;
         if (code != SL_OK || !job.is_busy)
             return code;
+        if (loop_now_ms() >= until_ms)
+            return sl_fail(error, SL_BUSY, "the upload store is in use by another upload; try again later");
         if (!fiber_sleep(AGAIN_MS))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
