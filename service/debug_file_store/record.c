@@ -42,39 +42,38 @@ enum sl_code record_put(const struct debug_file_record *record, struct sl_error 
     return code;
 }
 
-static const struct sl_field record_fields[] = {
-    SL_FIELD(TEXT, true, debug_file_record, sha1, "sha1"),
-    SL_FIELD(TEXT, true, debug_file_record, sha256, "sha256"),
-    SL_FIELD(TEXT, false, debug_file_record, name, "name"),
-    SL_FIELD(TEXT, false, debug_file_record, type, "type"),
-    SL_FIELD(TEXT, false, debug_file_record, cpu, "cpu"),
-    SL_FIELD(TEXT, false, debug_file_record, debug_id, "debug_id"),
-    SL_FIELD(TEXT, false, debug_file_record, code_id, "code_id"),
-    SL_FIELD(TEXT, false, debug_file_record, kind, "kind"),
-    SL_FIELD_EACH(false, debug_file_record, features, feature_count, "features", sl_fields_text),
-    SL_FIELD_EACH(false, debug_file_record, paths, path_count, "paths", sl_fields_text),
-    SL_FIELDS_END,
-};
-
-struct record_numbers {
+struct record_document {
+    struct debug_file_record record;
     struct sl_opt_u64 size, created;
 };
-static const struct sl_field number_fields[] = {
-    SL_FIELD(U64, false, record_numbers, size, "size"),
-    SL_FIELD(U64, false, record_numbers, created, "created"),
+
+static const struct sl_field record_fields[] = {
+    SL_FIELD(TEXT, true, record_document, record.sha1, "sha1"),
+    SL_FIELD(TEXT, true, record_document, record.sha256, "sha256"),
+    SL_FIELD(TEXT, false, record_document, record.name, "name"),
+    SL_FIELD(TEXT, false, record_document, record.type, "type"),
+    SL_FIELD(TEXT, false, record_document, record.cpu, "cpu"),
+    SL_FIELD(TEXT, false, record_document, record.debug_id, "debug_id"),
+    SL_FIELD(TEXT, false, record_document, record.code_id, "code_id"),
+    SL_FIELD(TEXT, false, record_document, record.kind, "kind"),
+    SL_FIELD_EACH(false, record_document, record.features, record.feature_count, "features", sl_fields_text),
+    SL_FIELD_EACH(false, record_document, record.paths, record.path_count, "paths", sl_fields_text),
+    SL_FIELD(U64, false, record_document, size, "size"),
+    SL_FIELD(U64, false, record_document, created, "created"),
     SL_FIELDS_END,
 };
 
 static enum sl_code parse_record(struct sl_str text, struct sl_arena *arena, struct debug_file_record *record,
                                  struct sl_error *error)
 {
-    struct record_numbers numbers = {0};
-    *record = (struct debug_file_record){0};
-    struct sl_json json = sl_json(text, arena, true), again = sl_json(text, arena, true);
-    if (!sl_json_read_object(&json, record_fields, record) || !sl_json_read_object(&again, number_fields, &numbers))
-        return sl_fail(error, SL_NOT_FOUND, "the record of an uploaded file is damaged");
-    record->size = numbers.size.value;
-    record->created_s = numbers.created.value;
+    struct record_document found = {.size = {false, 0}};
+    struct sl_json json = sl_json(text, arena, true);
+    if (!sl_json_read_object(&json, record_fields, &found))
+        return json.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                         : sl_fail(error, SL_NOT_FOUND, "the record of an uploaded file is damaged");
+    *record = found.record;
+    record->size = found.size.value;
+    record->created_s = found.created.value;
     return SL_OK;
 }
 

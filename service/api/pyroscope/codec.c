@@ -216,32 +216,33 @@ void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, 
 
 /* ---- records ---- */
 
-struct debuginfo_numbers {
+struct debuginfo_record {
+    struct debuginfo_file file;
     struct sl_opt_u64 state, started, finished, size;
 };
 
 static const struct sl_field record_fields[] = {
-    SL_FIELD(U64, false, debuginfo_numbers, state, "state"),
-    SL_FIELD(U64, false, debuginfo_numbers, started, "started"),
-    SL_FIELD(U64, false, debuginfo_numbers, finished, "finished"),
-    SL_FIELD(U64, false, debuginfo_numbers, size, "size"),
+    SL_FIELD_PART(debuginfo_record, file, "file", file_fields),
+    SL_FIELD(U64, false, debuginfo_record, state, "state"),
+    SL_FIELD(U64, false, debuginfo_record, started, "started"),
+    SL_FIELD(U64, false, debuginfo_record, finished, "finished"),
+    SL_FIELD(U64, false, debuginfo_record, size, "size"),
     SL_FIELDS_END,
 };
 
-bool debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object)
+enum sl_code debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object)
 {
-    struct debuginfo_numbers numbers = {0};
-    struct sl_json json = sl_json(text, arena, true), again = json;
-    *object = (struct debuginfo_object){.state = DEBUGINFO_NONE};
-    if (!sl_json_read_object(&json, should_fields, &object->file) ||
-        !sl_json_read_object(&again, record_fields, &numbers) || !object->file.gnu_build_id.data)
-        return false;
-    object->state =
-        numbers.state.value <= DEBUGINFO_FINISHED ? (enum debuginfo_state)numbers.state.value : DEBUGINFO_NONE;
-    object->started_s = numbers.started.value;
-    object->finished_s = numbers.finished.value;
-    object->size = numbers.size.value;
-    return true;
+    struct debuginfo_record record = {.state = {false, 0}};
+    struct sl_json json = sl_json(text, arena, true);
+    if (!sl_json_read_object(&json, record_fields, &record) || !record.file.gnu_build_id.data)
+        return json.busy ? SL_BUSY : SL_MALFORMED;
+    bool is_known = record.state.value <= DEBUGINFO_FINISHED;
+    *object = (struct debuginfo_object){.file = record.file,
+                                        .state = is_known ? (enum debuginfo_state)record.state.value : DEBUGINFO_NONE,
+                                        .started_s = record.started.value,
+                                        .finished_s = record.finished.value,
+                                        .size = record.size.value};
+    return SL_OK;
 }
 
 void debuginfo_write_record(const struct debuginfo_object *object, struct sl_buf *out)

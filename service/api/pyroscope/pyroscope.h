@@ -39,6 +39,6 @@ enum sl_code debuginfo_read(struct sl_bytes body, bool is_json, bool has_file, s
 void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, struct sl_buf *out);
 void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, size_t count, struct sl_buf *out);
 
-/* Read and write a record of the store. */
-bool debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object);
+/* Read and write a record of the store. SL_MALFORMED, SL_BUSY. */
+enum sl_code debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object);
 void debuginfo_write_record(const struct debuginfo_object *object, struct sl_buf *out);

@@ -65,7 +65,7 @@ static void reply_message(struct http_exchange *x, struct sl_buf *body)
     sl_buf_free(body);
 }
 
-/* Normalises the build id and checks what becomes part of names and records. */
+/* Normalises the build id and checks what becomes part of names and records. False: it is no build id; data NULL: out of memory. */
 static bool check_file(struct debuginfo_file *file, struct sl_arena *arena)
 {
     struct sl_str *texts[] = {&file->go_build_id, &file->otel_file_id, &file->name};
@@ -95,7 +95,10 @@ static bool read_request(struct http_exchange *x, bool has_file, struct debuginf
         return false;
     }
     *has_id = check_file(file, &x->arena);
-    return true;
+    if (file->gnu_build_id.data)
+        return true;
+    http_reply_no_memory(x);
+    return false;
 }
 
 /* ---- records ---- */
@@ -120,9 +123,14 @@ static enum sl_code get_record(struct sl_str build_id, struct sl_arena *arena, s
         name.data ? store_area_read(debug_files_area(), name, &text, error) : sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str kept = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
     sl_buf_free(&text);
-    if (code == SL_OK && (!kept.data || !debuginfo_read_record(kept, arena, object)))
-        code = sl_fail(error, SL_NOT_FOUND, "no upload of this build id is known");
-    return code == SL_NOT_FOUND ? sl_fail(error, code, "no upload of this build id is known") : code;
+    if (code == SL_OK) {
+        code = kept.data ? debuginfo_read_record(kept, arena, object) : SL_BUSY;
+        if (code == SL_BUSY)
+            return sl_fail(error, code, "out of memory");
+    }
+    return code == SL_NOT_FOUND || code == SL_MALFORMED
+               ? sl_fail(error, SL_NOT_FOUND, "no upload of this build id is known")
+               : code;
 }
 
 static enum sl_code put_record(const struct debuginfo_object *object, struct sl_arena *arena, struct sl_error *error)
@@ -220,7 +228,12 @@ static void upload_file(struct http_exchange *x)
     struct debuginfo_object object;
     struct sl_error error = {.code = SL_OK};
     struct sl_bytes body;
-    if (!check_file(&file, &x->arena)) {
+    bool has_id = check_file(&file, &x->arena);
+    if (!file.gnu_build_id.data) {
+        http_reply_no_memory(x);
+        return;
+    }
+    if (!has_id) {
         reply_error(x, 400, "the path does not end in a GNU build id");
         return;
     }

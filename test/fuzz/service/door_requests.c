@@ -24,7 +24,7 @@ static void check_connect(struct sl_bytes body, bool is_json, bool has_file)
     if (debuginfo_read(body, is_json, has_file, &arena, &object.file, &error) == SL_OK) {
         debuginfo_write_list(is_json, &object, 1, &list);
         debuginfo_write_record(&object, &record);
-        if (!debuginfo_read_record(sl_buf_view(&record), &arena, &again) || again.file.type != object.file.type)
+        if (debuginfo_read_record(sl_buf_view(&record), &arena, &again) != SL_OK || again.file.type != object.file.type)
             abort();
     }
     sl_buf_free(&list);
