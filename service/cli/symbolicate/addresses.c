@@ -47,7 +47,8 @@ static enum sl_code read_dump_or_map(struct process_code *process, struct sl_byt
                                  : sl_jit_read_perf_map(bytes, &process->code, &budget, error);
 }
 
-/* Anybody may write to /tmp: like perf, only trust a regular file that the process' user or root owns. */
+/* Whether the file in /tmp, where every user can write, can be trusted: like perf, only if it is a regular file that the process' user or
+ * root owns. */
 static bool is_own(int fd, const char *pid)
 {
     char path[64];
@@ -77,11 +78,11 @@ static void read_file(struct process_code *process, size_t index, const char *pa
 static void read_own_pid(const char *pid, char own[16])
 {
     char path[64], *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     snprintf(own, 16, "%.15s", pid);
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *status = fopen(path, "re");
-    while (status && getline(&line, &room, status) > 0)
+    while (status && getline(&line, &capacity, status) > 0)
         if (strncmp(line, "NSpid:", 6) == 0) {
             char *last = strrchr(line, '\t');
             if (last)
@@ -113,6 +114,7 @@ static void process_code_open(struct process_code *process, const char *pid)
         sl_jit_free(&process->code);
 }
 
+/* Closes and frees what process_code_open has made. The files are removed, not kept. */
 static void process_code_close(struct process_code *process)
 {
     struct sl_error error;
@@ -395,10 +397,10 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     if (!sl_str_equal(name, run->last_name) || base != run->last_base)
         put_module(&run->w, name, good ? input.object : NULL, base, 0);
     input_close(&input);
-    const char *kept = sl_arena_strndup(&run->arena, name.data, name.size);
-    run->last_name = (struct sl_str){kept, kept ? name.size : 0};
+    const char *copy = sl_arena_strndup(&run->arena, name.data, name.size);
+    run->last_name = (struct sl_str){copy, copy ? name.size : 0};
     run->last_base = base;
-    return kept && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
+    return copy && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
 /* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. `root`: directory to prepend to the paths. */
@@ -426,12 +428,12 @@ static int add_line(struct address_run *run, const char *line, const char *root)
 static int add_maps(struct address_run *run, const char *path, const char *root)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int status = 0;
     FILE *maps = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!maps)
         return report_error(1, path, strerror(errno));
-    while (!status && getline(&line, &room, maps) > 0)
+    while (!status && getline(&line, &capacity, maps) > 0)
         status = add_line(run, line, root);
     free(line);
     if (maps != stdin)
@@ -439,6 +441,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     return status ? status : add_made_code(run);
 }
 
+/* Adds the modules and the generated code of the process --pid. Returns a status. */
 static int add_process(struct address_run *run, const char *pid)
 {
     char path[64], root[64];
@@ -482,6 +485,7 @@ static int addresses_put_modules(struct address_run *run)
 
 /* ---- addresses ---- */
 
+/* Adds the address that the text is. Returns a status. */
 static int read_address(struct address_run *run, const char *text)
 {
     uint64_t address;
@@ -499,9 +503,9 @@ static int read_address_words(struct address_run *run)
 {
     static const char blanks[] = " \t\r\n,";
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int status = 0;
-    while (!status && getline(&line, &room, stdin) > 0) {
+    while (!status && getline(&line, &capacity, stdin) > 0) {
         char *rest = line;
         for (char *word; !status && (word = strtok_r(rest, blanks, &rest));)
             status = read_address(run, word);
@@ -519,7 +523,9 @@ static int read_addresses(struct address_run *run)
         status = read_address(run, o->arguments[i]);
     if (!o->argument_count)
         status = read_address_words(run);
-    return !status && !run->address_count ? report_error(STATUS_NOTHING, "no address given", NULL) : status;
+    return !status && !run->address_count
+               ? report_error(STATUS_NOTHING, "no address given, neither as an argument nor on standard input", NULL)
+               : status;
 }
 
 /* Writes the addresses as one stack. Its first address is where the code stopped; all others may be return addresses. */

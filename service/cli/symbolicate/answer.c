@@ -1,6 +1,7 @@
 /* Parses answers to crash files and requests, chooses a format and prints them. */
 #include "cli/symbolicate/answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -258,6 +259,7 @@ size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struc
 
 /* ---- options: format, threads, output ---- */
 
+/* Sets of answer kinds, as in `sorts`: answers with stacks of native code, and with stacks of JavaScript or the JVM. */
 enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
 
 static const struct answer_format answer_formats[] = {
@@ -321,9 +323,10 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
              strcmp(format->name, "stackwalk") != 0)
         options_wrong(o, "--stack-contents and --stack-pointers need --format stackwalk");
     else if (chosen && !option_given(o, "all-threads") && (!format->print || format->is_json))
-        options_wrong(o, "JSON always contains all threads");
+        options_wrong(o, "--crashed-only, --thread and --thread-index cannot be used with JSON, which has all threads");
     else if (chosen && !option_given(o, "all-threads") && is_request(sort))
-        options_wrong(o, "these stacks do not belong to threads");
+        options_wrong(
+            o, "--crashed-only, --thread and --thread-index cannot be used here: the stacks belong to no threads");
     else
         return format;
     return NULL;
@@ -343,21 +346,23 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
                           const struct symbolicated_answer *answer, const struct walked_dump *walked, int64_t *thread)
 {
     uint64_t id, index;
-    bool locator = option_given(o, "thread"), by_index = option_given(o, "thread-index");
+    bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
     bool all = option_given(o, "all-threads") || (format->view && format->view->is_request) ||
                (!format->crashed_only && !option_given(o, "crashed-only") && !option_given(o, "brief"));
     if (!option_number(o, "thread", &id) || !option_number(o, "thread-index", &index))
         return false;
     *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
-    for (size_t t = 0; t < answer->thread_count && (locator || by_index); t++)
-        if (locator ? answer->threads[t].id.set && answer->threads[t].id.value == id
-                    : is_thread_number(format, walked, t, index)) {
+    for (size_t t = 0; t < answer->thread_count && (by_id || by_index); t++)
+        if (by_id ? answer->threads[t].id.set && answer->threads[t].id.value == id
+                  : is_thread_number(format, walked, t, index)) {
             *thread = (int64_t)t;
             return true;
         }
-    if (locator || by_index)
-        options_wrong(o, "no such thread");
-    return !locator && !by_index;
+    if (by_id)
+        options_wrong(o, "--thread: the input has no thread %" PRIu64, id);
+    else if (by_index)
+        options_wrong(o, "--thread-index: the input has no thread %" PRIu64, index);
+    return !by_id && !by_index;
 }
 
 /* Whether to colour the output: never in a file. */
@@ -484,7 +489,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
     return good && !out->failed ? 0 : report_no_memory();
 }
 
-/* JSON output needs no parsing, except with --fail-on-missing. */
+/* Parses the answer unless the format is its JSON and --fail-on-missing is absent: a large answer is then written without the cost. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {

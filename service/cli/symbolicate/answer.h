@@ -94,7 +94,7 @@ enum { ALL_THREADS = -1 }; /* instead of a thread's index: all of them, or none 
 int64_t answer_exception_thread(const struct symbolicated_answer *answer);
 /* The index of the thread that crashed or requested the dump; ALL_THREADS when there is none. */
 int64_t answer_requesting_thread(const struct symbolicated_answer *answer);
-/* The same, or else the first thread; ALL_THREADS when there are no threads. */
+/* The index of the thread that crashed or requested the dump, or else of the first thread; ALL_THREADS when there are no threads. */
 int64_t answer_crashed_thread(const struct symbolicated_answer *answer);
 
 /* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, and appends a line that says so. 0 and

@@ -14,7 +14,7 @@
 #include "js/names.h"
 #include "source/bundle.h"
 
-enum { MAX_FILES = 200000 };
+enum { MAX_FILES = 200000 }; /* that are indexed, since a directory may be `/` */
 
 enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 
@@ -33,7 +33,7 @@ struct local_artifact {
 
 struct local_artifacts {
     struct sl_arena arena;
-    struct source *sources; /* one per place */
+    struct source *sources; /* one per directory or single file that is named */
     struct local_artifact *items;
     size_t count, capacity;
     struct sl_map paths; /* the items' paths */
@@ -61,19 +61,20 @@ bool path_is_map(const char *path)
 }
 
 /* Copies the text; data NULL when out of memory. */
-static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
+static struct sl_str copy_text(struct local_artifacts *a, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&a->arena, text.data ? text.data : "", text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
 /* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. */
-static struct sl_str make_uri(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
+static struct sl_str make_uri(struct local_artifacts *a, size_t directory, struct sl_str relative,
+                              const struct stat *st)
 {
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
-    if (place)
-        sl_buf_printf(&uri, "%zu:", place + 1);
+    if (directory)
+        sl_buf_printf(&uri, "%zu:", directory + 1);
     sl_buf_str(&uri, relative);
     sl_buf_printf(&uri, "#%" PRIx64 "%08lx-%" PRIx64, (uint64_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                   (uint64_t)st->st_size);
@@ -92,17 +93,17 @@ static bool open_local_bundle(struct local_artifact *item)
     return code == SL_OK;
 }
 
-/* Adds a file of a place. False when out of memory. */
-static bool add_file(struct local_artifacts *a, size_t place, const char *path, struct sl_str relative,
+/* Adds a file that belongs to `sources[directory]`. False when out of memory. */
+static bool add_file(struct local_artifacts *a, size_t directory, const char *path, struct sl_str relative,
                      const struct stat *st)
 {
-    struct local_artifact item = {.path = kept_text(a, sl_str(path)).data};
+    struct local_artifact item = {.path = copy_text(a, sl_str(path)).data};
     item.kind = path_is_script(path) ? ARTIFACT_SCRIPT : ends(path, ".map") ? ARTIFACT_MAP : ARTIFACT_BUNDLE;
-    item.file =
-        (struct remote_file){.source = &a->sources[place], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
+    item.file = (struct remote_file){
+        .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = copy_text(a, relative)};
     item.file.location = item.file.path;
     item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
-    item.file.uri = make_uri(a, place, relative, st);
+    item.file.uri = make_uri(a, directory, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))
         return false;
@@ -115,7 +116,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
 }
 
 /* Adds the files below a directory, or a single file, whose source is then its directory. */
-static bool artifacts_add_place(struct local_artifacts *a, size_t place, const char *path)
+static bool add_directory(struct local_artifacts *a, size_t directory, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
     bool is_directory = path_is_directory(path), good = true;
@@ -123,11 +124,11 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         root = name.size < root.size ? (struct sl_str){path, root.size - name.size} : SL_STR(".");
     while (is_directory && root.size > 1 && sl_str_ends(root, SL_STR("/")))
         root.size--;
-    a->sources[place] = (struct source){
-        .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = kept_text(a, root), .configured = true};
+    a->sources[directory] = (struct source){
+        .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = copy_text(a, root), .configured = true};
     struct file_walk walk;
     file_walk_open(&walk, path);
-    good = a->sources[place].path.data != NULL;
+    good = a->sources[directory].path.data != NULL;
     for (const FTSENT *entry; good && a->count < MAX_FILES && (entry = file_walk_next(&walk));) {
         const char *at = entry->fts_path;
         struct sl_str relative = sl_str(at);
@@ -137,18 +138,18 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         while (is_directory && skipped < relative.size && at[skipped] == '/')
             skipped++;
         relative = (struct sl_str){at + skipped, relative.size - skipped};
-        good = add_file(a, place, at, relative, entry->fts_statp);
+        good = add_file(a, directory, at, relative, entry->fts_statp);
     }
     file_walk_close(&walk);
     return good;
 }
 
-struct local_artifacts *local_artifacts_new(const char *const *places, size_t count)
+struct local_artifacts *local_artifacts_new(const char *const *paths, size_t count)
 {
     struct local_artifacts *a = calloc(1, sizeof *a);
     bool good = a && (a->sources = calloc(count + 1, sizeof *a->sources));
     for (size_t i = 0; good && i < count; i++)
-        good = artifacts_add_place(a, i, places[i]);
+        good = add_directory(a, i, paths[i]);
     if (good)
         return a;
     local_artifacts_free(a);
@@ -188,7 +189,7 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
     }
     if (!item->has_map_comment && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
         sl_map_get(&a->paths, sl_str(beside)))
-        item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
+        item->map_beside = copy_text(a, path_file_name(sl_str(beside)));
 }
 
 struct sl_str url_without_parameters(struct sl_str url)
@@ -273,11 +274,11 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));
-        bool locator = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
-        if (locator > was_by_id || (locator == was_by_id && parts > most)) {
+        bool by_id = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
+        if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
             most = parts;
             best = item;
-            *match = locator ? MATCH_DEBUG_ID : MATCH_URL;
+            *match = by_id ? MATCH_DEBUG_ID : MATCH_URL;
         }
     }
     sl_buf_free(&buf);
@@ -309,17 +310,17 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 /* ---- bundles ---- */
 
 /* Whether the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
-static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool locator)
+static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
-    if (!locator && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
-                     !sl_str_equal(attributes->dist, query->dist)))
+    if (!by_id && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
+                   !sl_str_equal(attributes->dist, query->dist)))
         return false;
     for (size_t i = 0; i < sl_bundle_count(bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
         bool is_script = file->type == SL_BUNDLE_SOURCE || file->type == SL_BUNDLE_MINIFIED_SOURCE;
-        if (locator ? sl_debug_id_equal(&file->debug_id, query->id)
-                    : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
+        if (by_id ? sl_debug_id_equal(&file->debug_id, query->id)
+                  : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
             return true;
     }
     return false;
@@ -365,11 +366,11 @@ bool local_artifacts_find(void *arg, const struct local_file_query *query, struc
     struct local_artifacts *a = arg;
     struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
     bool good = true;
-    for (unsigned locator = query->id ? 1 : 0;; locator--) {
+    for (unsigned by_id = query->id ? 1 : 0;; by_id--) {
         for (size_t i = 0; good && i < a->count; i++)
-            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, locator))
-                good = put_artifact(&list, &a->items[i], locator ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
-        if (!locator)
+            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, by_id))
+                good = put_artifact(&list, &a->items[i], by_id ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
+        if (!by_id)
             break;
     }
     enum artifact_match match;

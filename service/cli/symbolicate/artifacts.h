@@ -11,8 +11,8 @@
 
 struct local_artifacts;
 
-/* Indexes the places: directories, or single files. Warns of files that are broken archives. NULL: out of memory. */
-struct local_artifacts *local_artifacts_new(const char *const *places, size_t count);
+/* Indexes the files of `paths`: directories, or single files. Warns of files that are broken archives. NULL: out of memory. */
+struct local_artifacts *local_artifacts_new(const char *const *paths, size_t count);
 void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 
 /* The look_up callback of struct local_request; `arg` is the artifacts. The items point into the artifacts and must not outlive them. */

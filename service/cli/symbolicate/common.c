@@ -1,4 +1,4 @@
-/* Shared by all kinds of input of `symloom symbolicate`: reading it, the search places, writing answers. */
+/* Shared by all kinds of input of `symloom symbolicate`: reading it, where to search, writing answers. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -87,14 +87,14 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
     return code == SL_OK ? map_as_utf8(mapping, error) : code;
 }
 
-/* ---- search places ---- */
+/* ---- where to search ---- */
 
 bool symbolicate_as_symbolicli(void)
 {
     return strcmp(options_program_name(), "symbolicli") == 0;
 }
 
-/* The log level. symbolicli, which this program replaces, shows more unless told otherwise. */
+/* The log level. As symbolicli the program logs at `info` unless an option sets the level: that program, which it replaces, does so. */
 static const char *log_level(const struct options *o)
 {
     const char *level = server_verbosity(o);
@@ -119,9 +119,9 @@ int symbolicate_check_symbol_paths(const struct options *o)
 {
     size_t count, more;
     const char *const *symbols = option_values(o, "symbols", &count);
-    const char *const *places = symbolicate_symbol_paths(o, &more);
+    const char *const *paths = symbolicate_symbol_paths(o, &more);
     int status = source_paths_check(symbols, count);
-    return status ? status : source_paths_check(places, more);
+    return status ? status : source_paths_check(paths, more);
 }
 
 /* Whether the path names a regular file; opening another kind may wait or have an effect. */
@@ -134,11 +134,11 @@ static bool is_regular(const char *path)
 /* Adds a copy of the path. False when out of memory. */
 static bool add_path(struct local_files *files, const char *path)
 {
-    const char *kept = sl_arena_strndup(files->arena, path, strlen(path));
-    if (!kept ||
+    const char *copy = sl_arena_strndup(files->arena, path, strlen(path));
+    if (!copy ||
         !sl_grow_in_arena(files->arena, &files->items, &files->capacity, files->count + 1, sizeof *files->items))
         return false;
-    files->items[files->count++] = kept;
+    files->items[files->count++] = copy;
     return true;
 }
 
@@ -157,14 +157,14 @@ bool local_files_add(struct local_files *files, struct sl_str path)
     struct input input;
     if (!path.size || *path.data != '/')
         return true;
-    const char *kept = sl_arena_strndup(files->arena, path.data, path.size);
-    if (!kept)
+    const char *copy = sl_arena_strndup(files->arena, path.data, path.size);
+    if (!copy)
         return false;
-    if (!is_regular(kept))
+    if (!is_regular(copy))
         return true;
-    if (!add_path(files, kept))
+    if (!add_path(files, copy))
         return false;
-    bool good = input_open(kept, &options, &input, NULL) != SL_OK || add_companions(files, &input);
+    bool good = input_open(copy, &options, &input, NULL) != SL_OK || add_companions(files, &input);
     input_close(&input);
     return good;
 }
@@ -181,14 +181,14 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
 }
 
 /* Opens the locator with the sources of the options, the arguments, the Sentry project and local files. */
-static enum sl_code open_places(const struct options *o, const struct sentry_project *project,
+static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
     struct sl_buf path = {0};
     size_t count;
-    const char *const *places = symbolicate_symbol_paths(o, &count);
+    const char *const *paths = symbolicate_symbol_paths(o, &count);
     for (size_t i = 0; i < count; i++) {
-        sl_buf_cstr(&path, places[i]);
+        sl_buf_cstr(&path, paths[i]);
         sl_buf_u8(&path, ';');
     }
     sl_buf_u8(&path, 0);
@@ -233,7 +233,7 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
     const char *timeout = option_value(o, "timeout", "15m");
     struct sl_error error = {0};
     if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
-        return options_wrong(o, "--timeout: '%s' is not a duration", timeout);
+        return options_wrong(o, "--timeout: '%s' is not a duration (example: 15m)", timeout);
     if (locator_run(locator, run_timed, &timed, &error) != SL_OK)
         return report_error(1, error.message, NULL);
     if (timed.timed_out)
@@ -241,35 +241,35 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
     return timed.began ? 0 : report_no_memory();
 }
 
-int search_place_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                      struct search_place *place)
+int search_inputs_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                      struct search_inputs *inputs)
 {
     const char *scope = option_value(o, "scope", NULL);
     struct sl_error error = {0};
-    if (open_places(o, project, local, &place->locator, &error) != SL_OK)
+    if (open_search(o, project, local, &inputs->locator, &error) != SL_OK)
         return report_error(1, error.message, NULL);
-    place->config = locator_config(place->locator);
-    place->sources = locator_sources(place->locator, &place->source_count);
-    place->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
+    inputs->config = locator_config(inputs->locator);
+    inputs->sources = locator_sources(inputs->locator, &inputs->source_count);
+    inputs->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
     return 0;
 }
 
-void search_place_close(struct search_place *place, struct missing_report *missing)
+void search_inputs_close(struct search_inputs *inputs, struct missing_report *missing)
 {
-    if (missing && place->locator)
-        locator_describe(place->locator, missing);
-    locator_close(place->locator);
-    place->locator = NULL;
+    if (missing && inputs->locator)
+        locator_describe(inputs->locator, missing);
+    locator_close(inputs->locator);
+    inputs->locator = NULL;
 }
 
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg)
+                     struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg)
 {
-    int status = search_place_open(o, project, local, place);
+    int status = search_inputs_open(o, project, local, inputs);
     if (status)
         return status;
-    status = symbolicate_in_time(o, place->locator, work, arg);
-    search_place_close(place, missing);
+    status = symbolicate_in_time(o, inputs->locator, work, arg);
+    search_inputs_close(inputs, missing);
     return status;
 }
 
@@ -341,7 +341,7 @@ int symbolicate_write(const struct options *o, struct sl_str text)
 
 static const char boundary[] = "symloom-form-5b2c9d1e7f";
 
-enum { WAIT_S = 30 }; /* for one request; then it polls */
+enum { WAIT_S = 30 }; /* how long one HTTP request waits for the answer; then another one polls for it */
 
 struct remote_run {
     const char *url; /* without trailing slashes */
@@ -363,7 +363,7 @@ static void put_part(struct sl_buf *out, const struct remote_part *part)
     sl_buf_cstr(out, "\r\n");
 }
 
-/* Makes an error of a response that is no success, with the beginning of its body. */
+/* Turns a response with an error status into an error with the beginning of its body. */
 static enum sl_code remote_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg;
@@ -459,9 +459,9 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
 {
     const char *url = option_value(o, "server", "");
     struct remote_run run = {.url = url, .url_size = strlen(url), .path = path, .answer = answer};
-    size_t places;
-    symbolicate_symbol_paths(o, &places);
-    if (option_given(o, "symbols") || places)
+    size_t path_count;
+    symbolicate_symbol_paths(o, &path_count);
+    if (option_given(o, "symbols") || path_count)
         return options_wrong(o, "--symbols cannot be combined with --server: the service uses its own sources");
     if (!server_may_connect(o))
         return 2;

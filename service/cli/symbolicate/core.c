@@ -10,7 +10,7 @@
 #include "cli/locator/locator.h"
 #include "elfcore/elfcore.h"
 
-/* Maps a smaller core with the same stacks. */
+/* Writes a smaller core with the same stacks into a temporary file, and maps that. */
 static enum sl_code map_trimmed(struct sl_bytes bytes, struct sl_mapping *trimmed, struct sl_error *error)
 {
     int fd = temporary_file();
@@ -28,7 +28,7 @@ static int report_core_error(enum sl_code code, const struct sl_error *error)
     return report_error(code == SL_MALFORMED ? STATUS_NOTHING : 1, error->message, NULL);
 }
 
-/* Writes the smaller core to the file. */
+/* Writes the smaller core to the file at `path` (--trim). Returns a status. */
 static int trim_core(const char *path, struct sl_bytes bytes)
 {
     struct sl_mapping trimmed;
@@ -50,8 +50,8 @@ struct id_search {
     size_t found;
 };
 
-/* Writes the module with the ids of the file, if that can be the file that was mapped. */
-static bool take_file(struct id_search *search, const struct sl_crash_module *module, const char *path)
+/* Writes the module with the ids of the file, if the file can be the one that was mapped in the core. False if it cannot. */
+static bool write_if_mapped(struct id_search *search, const struct sl_crash_module *module, const char *path)
 {
     static const struct input_options options = {.arch = NULL};
     struct input input;
@@ -75,50 +75,51 @@ static bool take_file(struct id_search *search, const struct sl_crash_module *mo
     return fits;
 }
 
-/* True if the path stays below the directory that it is appended to. */
+/* True if the path, which the core names, stays below the directory that it is appended to. */
 static bool is_below(struct sl_str path)
 {
     return !memmem(path.data, path.size, "..", 2);
 }
 
-/* Tries the given symbols as the module's file: a file with its name, or a directory that has it by its path or its name. */
-static bool try_place(struct id_search *search, const struct sl_crash_module *module, const char *place)
+/* Searches one path of the user for the module's file: `given` is a file with the module's name, or a directory with that file below it
+ * at its whole path ("usr/bin/app") or directly ("app"). */
+static bool search_path(struct id_search *search, const struct sl_crash_module *module, const char *given)
 {
     struct sl_str name = sl_crash_file_name(module->code_file);
     char path[4200];
-    if (!path_is_directory(place))
-        return sl_str_equal(path_file_name(sl_str(place)), name) && take_file(search, module, place);
+    if (!path_is_directory(given))
+        return sl_str_equal(path_file_name(sl_str(given)), name) && write_if_mapped(search, module, given);
     const struct sl_str tails[] = {module->code_file, name};
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        int size = snprintf(path, sizeof path, "%s/" SL_STR_FMT, place, SL_STR_ARG(tails[i]));
-        if (is_below(tails[i]) && size < (int)sizeof path && take_file(search, module, path))
+        int size = snprintf(path, sizeof path, "%s/" SL_STR_FMT, given, SL_STR_ARG(tails[i]));
+        if (is_below(tails[i]) && size < (int)sizeof path && write_if_mapped(search, module, path))
             return true;
     }
     return false;
 }
 
-static bool try_places(struct id_search *search, const struct sl_crash_module *module, const char *const *places,
+static bool search_paths(struct id_search *search, const struct sl_crash_module *module, const char *const *paths,
                        size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (try_place(search, module, source_path_without_layout(places[i])))
+        if (search_path(search, module, source_path_without_layout(paths[i])))
             return true;
     return false;
 }
 
-/* Finds the files of modules whose ids are not in the core, among those that the user has named as symbols: then the user vouches
- * for them, as with `gdb PROGRAM CORE`. Appends their ids as JSON. */
+/* Finds the files of modules whose ids are not in the core, but only among those that the user names as symbols, as with
+ * `gdb PROGRAM CORE`: the core has nothing that proves that such a file is the right one. Appends their ids as JSON (struct crash_file). */
 static void find_ids(const struct options *o, const struct sl_elfcore *core, struct sl_bytes bytes, struct sl_buf *json)
 {
     struct id_search search = {.bytes = bytes, .core = core, .w = sl_json_writer(json)};
     size_t count, more;
     const char *const *symbols = option_values(o, "symbols", &count);
-    const char *const *places = symbolicate_symbol_paths(o, &more);
+    const char *const *paths = symbolicate_symbol_paths(o, &more);
     sl_json_begin_array(&search.w);
     for (size_t i = 0; i < core->dump.crash.module_count; i++) {
         const struct sl_crash_module *module = &core->dump.crash.modules[i];
-        if (!sl_crash_has_id(module) && module->code_file.size && !try_places(&search, module, symbols, count))
-            try_places(&search, module, places, more);
+        if (!sl_crash_has_id(module) && module->code_file.size && !search_paths(&search, module, symbols, count))
+            search_paths(&search, module, paths, more);
     }
     sl_json_end_array(&search.w);
     sl_buf_u8(json, 0);
@@ -128,7 +129,7 @@ static void find_ids(const struct options *o, const struct sl_elfcore *core, str
 
 /* ---- symbolication ---- */
 
-/* Sends the service only what it needs: a core may be as large as the memory of the process. */
+/* Sends the service a smaller core: the whole one may be as large as the memory of the process. Returns a status. */
 static int send_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
                      const char *modules)
 {

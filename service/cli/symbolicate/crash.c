@@ -12,7 +12,7 @@
 
 struct crash_run {
     struct crash_file file;
-    struct search_place place;
+    struct search_inputs inputs;
     struct walked_dump *walked;
     bool wants_walk, wants_stack;
     struct missing_report missing;
@@ -25,10 +25,10 @@ struct crash_run {
 static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
-    const struct config *config = run->place.config;
-    run->file.scope = run->place.scope;
-    run->file.sources = run->place.sources;
-    run->file.source_count = run->place.source_count;
+    const struct config *config = run->inputs.config;
+    run->file.scope = run->inputs.scope;
+    run->file.sources = run->inputs.sources;
+    run->file.source_count = run->inputs.source_count;
     run->walked->was_searched = run->file.source_count != 0;
     run->code = crash_file_symbolicate(&run->file, config, &run->text, &run->error);
     if (run->code == SL_OK && run->wants_walk)
@@ -76,12 +76,13 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
     return code == SL_OK ? add_modules(crash.modules, crash.module_count, local) : code != SL_BUSY;
 }
 
+/* Symbolicates the file in this process, with the symbol files that it names. Returns an exit status. */
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
     struct sl_arena arena = {0};
     struct local_files local = {.arena = &arena};
     int status = crash_find_local_files(o, run, &local)
-                     ? symbolicate_here(o, project, &local, &run->missing, &run->place, crash_work, run)
+                     ? symbolicate_here(o, project, &local, &run->missing, &run->inputs, crash_work, run)
                      : report_no_memory();
     sl_arena_free(&arena);
     return status;

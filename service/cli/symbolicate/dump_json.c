@@ -42,6 +42,7 @@ static void member_address(const struct dump_json *d, const char *key, bool know
 
 /* ---- CPU, handles ---- */
 
+/* Writes the microcode's version as a hexadecimal number, or null. */
 static void put_microcode(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -52,6 +53,7 @@ static void put_microcode(const struct dump_json *d)
         sl_json_put_null(d->w);
 }
 
+/* Writes the list of the process's handles (Windows). */
 static void put_handles(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -68,6 +70,7 @@ static void put_handles(const struct dump_json *d)
 
 /* ---- Linux ---- */
 
+/* Writes the parts of /etc/lsb-release (Linux); unknown ones are null. */
 static void put_release(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -92,6 +95,7 @@ static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str l
     }
 }
 
+/* Writes the process's resource limits (Linux). */
 static void put_limits(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -116,6 +120,7 @@ static void put_mapping_count(const struct dump_json *d)
 
 /* ---- macOS ---- */
 
+/* Writes the crash records of macOS. The three numbers are null in records of a version that does not have them. */
 static void put_mac_records(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -319,7 +324,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     sl_json_end_object(d->w);
 }
 
-/* The schema has the analysis for x86-64 only. */
+/* Writes the analysis of the crashing instruction; an empty one unless the processor is an x86-64, as the schema has it for that only. */
 static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;
@@ -328,6 +333,8 @@ static void put_analysis(const struct dump_json *d)
     crash_analysis_write(d->w, is_x86_64 ? &walked->analysis : &nothing, 16);
 }
 
+/* Writes reason, address, assertion and index of the crashed thread, -1: none. A dump without an exception has neither reason nor address.
+ * */
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -358,6 +365,7 @@ static void put_system_name(const struct dump_json *d)
     sl_buf_free(&text);
 }
 
+/* Writes the OS, the processor and its microcode. */
 static void put_system_info(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -387,6 +395,8 @@ static void put_symbols(const struct dump_json *d, const struct answer_module *k
     sl_json_member_null(d->w, "symbol_url");
 }
 
+/* Writes a loaded module and the state of its symbols, `known`. The empty strings for unknown ids and the debug id of zeros are as in the
+ * other tool's output; certificates are not read. */
 static void put_module(const struct dump_json *d, const struct sl_crash_module *module,
                        const struct answer_module *known)
 {
@@ -412,8 +422,8 @@ struct listed_module {
     const struct answer_module *known; /* NULL: no frame refers to it */
 };
 
-/* By the order in the dump. */
-static int by_place(const void *left, const void *right)
+/* Orders modules as in the dump. */
+static int by_list_index(const void *left, const void *right)
 {
     const struct listed_module *a = left, *b = right;
     return (a->module->list_index > b->module->list_index) - (a->module->list_index < b->module->list_index);
@@ -432,7 +442,7 @@ static bool put_modules(const struct dump_json *d)
         modules[i] = (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)};
     }
     if (count)
-        qsort(modules, count, sizeof *modules, by_place);
+        qsort(modules, count, sizeof *modules, by_list_index);
     member_number(d->w, "main_module", true, 0);
     sl_json_member_boolean(d->w, "modules_contains_cert_info", false);
     sl_json_member_array(d->w, "modules");
@@ -442,6 +452,7 @@ static bool put_modules(const struct dump_json *d)
     return true;
 }
 
+/* Writes the unloaded modules. Their code id is made of timestamp and size, as for loaded modules of Windows. */
 static void put_unloaded(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -463,6 +474,8 @@ static void put_unloaded(const struct dump_json *d)
     sl_json_end_array(d->w);
 }
 
+/* Prints the answer with the members of rust-minidump's JSON (answer_print). The crashed thread appears twice: in `threads`, and with more
+ * details as `crashing_thread`. False when out of memory. */
 bool answer_print_minidump_json(const struct symbolicated_answer *answer, const struct answer_style *style,
                                 struct sl_buf *out)
 {

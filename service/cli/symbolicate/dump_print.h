@@ -22,8 +22,8 @@ struct walked_dump {
     bool is_core;                         /* an ELF core file instead of a minidump */
     bool wants_facts, was_searched;       /* was_searched: at least one symbol source was searched */
     uint64_t **resume;                    /* resume addresses by thread and original_index; NULL: not walked */
-    uint64_t **instruction;               /* the same: current instructions; the call, in callers */
-    struct sl_registers **registers;      /* the same for the registers; NULL also without needs_registers */
+    uint64_t **instruction;               /* current instructions, indexed like `resume`; the call, in callers */
+    struct sl_registers **registers;      /* registers, indexed like `resume`; NULL also without needs_registers */
     size_t *counts;
     size_t thread_count;
     struct stack_name *names; /* sorted by value; only for --stack-contents, --stack-pointers */
@@ -71,7 +71,7 @@ bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);
 /* The thread's number in Breakpad's output: the number of listed threads before it. */
 size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 
-/* "amd64" */
+/* Breakpad's name of the processor, such as "amd64". */
 const char *dump_cpu_name(const struct sl_minidump *dump);
 const char *dump_os_name(const struct sl_minidump *dump);
 /* The crash reason without the address. */

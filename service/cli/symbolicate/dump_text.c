@@ -24,7 +24,7 @@ struct text_frame {
     bool is_inline;
 };
 
-/* Breakpad prints return addresses for x86 and amd64, and the address of the call for other CPUs. */
+/* The address that is printed for a frame: like Breakpad, the return address for x86 and amd64, the address of the call for other CPUs. */
 static uint64_t text_place(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);
@@ -146,6 +146,7 @@ static void machine_head(const struct dump_texts *t, int64_t crashed)
         sl_buf_u8(out, '\n');
 }
 
+/* Prints the line of a module: name, version, debug file, id, first and last address, and 1 for the main module. */
 static void machine_module(const struct dump_texts *t, const struct sl_crash_module *module)
 {
     char id[SL_DEBUG_ID_TEXT];
@@ -211,6 +212,7 @@ static void put_threads(const struct dump_texts *t, int64_t crashed,
     }
 }
 
+/* Prints the answer as lines of fields separated by '|', as minidump_stackwalk -m does (answer_print). False when out of memory. */
 bool answer_print_machine(const struct symbolicated_answer *answer, const struct answer_style *style,
                           struct sl_buf *out)
 {
@@ -226,6 +228,7 @@ bool answer_print_machine(const struct symbolicated_answer *answer, const struct
 
 /* ---- stackwalk ---- */
 
+/* Prints the parts of the graphics card's description, one a line, below each other; UNKNOWN if there is none. */
 static void put_graphics(struct sl_str graphics, struct sl_buf *out)
 {
     if (!graphics.size)
@@ -238,6 +241,7 @@ static void put_graphics(struct sl_str graphics, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
+/* Prints the facts before the stacks: OS, CPU, GPU, the crash, the uptime. */
 static void put_head(const struct dump_texts *t)
 {
     const struct sl_minidump *dump = &t->walked->dump;
@@ -310,6 +314,7 @@ static const char *found_by(const struct text_frame *f)
     return "unknown";
 }
 
+/* Prints the unloaded modules that held the frame's address, after a space; nothing if there are none. */
 static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
@@ -320,6 +325,8 @@ static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
     sl_buf_free(&unloaded);
 }
 
+/* Prints a frame's first line: its module, function, and file and line. A module without a line shows the offset instead, and a frame
+ * outside of all modules its address. */
 static void put_frame_title(const struct dump_texts *t, const struct text_frame *f, size_t number)
 {
     struct sl_buf *out = t->out;
@@ -377,6 +384,8 @@ static void put_stack_words(const struct dump_texts *t, size_t thread)
     stack_put_pointers(t->walked, thread, known, pointer, t->out);
 }
 
+/* Prints a thread: its title, and each frame with registers and how it was found. Repeated frames are folded into one line
+ * (answer_fold_cycle). With stack_pointers, prints the words of its stack instead. */
 static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -426,6 +435,7 @@ static void put_loaded(const struct dump_texts *t, const struct sl_crash_module 
     sl_buf_u8(t->out, '\n');
 }
 
+/* Prints the answer as minidump_stackwalk does: facts, stacks, modules (answer_print); brief: only the stacks. False when out of memory. */
 bool answer_print_stackwalk(const struct symbolicated_answer *answer, const struct answer_style *style,
                             struct sl_buf *out)
 {

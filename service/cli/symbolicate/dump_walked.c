@@ -142,6 +142,7 @@ static const struct shown_register riscv_shown[] = {
     {"s2", 18},  {"s3", 19}, {"s4", 20}, {"s5", 21}, {"s6", 22}, {"s7", 23}, {"s8", 24}, {"s9", 25}, {"s10", 26},
     {"s11", 27}, {"t3", 28}, {"t4", 29}, {"t5", 30}, {"t6", 31}, {NULL, 0}};
 
+/* The registers that a frame shows on this processor, in their order; a NULL name ends the list. */
 const struct shown_register *shown_registers(enum sl_cpu_family family)
 {
     static const struct shown_register none[] = {{NULL, 0}};
@@ -165,6 +166,7 @@ const char *dump_cpu_name(const struct sl_minidump *dump)
     return dump->family == SL_CPU_X86_64 ? "amd64" : sl_arch_name(dump->crash.system.arch);
 }
 
+/* The OS as Breakpad's minidump_stackwalk names it. */
 const char *dump_os_name(const struct sl_minidump *dump)
 {
     static const char *const names[] = {
@@ -313,7 +315,8 @@ static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* A return address belongs to the physical function, the outermost call of the chain. */
+/* Stores the name of a stack word: that of the outermost call of the inline chain, as a return address belongs to the physical function.
+ * False when out of memory. */
 static bool stack_take(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct stack_word_names *)arg)->walked;

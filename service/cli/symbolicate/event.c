@@ -137,8 +137,8 @@ static bool read_event(struct sentry_event_reading *e, struct sl_str text, struc
     }
     if (sl_json_end(&j))
         return true;
-    struct sl_json_position place = sl_json_position(text, j.at);
-    sl_fail(error, sl_json_code(&j), "%s at line %zu column %zu", j.problem, place.line, place.column);
+    struct sl_json_position position = sl_json_position(text, j.at);
+    sl_fail(error, sl_json_code(&j), "%s at line %zu column %zu", j.problem, position.line, position.column);
     return false;
 }
 

@@ -5,6 +5,8 @@
 
 /* ---- tables ---- */
 
+/* Adds an empty row, which the caller fills before adding the next, since the rows may then move. NULL when out of memory, with t->failed
+ * set. */
 struct print_row *table_add(struct print_table *t)
 {
     if (!sl_grow_in_arena(&t->arena, &t->rows, &t->capacity, t->count + 1, sizeof *t->rows)) {
@@ -18,10 +20,10 @@ struct print_row *table_add(struct print_table *t)
 struct sl_str table_text(struct print_table *t, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_view(buf);
-    char *kept = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
-    t->failed |= !kept || buf->failed;
+    char *copy = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
+    t->failed |= !copy || buf->failed;
     sl_buf_clear(buf);
-    return (struct sl_str){kept, kept ? text.size : 0};
+    return (struct sl_str){copy, copy ? text.size : 0};
 }
 
 static unsigned most_columns;
@@ -69,6 +71,8 @@ static void put_row(const struct print_column *columns, const struct sl_str *cel
     sl_buf_u8(out, '\n');
 }
 
+/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit limits them; titles are
+ * left-aligned even above numbers. */
 void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 {
     int widths[MAX_COLUMNS] = {0};
@@ -322,9 +326,9 @@ size_t printing_fold(struct answer_printer *p, const struct answer_thread *threa
         sl_buf_str(&p->buf, row->below);
         sl_buf_u8(&p->buf, ' ');
         sl_buf_str(&p->buf, sl_buf_view(&line));
-        struct sl_str kept = sl_buf_move_to_arena(&p->buf, &p->table.arena);
-        p->table.failed |= !kept.data || line.failed;
-        row->below = kept.data ? kept : row->below;
+        struct sl_str copy = sl_buf_move_to_arena(&p->buf, &p->table.arena);
+        p->table.failed |= !copy.data || line.failed;
+        row->below = copy.data ? copy : row->below;
     }
     sl_buf_free(&line);
     return count;

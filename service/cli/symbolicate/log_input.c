@@ -23,7 +23,7 @@ static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size
 
 /* ---- in ---- */
 
-/* The 16-bit unit at a place, in the byte order of the log. */
+/* Reads the 16-bit unit at `at`, in the byte order of the log. */
 static uint32_t unit_at(const struct log_encoding *e, const uint8_t *at)
 {
     return e->units == LOG_UTF16_BIG ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
@@ -154,15 +154,15 @@ enum { PACKINGS = sizeof packings / sizeof *packings };
 /* Reads once and appends to the block's unused bytes. False at the end. */
 static bool log_input_fill(struct log_input *input, const char **problem)
 {
-    size_t kept = input->left.size;
+    size_t unused = input->left.size;
     ssize_t n;
-    memmove(input->block, input->left.data, kept);
+    memmove(input->block, input->left.data, unused);
     do
-        n = read(input->fd, input->block + kept, PIECE - kept);
+        n = read(input->fd, input->block + unused, PIECE - unused);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         *problem = strerror(errno);
-    input->left = (struct sl_bytes){input->block, kept + (n > 0 ? (size_t)n : 0)};
+    input->left = (struct sl_bytes){input->block, unused + (n > 0 ? (size_t)n : 0)};
     return n > 0;
 }
 
@@ -196,23 +196,23 @@ static bool log_input_begin(struct log_input *input, const char **problem)
 }
 
 /* Reads bytes that are not compressed; 0 at the end. */
-static size_t read_plain(struct log_input *input, void *data, size_t room, const char **problem)
+static size_t read_plain(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     if (!input->left.size && (input->ended || !log_input_fill(input, problem)))
         return 0;
-    size_t size = input->left.size < room ? input->left.size : room;
+    size_t size = input->left.size < capacity ? input->left.size : capacity;
     memcpy(data, input->left.data, size);
     input->left = sl_bytes_from(input->left, size);
     return size;
 }
 
 /* Reads decompressed bytes; 0 at the end or with a problem. */
-static size_t read_packed(struct log_input *input, void *data, size_t room, const char **problem)
+static size_t read_packed(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     struct sl_buf *out = &input->unpacked;
     sl_buf_clear(out);
     while (!out->size) {
-        enum sl_code code = decoder_run(input->decoder, &input->left, out, room < PIECE ? room : PIECE);
+        enum sl_code code = decoder_run(input->decoder, &input->left, out, capacity < PIECE ? capacity : PIECE);
         if (code != SL_OK || out->failed) {
             *problem = code == SL_MALFORMED ? "the compressed input is damaged" : "out of memory";
             return 0;
@@ -241,15 +241,15 @@ bool log_input_waits(const struct log_input *input, int ms)
     return poll(&poller, 1, ms) > 0;
 }
 
-static size_t read_bytes(struct log_input *input, void *data, size_t room, const char **problem)
+static size_t read_bytes(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
-    return input->decoder ? read_packed(input, data, room, problem) : read_plain(input, data, room, problem);
+    return input->decoder ? read_packed(input, data, capacity, problem) : read_plain(input, data, capacity, problem);
 }
 
 /* Copies decoded text (UTF-8) out. */
-static size_t take_decoded(struct log_encoding *e, void *data, size_t room)
+static size_t take_decoded(struct log_encoding *e, void *data, size_t capacity)
 {
-    size_t size = e->in.size - e->in_at < room ? e->in.size - e->in_at : room;
+    size_t size = e->in.size - e->in_at < capacity ? e->in.size - e->in_at : capacity;
     memcpy(data, e->in.data + e->in_at, size);
     e->in_at += size;
     if (e->in_at == e->in.size) {
@@ -283,17 +283,17 @@ static bool read_piece(struct log_input *input, const char **problem)
     return size && !e->in.failed;
 }
 
-size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem)
+size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     struct log_encoding *e = &input->encoding;
     if (!input->begun && !log_input_begin(input, problem))
         return 0;
     for (bool more = true; !e->in.size && more;) {
         if (e->known && e->units == LOG_BYTES)
-            return read_bytes(input, data, room, problem);
+            return read_bytes(input, data, capacity, problem);
         more = read_piece(input, problem);
     }
-    return e->in.failed || !e->in.size ? 0 : take_decoded(e, data, room);
+    return e->in.failed || !e->in.size ? 0 : take_decoded(e, data, capacity);
 }
 
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok)

@@ -64,7 +64,7 @@ static bool have_names(const struct answer_frame *calls, size_t count)
     return true;
 }
 
-/* Frames with the same original_index are the inline chain at one address. */
+/* Passes the names of a stack to the caller, by address: frames with the same original_index are the inline chain at one address. */
 static bool take_thread(struct names_wanted *n, const struct answer_thread *thread)
 {
     for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
@@ -139,7 +139,7 @@ static int names_send(struct names_wanted *n)
 
 struct local_names_request { /* lookup in this process */
     struct names_wanted *wanted;
-    struct search_place place;
+    struct search_inputs inputs;
     enum sl_code code;
     struct sl_error error;
 };
@@ -148,9 +148,9 @@ struct local_names_request { /* lookup in this process */
 static void names_work(void *arg)
 {
     struct local_names_request *here = arg;
-    here->wanted->scope = here->place.scope;
+    here->wanted->scope = here->inputs.scope;
     here->code =
-        names_find(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
+        names_find(here->wanted, here->inputs.sources, here->inputs.source_count, here->inputs.config, &here->error);
 }
 
 int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
@@ -158,7 +158,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
     struct local_names_request here = {.wanted = n};
     if (option_given(n->o, "server"))
         return names_send(n);
-    int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);
+    int status = symbolicate_here(n->o, project, local, n->missing, &here.inputs, names_work, &here);
     return status || here.code == SL_OK ? status : report_error(1, here.error.message, NULL);
 }
 
@@ -180,6 +180,7 @@ static int named_failed(enum sl_code code, const struct sl_error *error)
 
 /* ---- lookup ---- */
 
+/* Writes a module of the file as the request wants it (names_wanted.put_module). */
 static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
     const struct named_file *file = &((const struct named_run *)arg)->file;
@@ -229,6 +230,7 @@ static bool find_local_files(const struct named_run *run, struct local_files *lo
     return true;
 }
 
+/* Symbolicates the addresses of the file and hands the names to its format. Returns an exit status. */
 static int named_look_up(struct named_run *run, const struct sentry_project *project)
 {
     struct local_files local = {.arena = &run->arena};
@@ -262,7 +264,8 @@ static int named_write(const struct named_run *run)
     return status;
 }
 
-/* `code`, `error`: the result of reading the file. */
+/* Looks up the names and writes the file back, or reports why it could not be read: `code` and `error` are the result of that. Returns a
+ * status. */
 static int named_finish(struct named_run *run, const struct sentry_project *project, enum sl_code code,
                         const struct sl_error *error)
 {

@@ -13,28 +13,29 @@ static bool is_shown(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
 }
 
-/* The index of the thread to print at a place: the last exception's comes first. */
-static size_t shown_thread(const struct answer_style *style, size_t place)
+/* The index of the thread that is printed as number `index`: the last exception's comes first. */
+static size_t shown_thread(const struct answer_style *style, size_t index)
 {
-    if (style->exception == ALL_THREADS || place > (size_t)style->exception)
-        return place;
-    return place ? place - 1 : (size_t)style->exception;
+    if (style->exception == ALL_THREADS || index > (size_t)style->exception)
+        return index;
+    return index ? index - 1 : (size_t)style->exception;
 }
 
-/* In formats without thread titles, only the exception's stack gets one. */
+/* Appends the title of the exception's stack, the only one that has a title in formats without thread titles. */
 static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
 {
     if ((int64_t)thread == style->exception)
         sl_buf_cstr(out, SL_APPLE_LAST_EXCEPTION "\n");
 }
 
+/* Prints a table of frames per shown thread (answer_print). False when out of memory. */
 bool answer_print_compact(const struct symbolicated_answer *answer, const struct answer_style *style,
                           struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);
     bool any = false;
-    for (size_t place = 0; place < answer->thread_count; place++) {
-        size_t t = shown_thread(style, place);
+    for (size_t index = 0; index < answer->thread_count; index++) {
+        size_t t = shown_thread(style, index);
         if (!is_shown(style, t))
             continue;
         p.table.count = 0;
@@ -96,11 +97,12 @@ static void put_request_errors(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
+/* Prints the properties of each frame, one a line, and for requests their errors (answer_print). False when out of memory. */
 bool answer_print_pretty(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);
-    for (size_t place = 0; place < answer->thread_count; place++) {
-        size_t t = shown_thread(style, place);
+    for (size_t index = 0; index < answer->thread_count; index++) {
+        size_t t = shown_thread(style, index);
         put_exception_title(style, t, out);
         for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             char title[32];
@@ -185,6 +187,7 @@ static void put_inconsistencies(const struct answer_analysis *analysis, struct s
                 sl_buf_printf(out, "Doubt:      %s\n", rows[k].text);
 }
 
+/* Prints what the analysis of the crashing instruction found; parts that it did not find are left out. */
 static void put_analysis(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     if (analysis->instruction.size) {
@@ -325,6 +328,7 @@ static bool is_used(const struct answer_module *module)
     return unwound || !sl_str_equal(module->debug_status, SL_STR("unused"));
 }
 
+/* Prints the table of modules, only used ones unless `unused` is set, each with its candidates below. Nothing when there are none. */
 static void put_modules(struct answer_printer *p, struct sl_buf *out)
 {
     static const struct print_column columns[] = {
@@ -365,8 +369,8 @@ static bool is_failure(struct sl_str status)
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
-    bool told = sl_str_equal(status, SL_STR("error")) && details.size;
-    const struct sl_str parts[] = {whose, where, told ? (struct sl_str){NULL, 0} : status, details};
+    bool has_details = sl_str_equal(status, SL_STR("error")) && details.size;
+    const struct sl_str parts[] = {whose, where, has_details ? (struct sl_str){NULL, 0} : status, details};
     sl_buf_cstr(out, "error");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].size) {
@@ -392,6 +396,7 @@ static void put_module_errors(const struct answer_module *module, struct sl_buf 
     }
 }
 
+/* Prints the errors of modules and of the request after an empty line; nothing when there are none. */
 static void put_errors(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     struct sl_buf errors = {0};
@@ -446,6 +451,7 @@ static void print_program(struct answer_printer *p, struct sl_buf *out)
     put_missing(answer, out);
 }
 
+/* Prints a line per exception: "module.type", or only the one that is known; nothing if neither is. */
 static void put_exceptions(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->exception_count; i++) {
@@ -470,6 +476,8 @@ static void print_request(struct answer_printer *p, struct sl_buf *out)
     put_errors(p->answer, out);
 }
 
+/* Prints all that the answer holds (answer_print): that of a request for JavaScript or the JVM, or that of a native program. False when out
+ * of memory. */
 bool answer_print_full(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);

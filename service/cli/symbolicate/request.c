@@ -36,10 +36,10 @@ struct request_run {
     size_t mapping_count, mapping_capacity, table_capacity;
     struct sl_debug_id *wanted; /* mapping ids in the body */
     size_t wanted_count, wanted_capacity;
-    const char **places; /* local places: --symbols, and the arguments after the input */
-    size_t place_count;
+    const char **local_paths; /* of --symbols, and the arguments after the input */
+    size_t local_path_count;
     struct local_artifacts *artifacts;
-    struct search_place place;
+    struct search_inputs inputs;
     struct missing_report missing;
     struct sl_buf answer;
     enum sl_code code;
@@ -227,10 +227,11 @@ static int read_given_mappings(struct request_run *run)
         if (code != SL_OK)
             return report_file_error(paths[i], code, &error);
         struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
-        bool good = sl_jvm_mapping_id(text, &id) && add_mapping(run, paths[i], text, &id, false);
+        bool has_id = sl_jvm_mapping_id(text, &id);
+        bool good = has_id && add_mapping(run, paths[i], text, &id, false);
         sl_unmap(&file);
         if (!good)
-            return 1;
+            return has_id ? 1 : report_no_memory();
     }
     return 0;
 }
@@ -256,13 +257,13 @@ static void try_mapping(struct request_run *run, const char *path)
     sl_unmap(&file);
 }
 
-/* Searches the local places for mappings that the body names. */
+/* Searches the local paths for mappings that the body names. */
 static void find_mappings(struct request_run *run)
 {
     size_t left = MAX_TEXTS;
-    for (size_t i = 0; run->wanted_count && i < run->place_count; i++) {
+    for (size_t i = 0; run->wanted_count && i < run->local_path_count; i++) {
         struct file_walk walk;
-        file_walk_open(&walk, run->places[i]);
+        file_walk_open(&walk, run->local_paths[i]);
         for (const FTSENT *entry; left && (entry = file_walk_next(&walk)); left--)
             try_mapping(run, entry->fts_path);
         file_walk_close(&walk);
@@ -274,10 +275,10 @@ static void find_mappings(struct request_run *run)
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
-    run->request.scope = run->place.scope;
-    run->request.sources = run->place.sources;
-    run->request.source_count = run->place.source_count;
-    run->code = local_request_symbolicate(&run->request, run->place.config, &run->answer, &run->error);
+    run->request.scope = run->inputs.scope;
+    run->request.sources = run->inputs.sources;
+    run->request.source_count = run->inputs.source_count;
+    run->code = local_request_symbolicate(&run->request, run->inputs.config, &run->answer, &run->error);
 }
 
 /* Copies the options and sets `extract_variables`. */
@@ -348,7 +349,7 @@ static int request_send(struct request_run *run)
 
 static int request_symbolicate(struct request_run *run)
 {
-    int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->place, request_work, run);
+    int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->inputs, request_work, run);
     if (status || run->code == SL_OK)
         return status;
     return report_error(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
@@ -372,18 +373,18 @@ static int request_options(struct request_run *run)
     return run->format ? 0 : 2;
 }
 
-/* Lists the places that exist on this machine. Servers are handled as sources. */
-static int list_places(struct request_run *run)
+/* Lists the paths of --symbols and the arguments that exist on this machine. Servers are handled as sources. Returns a status. */
+static int list_local_paths(struct request_run *run)
 {
     size_t count, more;
     const char *const *symbols = option_values(run->o, "symbols", &count);
     const char *const *behind = symbolicate_symbol_paths(run->o, &more);
-    if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
+    if (!(run->local_paths = calloc(count + more + 1, sizeof *run->local_paths)))
         return report_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *place = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
-        if (access(place, F_OK) == 0)
-            run->places[run->place_count++] = place;
+        const char *path = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
+        if (access(path, F_OK) == 0)
+            run->local_paths[run->local_path_count++] = path;
     }
     return 0;
 }
@@ -391,7 +392,7 @@ static int list_places(struct request_run *run)
 /* Does all that comes before the symbolication. Returns a status. */
 static int request_prepare(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
-    int status = list_places(run);
+    int status = list_local_paths(run);
     if (!status)
         status = take_body(run, text, kind);
     if (!status)
@@ -399,11 +400,11 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     if (status || run->sort == SORT_NATIVE || run->sort == SORT_MOZILLA)
         return status;
     if (run->request.kind == LOCAL_JS) {
-        if (kind == INPUT_EVENT && run->request.no_scraping && !run->place_count && !run->project->online &&
+        if (kind == INPUT_EVENT && run->request.no_scraping && !run->local_path_count && !run->project->online &&
             !option_given(run->o, "server"))
             return report_error(2, "In JS offline mode, you must provide a local symbol directory with --symbols",
                                 NULL);
-        if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
+        if (!(run->artifacts = local_artifacts_new(run->local_paths, run->local_path_count)))
             return report_no_memory();
         run->request.look_up = local_artifacts_find;
         run->request.look_up_arg = run->artifacts;
@@ -432,7 +433,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
         sl_buf_free(&run.tables[i]->table);
     missing_free(&run.missing);
     local_artifacts_free(run.artifacts);
-    free(run.places);
+    free(run.local_paths);
     sl_buf_free(&run.made);
     sl_buf_free(&run.bare);
     sl_buf_free(&run.answer);

@@ -14,8 +14,8 @@
 #include "js/smcache.h"
 #include "js/stack.h"
 
-/* MAX_FILES: files that are indexed, since a directory may be `/`. MAX_HELD: bytes of a stack that is not complete. PAUSE_MS: after this
- * time without input, a stack counts as complete. */
+/* MAX_FILES: files that are indexed, since a directory may be `/`. MAX_HELD: bytes of a stack that is not complete. PAUSE_MS: a stack
+ * counts as complete when no input has come for so long. */
 enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MAX_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
 struct symbolicate_script { /* a script, by its URL in the stack */
@@ -55,22 +55,22 @@ struct script_symbolication {
 
 /* ---- files ---- */
 
-/* Lists scripts and source maps at or below a place. A file that is named itself is listed whatever its name is. False when out of
+/* Lists the scripts and source maps at or below `path`. A file that is named itself is listed whatever its name is. False when out of
  * memory. */
-static bool find_scripts(struct script_symbolication *s, const char *place)
+static bool find_scripts(struct script_symbolication *s, const char *path)
 {
     struct file_walk walk;
-    file_walk_open(&walk, place);
+    file_walk_open(&walk, path);
     bool good = walk.fts != NULL;
     for (const FTSENT *entry; good && s->file_count < MAX_FILES && (entry = file_walk_next(&walk));) {
         bool is_map = path_is_map(entry->fts_path);
         if (entry->fts_level != 0 && !path_is_script(entry->fts_path) && !is_map)
             continue;
         s->script_count += !is_map;
-        char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
-        good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
+        char *copy = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
+        good = copy && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
         if (good)
-            s->files[s->file_count++] = path;
+            s->files[s->file_count++] = copy;
     }
     file_walk_close(&walk);
     return good;
@@ -139,7 +139,10 @@ static enum sl_code map_beside(const char *path, struct sl_str reference, struct
         if (code == SL_OK || code == SL_BUSY)
             return code;
     }
-    return sl_fail(error, SL_NOT_FOUND, "it has no source map");
+    if (last.size)
+        return sl_fail(error, SL_NOT_FOUND, "its source map, %.*s, was not found beside it",
+                       (int)(last.size < 200 ? last.size : 200), last.data);
+    return sl_fail(error, SL_NOT_FOUND, "it names no source map, and there is none beside it");
 }
 
 /* Builds the look-up table of a script and its source map. */
@@ -164,8 +167,9 @@ static enum sl_code read_map(struct script_symbolication *s, struct symbolicate_
     enum sl_code code = SL_OK;
     bool there = sl_js_map_comment(text, &reference);
     if (there && sl_js_is_data_url(reference)) {
-        code = sl_js_data_url(reference, &decoded) ? make_table(script, text, sl_buf_view(&decoded), error)
-                                                   : sl_fail(error, SL_MALFORMED, "its source map is not a data URL");
+        code = sl_js_data_url(reference, &decoded)
+                   ? make_table(script, text, sl_buf_view(&decoded), error)
+                   : sl_fail(error, SL_MALFORMED, "the data URL of its source map is malformed");
         sl_buf_free(&decoded);
         return code;
     }
@@ -211,11 +215,11 @@ static const struct symbolicate_script *find_script(struct script_symbolication 
     struct symbolicate_script *script = sl_map_get(&s->by_url, url);
     if (script)
         return script;
-    const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
-    script = kept ? SL_ARENA_NEW(&s->arena, struct symbolicate_script) : NULL;
-    if (!script || !sl_map_put(&s->by_url, (struct sl_str){kept, url.size}, script))
+    const char *copy = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
+    script = copy ? SL_ARENA_NEW(&s->arena, struct symbolicate_script) : NULL;
+    if (!script || !sl_map_put(&s->by_url, (struct sl_str){copy, url.size}, script))
         return NULL;
-    script->url = (struct sl_str){kept, url.size};
+    script->url = (struct sl_str){copy, url.size};
     read_script(s, script);
     return script;
 }
@@ -278,34 +282,34 @@ static struct sl_str escaped(struct script_symbolication *s, const struct sl_js_
 
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
-static bool put_original_place(struct script_symbolication *s, const struct symbolicate_script *script,
-                               const struct sl_smcache_position *place, struct sl_str caller,
-                               struct stack_frame *stack_frame)
+static bool put_original_position(struct script_symbolication *s, const struct symbolicate_script *script,
+                                  const struct sl_smcache_position *position, struct sl_str caller,
+                                  struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
     struct sl_buf function = {0}, path = {0};
     const struct sl_js_function_hints clues = {
-        .kind = place->kind,
-        .scope = place->function,
-        .token = place->name,
+        .kind = position->kind,
+        .scope = position->function,
+        .token = position->name,
         .caller = caller,
         .function = {frame->function.size ? frame->function.data : NULL, frame->function.size},
     };
     sl_js_function_name(&clues, &function);
-    struct sl_str source = sl_smcache_source(&script->cache, place->source);
+    struct sl_str source = sl_smcache_source(&script->cache, position->source);
     if (source.size && url.size)
         sl_js_join(script->base, source, &path);
     else
         sl_buf_str(&path, url.size ? url : source);
-    bool is_named = frame->function.size || place->kind != SL_JS_FUNCTION_UNKNOWN || place->inlined;
+    bool is_named = frame->function.size || position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
     if (is_named)
         frame->function = escaped(s, frame, &function, 0);
     bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
     frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
-    frame->line = place->line + 1;
-    frame->column = place->column + 1;
-    stack_frame->is_hidden = place->is_hidden;
+    frame->line = position->line + 1;
+    frame->column = position->column + 1;
+    stack_frame->is_hidden = position->is_hidden;
     sl_buf_free(&function);
     return frame->url.data && (!is_named || frame->function.data);
 }
@@ -328,29 +332,29 @@ static void make_inlined(struct stack_frame *frame)
     text->behind = text->escapes ? SL_STR("") : sl_str_ends(text->behind, crlf) ? crlf : SL_STR("\n");
 }
 
-/* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
- * False when out of memory. */
-static bool put_places(struct script_symbolication *s, const struct symbolicate_script *script,
-                       struct sl_smcache_position place, struct sl_str caller, struct stack_line *line)
+/* Writes the original position into the line's frame. Where calls were inlined there, adds a frame for each caller, if
+ * the line can be repeated. False when out of memory. */
+static bool put_positions(struct script_symbolication *s, const struct symbolicate_script *script,
+                          struct sl_smcache_position position, struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
     const struct sl_js_stack_frame *text = &as_it_was.text;
     struct stack_frame *frame = &line->frame;
     struct sl_str none = {NULL, 0};
     bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
-    if (place.inlined && !repeats) { /* the line's name is that of the enclosing function */
+    if (position.inlined && !repeats) { /* the line's name is that of the enclosing function */
         frame->text.function = none;
-        return put_original_place(s, script, &place, none, frame);
+        return put_original_position(s, script, &position, none, frame);
     }
-    for (struct sl_smcache_position outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
+    for (struct sl_smcache_position outer = position; sl_smcache_caller(&script->cache, &outer); position = outer) {
         make_inlined(frame);
         frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
-        if (!put_original_place(s, script, &place, none, frame) || !frame->caller)
+        if (!put_original_position(s, script, &position, none, frame) || !frame->caller)
             return false;
         frame = frame->caller;
         *frame = as_it_was;
     }
-    return put_original_place(s, script, &place, caller, frame);
+    return put_original_position(s, script, &position, caller, frame);
 }
 
 /* Maps the line's frame. `*caller` is the name of the token at the call site in the calling frame; it becomes the one of this frame.
@@ -360,20 +364,20 @@ static bool map_frame(struct script_symbolication *s, struct stack_line *line, s
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
     const struct symbolicate_script *script = url.data ? find_script(s, url) : NULL;
-    struct sl_smcache_position place;
+    struct sl_smcache_position position;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
         return false;
     uint32_t column = frame->column ? frame->column - 1 : 0;
-    if (!script->mapped || !sl_smcache_lookup(&script->cache, frame->line - 1, column, &place))
+    if (!script->mapped || !sl_smcache_lookup(&script->cache, frame->line - 1, column, &position))
         return true;
     line->is_mapped = true;
     if (!frame->of_eval)
-        *caller = place.name;
-    return put_places(s, script, place, before, line);
+        *caller = position.name;
+    return put_positions(s, script, position, before, line);
 }
 
-/* Whether the script is built into the engine: no source map exists. */
+/* Whether the script is built into Node.js, Deno or Bun: it has no source map, so a frame of it is not reported as missing one. */
 static bool is_of_engine(struct sl_str url)
 {
     return sl_str_starts(url, SL_STR("node:")) || sl_str_starts(url, SL_STR("internal/")) ||
@@ -406,7 +410,8 @@ static void count_frame(struct script_symbolication *s, const struct stack_line 
     sl_buf_free(&path);
 }
 
-/* Goes backwards: callers follow their callees in the text, and the callee's name depends on the token in the caller. */
+/* Maps the frames of the lines, from the last to the first: callers follow their callees in the text, and the callee's name depends on the
+ * token in the caller. False when out of memory. */
 static bool map_lines(struct script_symbolication *s)
 {
     struct sl_str caller = {NULL, 0};
@@ -564,24 +569,24 @@ static void scripts_end(struct script_symbolication *s)
     sl_arena_free(&s->arena);
 }
 
-/* Lists the files of the places. False when out of memory. */
-static bool scripts_begin(struct script_symbolication *s, const char *const *places, size_t place_count)
+/* Lists and indexes the scripts and source maps at or below the paths. False when out of memory. */
+static bool scripts_begin(struct script_symbolication *s, const char *const *paths, size_t path_count)
 {
     bool good = true;
-    for (size_t i = 0; i < place_count; i++)
-        good = good && find_scripts(s, places[i]);
+    for (size_t i = 0; i < path_count; i++)
+        good = good && find_scripts(s, paths[i]);
     good = good && index_files(s);
-    for (size_t i = 0; i < place_count; i++)
-        missing_add_location(s->missing, sl_str(places[i]));
+    for (size_t i = 0; i < path_count; i++)
+        missing_add_location(s->missing, sl_str(paths[i]));
     return good;
 }
 
-struct script_symbolication *scripts_open(const char *const *places, size_t place_count, struct missing_report *missing)
+struct script_symbolication *scripts_open(const char *const *paths, size_t path_count, struct missing_report *missing)
 {
     struct script_symbolication *s = calloc(1, sizeof *s);
     if (s)
         s->missing = missing;
-    if (s && scripts_begin(s, places, place_count))
+    if (s && scripts_begin(s, paths, path_count))
         return s;
     scripts_close(s);
     return NULL;
@@ -594,13 +599,13 @@ void scripts_close(struct script_symbolication *s)
     free(s);
 }
 
-int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
+int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *paths, size_t path_count,
                         const char *output, struct missing_report *missing)
 {
     struct script_symbolication s = {.missing = missing};
     struct output_file file;
     struct sl_error error = {0};
-    int status = scripts_begin(&s, places, place_count) ? 0 : report_no_memory();
+    int status = scripts_begin(&s, paths, path_count) ? 0 : report_no_memory();
     if (!status && output && output_file_open(&file, output, &error) == SL_OK)
         s.file = &file;
     else if (!status && output)

@@ -11,6 +11,7 @@
 #include "cli/symbolicate/symbolicate.h"
 #include "fetch/fetch.h"
 
+/* The largest answers that are read, in bytes: the list of an event's attachments; an event or an attachment. */
 enum { MAX_LIST = 4 * 1024 * 1024, MAX_EVENT = 256 * 1024 * 1024 };
 
 /* ---- the project ---- */
@@ -37,11 +38,11 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     if (!good)
         return report_error(1, path, "the file is empty; it must contain the secret in its first line");
     size_t size = strcspn(line, "\r\n");
-    const char *kept = sl_arena_strndup(arena, line, size);
+    const char *copy = sl_arena_strndup(arena, line, size);
     explicit_bzero(line, sizeof line);
-    if (!kept)
+    if (!copy)
         return report_no_memory();
-    *secret = secret_make((struct sl_str){kept, size});
+    *secret = secret_make((struct sl_str){copy, size});
     return 0;
 }
 
@@ -56,15 +57,15 @@ static int take_secret(const struct options *o, const char *option, const char *
         return read_secret(path, arena, secret);
     if (!value || !*value)
         return 0;
-    const char *kept = sl_arena_strndup(arena, value, strlen(value));
+    const char *copy = sl_arena_strndup(arena, value, strlen(value));
     option_hide(o, option);
-    if (!kept)
+    if (!copy)
         return report_no_memory();
-    *secret = secret_make(sl_str(kept));
+    *secret = secret_make(sl_str(copy));
     return 0;
 }
 
-/* Configuration files are ordered: the project's, then the user's. */
+/* The value of the project's configuration file `a`; if it has none, that of the user's, `b`. */
 static const char *first_given(const char *a, const char *b)
 {
     return a ? a : b;
@@ -78,16 +79,16 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
                                     token ? layers[i]->sentry.plain_token : layers[i]->sentry.plain_cookies};
         for (size_t j = 0; j < 2; j++) {
             struct sl_str text = secret_open(both[j]);
-            const char *kept = text.size ? sl_arena_strndup(arena, text.data, text.size) : NULL;
-            if (kept)
-                return secret_make((struct sl_str){kept, text.size});
+            const char *copy = text.size ? sl_arena_strndup(arena, text.data, text.size) : NULL;
+            if (copy)
+                return secret_make((struct sl_str){copy, text.size});
         }
     }
     return (struct sl_secret){{NULL, 0}};
 }
 
 /* Fills in what neither the options nor the environment give. */
-static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *words,
+static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *settings,
                                struct sentry_project *p)
 {
     struct config *layers[2];
@@ -95,14 +96,14 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
     if (locator_load_config(o, layers, &error) != SL_OK)
         return report_error(1, error.message, NULL);
     for (size_t i = 0; i < 2 && layers[i]; i++) {
-        words->org = first_given(words->org, layers[i]->sentry.org);
-        words->project = first_given(words->project, layers[i]->sentry.project);
-        words->url = first_given(words->url, layers[i]->sentry.url);
+        settings->org = first_given(settings->org, layers[i]->sentry.org);
+        settings->project = first_given(settings->project, layers[i]->sentry.project);
+        settings->url = first_given(settings->url, layers[i]->sentry.url);
     }
-    const char **said[] = {&words->org, &words->project, &words->url};
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        if (*said[i])
-            *said[i] = sl_arena_strndup(arena, *said[i], strlen(*said[i]));
+    const char **stored[] = {&settings->org, &settings->project, &settings->url};
+    for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
+        if (*stored[i])
+            *stored[i] = sl_arena_strndup(arena, *stored[i], strlen(*stored[i]));
     if (!secret_present(p->token) && !secret_present(p->cookies))
         p->token = secret_of_files(layers, arena, true);
     if (!secret_present(p->token) && !secret_present(p->cookies))
@@ -136,10 +137,10 @@ static bool make_url(const char *base, const char *org, const char *project, str
     sl_buf_u8(&text, '/');
     fetch_encode(&text, sl_str(project), false);
     sl_buf_cstr(&text, "/");
-    const char *kept = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
-    *url = (struct sl_str){kept, kept ? text.size : 0};
+    const char *copy = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
+    *url = (struct sl_str){copy, copy ? text.size : 0};
     sl_buf_free(&text);
-    return kept != NULL;
+    return copy != NULL;
 }
 
 /* Makes a source of the project's debug files, with the same credentials. */
@@ -161,32 +162,33 @@ static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
 
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *p)
 {
-    struct sentry_settings words = {.org = sentry_setting(o, "org", "SENTRY_ORG"),
-                                    .project = sentry_setting(o, "project", "SENTRY_PROJECT"),
-                                    .url = sentry_setting(o, "url", "SENTRY_URL")};
+    struct sentry_settings settings = {.org = sentry_setting(o, "org", "SENTRY_ORG"),
+                                       .project = sentry_setting(o, "project", "SENTRY_PROJECT"),
+                                       .url = sentry_setting(o, "url", "SENTRY_URL")};
     bool offline = option_given(o, "offline") || server_environment("SYMLOOM_OFFLINE") || server_is_offline(o);
     *p = (struct sentry_project){.online = false};
     int status = take_secrets(o, arena, p);
     if (status || offline)
         return status;
-    if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !words.org && !words.project)
+    if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !settings.org && !settings.project)
         return 0;
-    status = complete_from_files(o, arena, &words, p);
+    status = complete_from_files(o, arena, &settings, p);
     if (status)
         return status;
     if (!secret_present(p->token) && !secret_present(p->cookies))
         return report_error(STATUS_DENIED,
                             "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.",
                             NULL);
-    if (!words.org)
+    if (!settings.org)
         return options_wrong(o, "No organization provided. Give --org, or set $SENTRY_ORG.");
-    if (!words.project)
+    if (!settings.project)
         return options_wrong(o, "No project provided. Give --project, or set $SENTRY_PROJECT.");
-    const char *kept = sl_arena_strndup(arena, words.project, strlen(words.project));
-    if (!kept || !make_url(words.url ? words.url : "https://sentry.io/", words.org, words.project, arena, &p->url) ||
+    const char *copy = sl_arena_strndup(arena, settings.project, strlen(settings.project));
+    if (!copy ||
+        !make_url(settings.url ? settings.url : "https://sentry.io/", settings.org, settings.project, arena, &p->url) ||
         !take_debug_files(p, arena))
         return report_no_memory();
-    p->project = sl_str(kept);
+    p->project = sl_str(copy);
     p->online = true;
     return 0;
 }
@@ -202,7 +204,7 @@ struct event_fetch {
     enum sl_code code;
 };
 
-/* Translates a status of Sentry into an error. */
+/* Turns an error status of Sentry into an error with the reason phrase of HTTP. */
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     static const struct {
@@ -238,9 +240,9 @@ static const char *event_url(struct event_fetch *e, const char *attachment, cons
         sl_buf_u8(&url, '/');
     }
     sl_buf_cstr(&url, end);
-    const char *kept = url.failed ? NULL : sl_arena_strndup(&e->arena, (const char *)url.data, url.size);
+    const char *copy = url.failed ? NULL : sl_arena_strndup(&e->arena, (const char *)url.data, url.size);
     sl_buf_free(&url);
-    return kept;
+    return copy;
 }
 
 /* Sends a request; the answer goes into `body`, or into the file if that is NULL. */
@@ -304,7 +306,7 @@ static void fetch_event(void *arg)
         const char *id = crash_attachment(e, sl_buf_view(&list));
         if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, event_url(e, id, "?download=1"), NULL)) &&
             e->code == SL_OK)
-            e->code = sl_fail(&e->error, SL_INTERNAL, "cannot write a temporary file");
+            e->code = sl_fail_errno(&e->error, errno, "cannot empty a temporary file");
     }
     sl_buf_free(&list);
 }
@@ -316,7 +318,7 @@ int sentry_event(const struct options *o, const struct sentry_project *p, const 
     struct sl_error error = {0};
     int status = 0;
     if (e.fd < 0)
-        status = report_error(1, "cannot create a temporary file", NULL);
+        status = report_error(1, "cannot create a temporary file", strerror(errno));
     else if (locator_open(o, NULL, server_verbosity(o), &locator, &error) != SL_OK)
         status = report_error(1, error.message, NULL);
     else

@@ -79,8 +79,8 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
         progress_file(&progress, path);
     struct missing_report missing;
     missing_init(&missing, &missing_mappings);
-    int status =
-        symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output, .missing = &missing});
+    int status = symbolicate_trace(path, mappings, mapping_count,
+                                   &(struct trace_options){.output = output, .missing = &missing});
     progress_end(&progress);
     if (!status)
         missing_print(&missing, o);
@@ -89,7 +89,8 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     return status;
 }
 
-/* Scripts are searched below --symbols and the arguments after the stack. `stack` is NULL if the input has not been read. */
+/* Symbolicates a JavaScript stack with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
+ * been read. Returns a status. */
 static int run_scripts(const struct options *o, const struct sl_str *stack)
 {
     const char *path = o->argument_count ? o->arguments[0] : "-";
@@ -102,21 +103,21 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     if (!symbol_count && !more)
         return options_wrong(
             o, "a JavaScript stack trace needs its scripts and source maps: pass their directory with --symbols");
-    const char **places = calloc(symbol_count + more, sizeof *places);
-    if (!places)
+    const char **paths = calloc(symbol_count + more, sizeof *paths);
+    if (!paths)
         return report_no_memory();
     for (size_t i = 0; i < symbol_count; i++)
-        places[count++] = source_path_without_layout(symbols[i]);
+        paths[count++] = source_path_without_layout(symbols[i]);
     for (size_t i = 1; i <= more; i++)
-        places[count++] = source_path_without_layout(o->arguments[i]);
+        paths[count++] = source_path_without_layout(o->arguments[i]);
     struct missing_report missing;
     missing_init(&missing, &missing_maps);
-    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
+    int status = symbolicate_scripts(path, stack, paths, count, option_value(o, "output", NULL), &missing);
     if (!status)
         missing_print(&missing, o);
     status = missing_status(&missing, o, status);
     missing_free(&missing);
-    free(places);
+    free(paths);
     return status;
 }
 
@@ -142,6 +143,7 @@ static bool is_no_log(const char *path)
     return is;
 }
 
+/* Symbolicates a request or event; returns an exit status. */
 static int run_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
                        enum input_kind kind)
 {
@@ -178,7 +180,7 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
-/* Whether there are places for scripts and source maps. */
+/* Whether the user names paths where scripts and source maps may be. */
 static bool has_symbols(const struct options *o)
 {
     return option_given(o, "symbols") || o->argument_count > 1;
@@ -239,7 +241,7 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
-/* The message of symbolicli, which scripts may expect. */
+/* Reports that the input cannot be opened, with the words of symbolicli, as scripts may look for them. Returns a status. */
 static int cannot_open(const char *path)
 {
     struct sl_error error;
@@ -267,6 +269,7 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
+/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns an exit status. */
 /* Detects the kind of an input; of a very large text by its beginning. */
 static enum input_kind detect(struct sl_bytes bytes)
 {
@@ -280,16 +283,17 @@ static enum input_kind detect(struct sl_bytes bytes)
 
 /* ---- standard input ---- */
 
-/* Returns the first bytes of a pipe without taking them, once there are some, and whether that is all. */
-static size_t peek_pipe(int fd, uint8_t *head, size_t room, bool *is_all)
+/* Copies the first bytes of a pipe, once there are some, and leaves them in the pipe. Sets `*is_all` if the writer has closed it. Returns the
+ * number of bytes. */
+static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
 {
     enum { WAIT_MS = 100 };
     int copy[2];
     if (pipe2(copy, O_CLOEXEC) != 0)
         return 0;
-    ssize_t teed = tee(fd, copy[1], room, 0), size = 0;
+    ssize_t teed = tee(fd, copy[1], capacity, 0), size = 0;
     if (teed > 0)
-        size = read(copy[0], head, (size_t)teed < room ? (size_t)teed : room);
+        size = read(copy[0], head, (size_t)teed < capacity ? (size_t)teed : capacity);
     close(copy[0]);
     close(copy[1]);
     struct pollfd closed = {.fd = fd};
@@ -340,6 +344,7 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     return status;
 }
 
+/* Symbolicates the addresses of the command line or standard input; returns an exit status. A --type of something else is an error. */
 static int run_addresses(const struct options *o, enum input_kind kind)
 {
     struct sl_arena arena = {0};
@@ -353,7 +358,8 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* The arguments after the first are symbol paths. A second crash file there would silently be ignored, so refuse it. */
+/* Refuses a second crash file among the arguments: those after the first are symbol paths, so it would silently be ignored. Returns a
+ * status. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {
@@ -376,6 +382,8 @@ static bool takes_mappings(enum input_kind kind)
     return kind == INPUT_TRACE || kind == INPUT_TEXT || kind == INPUT_REQUEST || kind == INPUT_EVENT;
 }
 
+/* The command: decides what the input is, from the options before the bytes of the file, and symbolicates it. Addresses need no file; a
+ * --mapping without a --type makes the input a log with JVM traces, unless the file is no log. Returns an exit status. */
 static int symbolicate_run(const struct options *o)
 {
     size_t mapping_count;

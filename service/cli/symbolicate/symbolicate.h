@@ -27,6 +27,7 @@
 
 struct local_files;
 struct sentry_project;
+struct walked_dump;
 
 /* ---- log_input.c ---- */
 
@@ -57,9 +58,9 @@ struct log_input {
 bool log_input_open(struct log_input *input, const char *path);
 /* Whether more input, or its end, arrives within `ms` milliseconds. */
 bool log_input_waits(const struct log_input *input, int ms);
-/* Reads 1 to `room` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
+/* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
  * truncated. */
-size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
+size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
 /* Encodes output text like the input; a terminal gets UTF-8. The result is a view of `text` or of the input's buffer. `*ok` is false
  * when out of memory. */
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
@@ -67,9 +68,8 @@ void log_input_end(struct log_input *input);
 
 /* ---- trace.c ---- */
 
-/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
- * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
-struct trace_words {
+/* What symbolicate_trace() does with the lines. */
+struct trace_options {
     const char *output;             /* NULL: standard output */
     const char *regex;              /* an expression for the lines (trace.c); NULL: the JVM's stack traces */
     bool verbose;                   /* methods with return and argument types */
@@ -77,6 +77,9 @@ struct trace_words {
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
 extern const struct missing_words missing_mappings;
+
+/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
+ * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
 /* The same for parts of a text with other stacks too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
  * be closed in any case. */
 struct text_trace;
@@ -86,22 +89,22 @@ bool text_trace_put(struct text_trace *trace, struct sl_str lines, struct sl_buf
 void text_trace_close(struct text_trace *trace, const char *path);                      /* may be NULL */
 
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
-                      const struct trace_words *words);
+                      const struct trace_options *options);
 
 /* ---- scripts.c ---- */
 
 /* Symbolicates a JavaScript stack, or a log that contains some, by source maps: the text of `stack`, or if that is NULL the file `path`
  * (`-` is standard input), which is streamed: all complete lines are written when the input pauses. Writes to `output`, or standard
- * output if NULL. Each frame's script is the file below `places` (directories or files) whose path has the longest common end with the
+ * output if NULL. Each frame's script is the file below `paths` (directories or files) whose path has the longest common end with the
  * frame's. Its source map is where the script says, or beside it; X.js.map also serves without X.js. Other text is copied. `missing`
  * gets the frames without a map, except those of the engine. Returns the status. */
-int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
+int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *paths, size_t path_count,
                         const char *output, struct missing_report *missing);
 extern const struct missing_words missing_maps;
 
 /* The same for parts of a text with other stacks too (text.c). scripts_open() returns NULL when out of memory. */
 struct script_symbolication;
-struct script_symbolication *scripts_open(const char *const *places, size_t place_count,
+struct script_symbolication *scripts_open(const char *const *paths, size_t path_count,
                                           struct missing_report *missing);
 /* Appends the lines, symbolicated. False when out of memory. */
 bool scripts_put(struct script_symbolication *scripts, struct sl_str lines, struct sl_buf *out);
@@ -182,12 +185,11 @@ struct answer_format {
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
- * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
-struct walked_dump;
+ * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched locations. Returns the status. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
-/* Texts of the missing line for native modules. */
+/* Texts of the line about missing symbols, for native modules. */
 extern const struct missing_words missing_symbols;
 /* Adds the modules whose debug information was wanted but not found, and the failures of their candidate files. */
 void answer_describe_missing(const struct symbolicated_answer *answer, struct missing_report *report);
@@ -221,12 +223,12 @@ struct local_files {
 /* Adds the file at this absolute path, if it exists, and its separate debug files, searched as `lookup` does. Only with
  * --local-debug-info. False when out of memory. */
 bool local_files_add(struct local_files *files, struct sl_str path);
-/* The same for the separate debug file of a build id (lower-case hex). */
+/* Adds the separate debug file of a build id (lower-case hex) under the same conditions. */
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 /* The configuration and sources for lookups in this process. */
 struct locator;
-struct search_place {
+struct search_inputs {
     struct locator *locator;
     const struct config *config;
     const struct source *sources;
@@ -234,16 +236,16 @@ struct search_place {
     struct sl_str scope; /* cache scope: --scope, else the Sentry project, else the global one */
 };
 
-/* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL), for any number of calls
- * of symbolicate_in_time(). Returns a status, after a report unless 0. */
-int search_place_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                      struct search_place *place);
-/* Closes the place, and adds what was searched to `missing` (may be NULL). */
-void search_place_close(struct search_place *place, struct missing_report *missing);
-/* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
- * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
+/* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL), for any number of
+ * calls of symbolicate_in_time(). Close it if the status is 0; other statuses come after a report. */
+int search_inputs_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                       struct search_inputs *inputs);
+/* Closes the locator, and adds what was searched to `missing` (may be NULL). */
+void search_inputs_close(struct search_inputs *inputs, struct missing_report *missing);
+/* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
+ * like symbolicate_in_time. Adds the searched locations to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg);
+                     struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
 
 /* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns a status, after a report unless
  * 0. */

@@ -17,7 +17,7 @@ enum { MAX_PART = 4 * 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100, MAX_KNOWN 
 struct text_run {
     const struct options *o;
     const struct sentry_project *project;
-    struct search_place place; /* opened for the first part with native frames */
+    struct search_inputs inputs; /* opened for the first part with native frames */
     bool is_open;
     struct sl_text reader;
     struct missing_report missing, missing_scripts, missing_traces;
@@ -45,9 +45,9 @@ static bool find_id(void *arg, struct sl_str name, struct object_id *id)
     struct local_files files = {.arena = &arena};
     if (option_given(t->o, "local-debug-info") && local_files_add(&files, name))
         for (size_t i = 0; i < files.count; i++)
-            locator_add_file_later(t->place.locator, files.items[i]);
+            locator_add_file_later(t->inputs.locator, files.items[i]);
     sl_arena_free(&arena);
-    return locator_find_named(t->place.locator, name, id);
+    return locator_find_named(t->inputs.locator, name, id);
 }
 
 static void on_module(void *arg, const struct object_id *id, bool found)
@@ -61,10 +61,10 @@ static void on_module(void *arg, const struct object_id *id, bool found)
 static void look_up(void *arg)
 {
     struct text_run *t = arg;
-    t->part.sources = t->place.sources;
-    t->part.source_count = t->place.source_count;
-    t->part.scope = t->place.scope;
-    t->code = local_text_symbolicate(&t->part, t->place.config, &t->answer, &t->error);
+    t->part.sources = t->inputs.sources;
+    t->part.source_count = t->inputs.source_count;
+    t->part.scope = t->inputs.scope;
+    t->code = local_text_symbolicate(&t->part, t->inputs.config, &t->answer, &t->error);
 }
 
 /* Asks a running service (--server) for a part. */
@@ -96,13 +96,13 @@ static int find_names(struct text_run *t)
     sl_buf_free(&t->answer);
     if (option_given(t->o, "server"))
         return ask_server(t);
-    if (!t->is_open && (status = search_place_open(t->o, t->project, NULL, &t->place)))
+    if (!t->is_open && (status = search_inputs_open(t->o, t->project, NULL, &t->inputs)))
         return status;
-    if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->place.locator, NULL, 0))
+    if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->inputs.locator, NULL, 0))
         return report_no_memory();
-    t->place.sources = locator_sources(t->place.locator, &t->place.source_count);
+    t->inputs.sources = locator_sources(t->inputs.locator, &t->inputs.source_count);
     t->is_open = true;
-    status = symbolicate_in_time(t->o, t->place.locator, look_up, t);
+    status = symbolicate_in_time(t->o, t->inputs.locator, look_up, t);
     return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
 }
 
@@ -230,7 +230,7 @@ static int print_answer(struct text_run *t, struct sl_str text)
     t->part.on_module = NULL;
     int status = find_names(t);
     if (t->is_open)
-        search_place_close(&t->place, &t->missing);
+        search_inputs_close(&t->inputs, &t->missing);
     t->is_open = false;
     if (!status)
         status = answer_print_notes(t->o, format, SORT_NATIVE, NULL, &t->missing, &t->answer);
@@ -338,7 +338,7 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
                                  .on_module_arg = &t};
     int status = run_text(&t, path, whole);
     if (t.is_open)
-        search_place_close(&t.place, &t.missing);
+        search_inputs_close(&t.inputs, &t.missing);
     text_trace_close(t.trace, path);
     scripts_close(t.scripts);
     if (!t.part.wants_json)

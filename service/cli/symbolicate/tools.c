@@ -47,23 +47,23 @@ struct argument_list { /* the translated command line */
     int count;
 };
 
-static void add_word(struct argument_list *words, const char *word)
+static void add_word(struct argument_list *arguments, const char *word)
 {
-    words->items[words->count++] = (char *)word;
+    arguments->items[arguments->count++] = (char *)word;
 }
 
-/* Adds each value of an option, under the name that `symbolicate` has for it. */
-static void add_pair(struct argument_list *words, const struct options *o, const char *name, const char *as)
+/* Adds each value of the option `name` with the name that the option has in `symbolicate`. */
+static void add_pair(struct argument_list *arguments, const struct options *o, const char *name, const char *new_name)
 {
     size_t count;
     const char *const *values = option_values(o, name, &count);
     for (size_t i = 0; i < count; i++) {
-        add_word(words, as);
-        add_word(words, values[i]);
+        add_word(arguments, new_name);
+        add_word(arguments, values[i]);
     }
 }
 
-/* minidump_stackwalk ignores symbol directories that do not exist. */
+/* Whether the argument is a URL or an existing path. Warns otherwise: minidump_stackwalk ignores symbol directories that do not exist. */
 static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
@@ -72,23 +72,24 @@ static bool is_present(const char *path)
     return false;
 }
 
-static void add_directories(struct argument_list *words, const struct options *o)
+/* Adds the directories of --symbols-path that exist as --symbols; the other tools ignore missing ones too. */
+static void add_directories(struct argument_list *arguments, const struct options *o)
 {
     size_t count;
     const char *const *paths = option_values(o, "symbols-path", &count);
     for (size_t i = 0; i < count; i++)
         if (is_present(paths[i])) {
-            add_word(words, "--symbols");
-            add_word(words, paths[i]);
+            add_word(arguments, "--symbols");
+            add_word(arguments, paths[i]);
         }
 }
 
-static void add_arguments(struct argument_list *words, const struct options *o)
+static void add_arguments(struct argument_list *arguments, const struct options *o)
 {
-    add_word(words, "--");
+    add_word(arguments, "--");
     for (size_t i = 0; i < o->argument_count; i++)
         if (!i || is_present(o->arguments[i]))
-            add_word(words, o->arguments[i]);
+            add_word(arguments, o->arguments[i]);
 }
 
 extern const struct command command_symbolicate, command_inspect;
@@ -96,56 +97,58 @@ extern const struct command command_symbolicate, command_inspect;
 /* Runs `symbolicate` with the translated options. Options of the text format are left out for others. */
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
-    size_t room = 32 + o->argument_count;
+    size_t most = 32 + o->argument_count;
     for (size_t i = 0; o->specs[i].name; i++)
-        room += 2 * o->counts[i];
-    struct argument_list words = {calloc(room, sizeof(char *)), 0};
+        most += 2 * o->counts[i];
+    struct argument_list arguments = {calloc(most, sizeof(char *)), 0};
     char timeout[32];
-    if (!words.items)
+    if (!arguments.items)
         return report_no_memory();
-    add_word(&words, "--type");
-    add_word(&words, "minidump");
-    add_word(&words, "--format");
-    add_word(&words, format);
+    add_word(&arguments, "--type");
+    add_word(&arguments, "minidump");
+    add_word(&arguments, "--format");
+    add_word(&arguments, format);
     if (option_given(o, "pretty"))
-        add_word(&words, "--indent");
+        add_word(&arguments, "--indent");
     if (option_given(o, "brief"))
-        add_word(&words, "--brief");
+        add_word(&arguments, "--brief");
     if (option_given(o, "crashed-only"))
-        add_word(&words, "--crashed-only");
+        add_word(&arguments, "--crashed-only");
     if (option_given(o, "stack-contents") && strcmp(format, "stackwalk") == 0)
-        add_word(&words, "--stack-contents");
+        add_word(&arguments, "--stack-contents");
     if (option_given(o, "stack-pointers") && strcmp(format, "stackwalk") == 0)
-        add_word(&words, "--stack-pointers");
+        add_word(&arguments, "--stack-pointers");
     if (option_given(o, "use-local-debuginfo"))
-        add_word(&words, "--local-debug-info");
-    add_pair(&words, o, "thread-index", "--thread-index");
-    add_directories(&words, o);
-    add_pair(&words, o, "symbols-url", "--symbols");
-    add_pair(&words, o, "symbols-cache", "--cache-dir");
-    add_pair(&words, o, "verbose", "--log-level");
+        add_word(&arguments, "--local-debug-info");
+    add_pair(&arguments, o, "thread-index", "--thread-index");
+    add_directories(&arguments, o);
+    add_pair(&arguments, o, "symbols-url", "--symbols");
+    add_pair(&arguments, o, "symbols-cache", "--cache-dir");
+    add_pair(&arguments, o, "verbose", "--log-level");
     if (option_given(o, "symbols-download-timeout-secs")) {
         snprintf(timeout, sizeof timeout, "%.24ss", option_value(o, "symbols-download-timeout-secs", ""));
-        add_word(&words, "--timeout");
-        add_word(&words, timeout);
+        add_word(&arguments, "--timeout");
+        add_word(&arguments, timeout);
     }
     if (output) {
-        add_word(&words, "--output");
-        add_word(&words, output);
+        add_word(&arguments, "--output");
+        add_word(&arguments, output);
     }
-    add_arguments(&words, o);
-    int status = command_start_within(o, &command_symbolicate, words.count, words.items);
-    free(words.items);
+    add_arguments(&arguments, o);
+    int status = command_start_within(o, &command_symbolicate, arguments.count, arguments.items);
+    free(arguments.items);
     return status;
 }
 
 static int dump_streams(const struct options *o)
 {
     char raw[] = "--raw", end[] = "--";
-    char *words[] = {raw, end, o->arguments[0], NULL};
-    return command_start_within(o, &command_inspect, 3, words);
+    char *arguments[] = {raw, end, o->arguments[0], NULL};
+    return command_start_within(o, &command_inspect, 3, arguments);
 }
 
+/* The command: translates the options of minidump_stackwalk to those of symbolicate. --cyborg writes JSON to a file after the text. The
+ * text of the error for -c with -t, and its status 1, are those of the original. */
 static int stackwalk_run(const struct options *o)
 {
     const char *format = option_value(o, "format", option_given(o, "machine") ? "machine" : "human");
@@ -247,6 +250,8 @@ static int verify(const char *path)
 
 /* ---- the command ---- */
 
+/* The command: retraces a file or standard input. With --verify-mapping-file-hash and no input it only checks the mapping. Returns an exit
+ * status. */
 static int retrace_run(const struct options *o)
 {
     if (!o->argument_count)
@@ -256,14 +261,14 @@ static int retrace_run(const struct options *o)
     const char *mapping = o->arguments[0];
     struct missing_report missing;
     missing_init(&missing, &missing_mappings);
-    const struct trace_words words = {.missing = &missing,
-                                      .regex = option_value(o, "regex", NULL),
-                                      .verbose = option_given(o, "verbose"),
-                                      .all_classes = option_given(o, "allclassnames")};
+    const struct trace_options arguments = {.missing = &missing,
+                                            .regex = option_value(o, "regex", NULL),
+                                            .verbose = option_given(o, "verbose"),
+                                            .all_classes = option_given(o, "allclassnames")};
     bool verifies = option_given(o, "verify-mapping-file-hash");
     int status = verifies ? verify(mapping) : 0;
     if (!status && (!verifies || o->argument_count > 1)) {
-        status = symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
+        status = symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &arguments);
         if (!status)
             missing_print(&missing, o);
     }
@@ -271,7 +276,7 @@ static int retrace_run(const struct options *o)
     return status;
 }
 
-/* Other implementations of retrace accept long options with one dash. */
+/* The argument with two dashes if it is a long option with one, which other implementations of retrace accept. */
 static char *with_two_dashes(char *word)
 {
     static const char *const others[] = {"help", "version"};

@@ -89,8 +89,8 @@ static void on_unknown_class(void *arg, struct sl_str class)
     enum { MAX_NAMED = 1000 };
     struct unknown_classes *unknown = arg;
     struct recent_class it = make_recent_class(class);
-    uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
-    struct recent_class *recent = &unknown->recent[place];
+    uint64_t slot = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
+    struct recent_class *recent = &unknown->recent[slot];
     if (__builtin_expect(recent->first != it.first || recent->last != it.last || recent->size != it.size, 0)) {
         *recent = it;
         recent->is_of_platform = is_of_platform(class);
@@ -139,8 +139,8 @@ static void trace_flush(struct trace_run *t)
     sl_buf_clear(&t->out);
 }
 
-/* Handles all complete lines, at the `end` everything; returns their size. A line longer than the block is copied in parts. */
-static size_t take_lines(struct trace_run *t, struct sl_str text, bool end, bool *ok)
+/* Appends all complete lines, retraced, to `out`; at the `end` of the input everything. Returns their size in `text`. A line longer than the block is copied in parts. */
+static size_t retrace_lines(struct trace_run *t, struct sl_str text, bool end, bool *ok)
 {
     size_t at = 0;
     while (at < text.size && *ok) {
@@ -177,9 +177,9 @@ static int trace_with(struct trace_run *t, const char *path)
         size_t n = log_input_read(&t->input, block + filled, BLOCK - filled, &problem);
         end = n == 0;
         filled += n;
-        size_t taken = take_lines(t, (struct sl_str){block, filled}, end, &ok);
-        memmove(block, block + taken, filled - taken);
-        filled -= taken;
+        size_t done = retrace_lines(t, (struct sl_str){block, filled}, end, &ok);
+        memmove(block, block + done, filled - done);
+        filled -= done;
         trace_flush(t);
         if (!end && !t->file && !log_input_waits(&t->input, 0))
             t->failed |= !output_flush();
@@ -218,28 +218,28 @@ static void warn_of_refused(uint64_t refused, const char *path)
 
 /* Retraces with mappings that are open, and counts known and unknown frames for the report. */
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
-                    const struct trace_words *words)
+                    const struct trace_options *options)
 {
     struct trace_run t = {.file = NULL};
     char problem[TRACE_PROBLEM];
     struct unknown_classes *unknown = calloc(1, sizeof *unknown);
     int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report_no_memory();
     if (unknown)
-        unknown->missing = words->missing;
-    if (words->verbose)
+        unknown->missing = options->missing;
+    if (options->verbose)
         t.trace.signatures = signatures;
-    t.trace.all_classes = words->all_classes;
+    t.trace.all_classes = options->all_classes;
     t.trace.on_unknown = on_unknown_class;
     t.trace.unknown_arg = unknown;
-    if (!status && words->regex &&
+    if (!status && options->regex &&
         !(t.pattern =
-              trace_pattern_new(words->regex, mappers, signatures, words->verbose, &t.trace.allowance, problem)))
-        status = report_error(2, words->regex, problem);
+              trace_pattern_new(options->regex, mappers, signatures, options->verbose, &t.trace.allowance, problem)))
+        status = report_error(2, options->regex, problem);
     if (!status)
-        status = trace_to(&t, path, words->output);
+        status = trace_to(&t, path, options->output);
     trace_pattern_free(t.pattern);
-    missing_count(words->missing, unknown ? unknown->count : 0, 0);
-    missing_count(words->missing, 0, t.trace.frame_count - (t.trace.unknown_count - words->missing->missing));
+    missing_count(options->missing, unknown ? unknown->count : 0, 0);
+    missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
     warn_of_refused(t.trace.allowance.refused, path);
     sl_jvm_trace_end(&t.trace);
     sl_buf_free(&t.out);
@@ -314,7 +314,7 @@ void text_trace_close(struct text_trace *t, const char *path)
 }
 
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
-                      const struct trace_words *words)
+                      const struct trace_options *options)
 {
     struct sl_error error = {0};
     struct sl_jvm_signatures signatures = {.arena = {0}};
@@ -323,13 +323,13 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
     int status = made && items ? 0 : report_no_memory();
     for (size_t i = 0; i < mapping_count && !status; i++) {
         enum sl_code code =
-            mapping_read(mappings[i], &made[i], words->verbose || words->regex ? &signatures : NULL, &error);
+            mapping_read(mappings[i], &made[i], options->verbose || options->regex ? &signatures : NULL, &error);
         items[i] = &made[i].mapper;
-        missing_add_location(words->missing, sl_str(mappings[i]));
+        missing_add_location(options->missing, sl_str(mappings[i]));
         status = code == SL_OK ? 0 : report_file_error(mappings[i], code, &error);
     }
     if (!status)
-        status = trace_by(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, words);
+        status = trace_by(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, options);
     sl_jvm_signatures_free(&signatures);
     for (size_t i = 0; made && i < mapping_count; i++) {
         sl_buf_free(&made[i].table);
