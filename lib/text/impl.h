@@ -8,10 +8,11 @@
  * entry is never returned: SL_TEXT_NO_MODULE when there are too many, or out of memory. */
 uint32_t sl_text_module(struct sl_text *text, struct sl_str name, struct sl_str id);
 
-/* Adds addresses of a module, which replace what was known of them. `value`: as in struct sl_text_range. */
+/* Adds the addresses of a mapping or module. Older ranges that overlap it are dropped; a range beyond the limit is ignored. */
 void sl_text_add_range(struct sl_text *text, const struct sl_text_range *range);
 
-/* What a line has, of all that frames of some format need: found in one pass, since most lines of logs have little of it. */
+/* Characters that frames of some format need. One pass finds which of them a line has, so that no reader looks at the many lines of
+ * logs that cannot be frames. */
 enum {
     HAS_HASH = 1,
     HAS_BRACKET = 1 << 1, /* "[" */
@@ -40,7 +41,7 @@ bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned mark
 /* True if the line is a frame of a format that has its names already. */
 bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format);
 
-/* markup.c: takes the next piece of a line with markup. */
+/* markup.c: removes the next piece from a line with markup. */
 bool sl_text_next_markup(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
 /* Ends the pending line about a module; returns it (in the reader's arena), empty if there is none. */
 struct sl_str sl_text_end_module_line(struct sl_text *text);

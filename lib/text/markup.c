@@ -62,8 +62,8 @@ static void number_module(struct sl_text *t, uint64_t number, uint32_t module)
 {
     if (t->number_count++ >= MAX_NUMBERS)
         return;
-    const char *kept = sl_arena_strndup(&t->arena, (const char *)&number, sizeof number);
-    if (!kept || !sl_map_put(&t->by_number, (struct sl_str){kept, sizeof number}, (void *)(uintptr_t)(module + 1)))
+    const char *copy = sl_arena_strndup(&t->numbers, (const char *)&number, sizeof number);
+    if (!copy || !sl_map_put(&t->by_number, (struct sl_str){copy, sizeof number}, (void *)(uintptr_t)(module + 1)))
         t->out_of_memory = true;
 }
 
@@ -85,17 +85,17 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
     sl_buf_cstr(&t->pending, "]]]\n");
     t->out_of_memory |= t->pending.failed;
     struct sl_str view = sl_buf_view(&t->pending);
-    const char *kept = sl_arena_strndup(&t->made, view.data, view.size);
+    const char *copy = sl_arena_strndup(&t->made, view.data, view.size);
     t->in_module_line = false;
-    t->out_of_memory |= !kept;
-    view.data = kept;
-    view.size = kept ? view.size : 0;
+    t->out_of_memory |= !copy;
+    view.data = copy;
+    view.size = copy ? view.size : 0;
     sl_buf_clear(&t->pending);
     return view;
 }
 
 /* {{{module:NUMBER:NAME:elf:BUILD_ID}}} */
-static bool take_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
+static bool read_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t number;
     if (!is_tag(e, SL_STR("module"), 5) || !read_number(e->fields[1], &number) || number >= UINT32_MAX - 1 ||
@@ -118,7 +118,7 @@ static bool take_module(struct sl_text *t, const struct element *e, struct sl_st
 }
 
 /* {{{mmap:ADDRESS:SIZE:load:MODULE:FLAGS:ADDRESS_IN_MODULE}}} */
-static bool take_mapping(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
+static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t start, size, number, value;
     if (!is_tag(e, SL_STR("mmap"), 7) || !read_number(e->fields[1], &start) || !read_number(e->fields[2], &size) ||
@@ -145,7 +145,7 @@ static bool take_mapping(struct sl_text *t, const struct element *e, struct sl_s
 }
 
 /* {{{reset}}}: a line about it only if there was something to forget. */
-static bool take_reset(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
+static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     struct sl_buf line = {0};
     if (!is_tag(e, SL_STR("reset"), 1))
@@ -158,7 +158,10 @@ static bool take_reset(struct sl_text *t, const struct element *e, struct sl_str
     sl_buf_str(&line, before);
     sl_buf_cstr(&line, "[[[reset]]]\n");
     *made = sl_buf_move_to_arena(&line, &t->made);
+    t->out_of_memory |= !made->data;
     sl_map_free(&t->by_number);
+    sl_arena_free(&t->numbers);
+    t->number_count = 0;
     t->range_count = 0;
     t->has_markup = false;
     return true;
@@ -213,16 +216,16 @@ static bool read_frame(struct sl_text *t, const struct element *e, struct sl_tex
 
 /* ---- lines ---- */
 
-/* Takes the whole rest of the line if its first element of this kind is contextual. */
-static bool take_context(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
+/* Handles the whole rest of the line if it has a contextual element before any frame. */
+static bool read_context(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct element e;
     struct sl_text_frame frame;
     struct sl_str made = {NULL, 0}, text = *rest;
     while (find_element(text, &e)) {
         struct sl_str before = sl_scan_between(rest->data, e.whole.data);
-        if (take_module(t, &e, before, &made) || take_mapping(t, &e, before, &made) ||
-            take_reset(t, &e, before, &made)) {
+        if (read_module(t, &e, before, &made) || read_mapping(t, &e, before, &made) ||
+            read_reset(t, &e, before, &made)) {
             t->has_markup |= !is_tag(&e, SL_STR("reset"), 1);
             *piece = (struct sl_text_piece){.kind = SL_TEXT_MADE, .text = made, .format = SL_TEXT_MARKUP};
             rest->data += rest->size;
@@ -239,7 +242,7 @@ static bool take_context(struct sl_text *t, struct sl_str *rest, struct sl_text_
 bool sl_text_next_markup(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct element e;
-    if (take_context(t, rest, piece))
+    if (read_context(t, rest, piece))
         return true;
     if (t->in_module_line) {
         *piece = (struct sl_text_piece){.kind = SL_TEXT_MADE, .text = sl_text_end_module_line(t)};

@@ -86,7 +86,7 @@ static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *pl
 }
 
 /* Splits "PATH:LINE" or "PATH:LINE:COLUMN" off the end of the text, behind a blank. False if there is none. */
-static bool take_source(struct sl_str *text, struct sl_text_frame *f)
+static bool split_source(struct sl_str *text, struct sl_text_frame *f)
 {
     const char *end = text->data + text->size, *at = end;
     struct sl_str digits[2];
@@ -119,7 +119,7 @@ static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct
 {
     struct sl_str rest = sl_scan_rest(&name);
     f->format = SL_TEXT_SANITIZER;
-    f->is_named = take_source(&rest, f);
+    f->is_named = split_source(&rest, f);
     f->symbol = rest;
     sl_text_cut(f, line, name.end, name.end);
     return f->is_named && rest.size && !sl_str_ends(rest, SL_STR(" at"));
@@ -137,7 +137,7 @@ static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_fra
     f->symbol = sl_scan_between(rest.data, brackets);
     if (sl_str_equal(f->symbol, SL_STR("??")))
         f->symbol.size = 0;
-    f->is_named = take_source(&rest, f);
+    f->is_named = split_source(&rest, f);
     sl_text_cut(f, line, name.at, name.end);
     return true;
 }
@@ -455,7 +455,7 @@ static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_fram
     return true;
 }
 
-/* Neither bytes of memory ("0x1000: fa fa") nor words about an address ("0x1000 is located ..."). */
+/* True if what follows the address is neither bytes of memory ("0x1000: fa fa") nor a sentence about it ("0x1000 is located ..."). */
 static bool is_bare(struct sl_scan s)
 {
     if (sl_scan_char(&s, ':')) {
@@ -541,7 +541,7 @@ unsigned sl_text_marks(struct sl_str line)
     return marks;
 }
 
-/* Forgets what a reader has set that then found that the line is of another format. */
+/* Returns an empty frame: a reader that finds the line to be of another format leaves members set. */
 static struct sl_text_frame blank_frame(void)
 {
     return (struct sl_text_frame){.module = SL_TEXT_NO_MODULE};

@@ -34,6 +34,7 @@ void sl_text_end(struct sl_text *t)
 {
     sl_map_free(&t->by_name);
     sl_map_free(&t->by_number);
+    sl_arena_free(&t->numbers);
     sl_buf_free(&t->pending);
     sl_arena_free(&t->made);
     sl_arena_free(&t->arena);
@@ -61,7 +62,7 @@ static bool is_compiled(struct sl_str url)
     return false;
 }
 
-/* Takes the next part of a line in which a script's frame may be. False: there is none in the part, which `piece` holds. */
+/* Removes the next part of a line in which a script's frame may be. False if it holds none: then only `piece->text` is set. */
 static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
 {
     if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||
@@ -95,7 +96,7 @@ static struct sl_str without_end(struct sl_str line, struct sl_str *end)
     return (struct sl_str){line.data, size};
 }
 
-static bool take_all(struct sl_str *rest, struct sl_text_piece *piece)
+static bool return_rest(struct sl_str *rest, struct sl_text_piece *piece)
 {
     piece->text = *rest;
     rest->data += rest->size;
@@ -103,7 +104,7 @@ static bool take_all(struct sl_str *rest, struct sl_text_piece *piece)
     return true;
 }
 
-/* Keeps what a frame shows of where its module was loaded: others of the module may have only a symbol and an address. */
+/* Stores where the frame shows that its module was loaded: other frames of the module may have only a symbol and an address. */
 static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
 {
     if (f->base != SL_TEXT_OF_FILE || f->module == SL_TEXT_NO_MODULE || f->absolute <= f->address)
@@ -121,7 +122,7 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
         learn_bias(t, &piece->native);
         piece->kind = SL_TEXT_NATIVE;
         piece->format = piece->native.format;
-        return take_all(rest, piece);
+        return return_rest(rest, piece);
     }
     if (may_be_script(marks)) {
         struct sl_str part = *rest;
@@ -140,7 +141,7 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
         piece->format = SL_TEXT_PLAIN;
         sl_text_read_table(t, line, marks);
     }
-    return take_all(rest, piece);
+    return return_rest(rest, piece);
 }
 
 /* Counts a frame, and notes what the next line follows. */
@@ -158,13 +159,13 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
         return false;
     *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
-        return take_all(rest, piece);
+        return return_rest(rest, piece);
     unsigned marks = sl_text_marks(*rest);
     if (marks & HAS_BRACES) {
         sl_text_next_markup(t, rest, piece);
         if (piece->kind == SL_TEXT_MADE)
             return true;
-    } else if (t->in_module_line) { /* this line comes behind it */
+    } else if (t->in_module_line) { /* the line about a module, which is complete now, comes before this one */
         piece->kind = SL_TEXT_MADE;
         piece->text = sl_text_end_module_line(t);
         return true;

@@ -2,17 +2,18 @@
 #include "text/impl.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 
 enum { MAX_RANGES = 4096, MAX_MODULES = 10000, MAX_NAME = 4096 };
 
 /* ---- the tables ---- */
 
-/* Copies to the reader's arena; empty when out of memory. */
-static struct sl_str keep(struct sl_text *t, struct sl_str text)
+/* Copies the text to the reader's arena; empty when out of memory. */
+static struct sl_str copy_text(struct sl_text *t, struct sl_str text)
 {
-    const char *kept = sl_arena_strndup(&t->arena, text.data, text.size);
-    t->out_of_memory |= !kept;
-    return (struct sl_str){kept, kept ? text.size : 0};
+    const char *copy = sl_arena_strndup(&t->arena, text.data, text.size);
+    t->out_of_memory |= !copy;
+    return (struct sl_str){copy, copy ? text.size : 0};
 }
 
 static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str id)
@@ -23,7 +24,7 @@ static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str 
         t->out_of_memory = true;
         return SL_TEXT_NO_MODULE;
     }
-    t->modules[t->module_count] = (struct sl_text_module){.name = keep(t, name), .id = keep(t, id)};
+    t->modules[t->module_count] = (struct sl_text_module){.name = copy_text(t, name), .id = copy_text(t, id)};
     return (uint32_t)t->module_count++;
 }
 
@@ -41,8 +42,8 @@ uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
     if (index)
         return (uint32_t)index - 1;
     uint32_t made = add_module(t, name, id);
-    struct sl_str kept = made == SL_TEXT_NO_MODULE ? (struct sl_str){NULL, 0} : keep(t, whole);
-    if (kept.data && !sl_map_put(&t->by_name, kept, (void *)(uintptr_t)(made + 1)))
+    struct sl_str copy = made == SL_TEXT_NO_MODULE ? (struct sl_str){NULL, 0} : copy_text(t, whole);
+    if (copy.data && !sl_map_put(&t->by_name, copy, (void *)(uintptr_t)(made + 1)))
         t->out_of_memory = true;
     return made;
 }
@@ -50,15 +51,7 @@ uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
 /* Returns the number of ranges that end at or before the address. */
 static size_t ranges_before(const struct sl_text *t, uint64_t address)
 {
-    size_t low = 0, high = t->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t->ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_COUNT_UP_TO(t->ranges, t->range_count, end, address);
 }
 
 void sl_text_add_range(struct sl_text *t, const struct sl_text_range *range)
@@ -90,6 +83,11 @@ bool sl_text_map_module(struct sl_text *t, uint64_t address, uint64_t size)
     if (address)
         sl_text_add_range(t, &(struct sl_text_range){address, end, 0, index, false});
     return !t->out_of_memory;
+}
+
+bool sl_text_is_nearly_full(const struct sl_text *t)
+{
+    return t->module_count > MAX_MODULES / 4 * 3 || t->range_count > MAX_RANGES / 4 * 3;
 }
 
 bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, uint64_t *value, bool *of_file)
@@ -229,8 +227,8 @@ struct module_words {
     char buffer[64];
 };
 
-/* Puts a word where it belongs. */
-static void take_word(struct module_words *words, struct sl_str word)
+/* Takes the word for the name, the id or a number of the module, by its form. */
+static void classify_word(struct module_words *words, struct sl_str word)
 {
     struct sl_scan s = sl_scan(word);
     uint64_t number;
@@ -278,7 +276,7 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
         for (begin = at; at < end && !sl_is_blank(*at) && *at != ',' && *at != '|';)
             at++;
         if (at > begin)
-            take_word(&words, sl_scan_between(begin, at));
+            classify_word(&words, sl_scan_between(begin, at));
     }
     if (at < end || !words.name.size || !words.id.size || !words.number_count)
         return false;

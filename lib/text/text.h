@@ -93,8 +93,7 @@ struct sl_text_module { /* a module as the text names it; texts are in the reade
     struct sl_str id;   /* hex digits of the build id or UUID; empty: the text has none */
     uint64_t base;      /* where it was loaded; 0: unknown */
     uint64_t size;      /* 0: unknown */
-    uint64_t
-        bias; /* what addresses of the process are above those of the file, as a frame has shown; valid if has_bias */
+    uint64_t bias;      /* an address of the process minus that of the file, as a frame has shown; valid if has_bias */
     bool has_bias;
     bool is_macho;      /* a list of Apple's reports has it: its id is a UUID */
     uint32_t markup_id; /* markup: its number + 1; 0: not from markup */
@@ -115,7 +114,8 @@ struct sl_text {
     uint64_t max_frames;              /* set after sl_text_begin(): further frames are copied; UINT64_MAX: no limit */
     /* private from here on */
     struct sl_map by_name;        /* name and id -> index + 1 in `modules` */
-    struct sl_map by_number;      /* markup's number of a module -> index + 1 */
+    struct sl_map by_number;      /* markup's number of a module -> index + 1, since the last {{{reset}}} */
+    struct sl_arena numbers;      /* keys of `by_number` */
     struct sl_text_range *ranges; /* sorted, not overlapping */
     size_t range_count, range_capacity;
     uint64_t frame_count, number_count;
@@ -140,6 +140,11 @@ enum { SL_TEXT_MAX_LINE = 16 * 1024 };
 /* Removes the next piece from `*rest`, the rest of one line with its line end (LF or CR LF, absent in the last one). False when
  * nothing is left. Sets `out_of_memory`, and copies from then on. */
 bool sl_text_next(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
+
+/* True if three quarters of the modules or mappings are listed that the reader stores; more than it stores are ignored. When a caller that
+ * streams the logs of many programs begins a part, it should then call sl_text_end() and sl_text_begin(), so that the programs that
+ * come later are found. Not while `in_module_line` is set: the line would be lost. */
+bool sl_text_is_nearly_full(const struct sl_text *text);
 
 /* Call at the end of the text and before a pause: appends what the reader still has to write (markup). */
 void sl_text_flush(struct sl_text *text, struct sl_buf *out);

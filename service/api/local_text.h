@@ -9,8 +9,9 @@
 #include "text/text.h"
 
 struct local_text {
-    struct sl_str text;           /* whole lines; the last one may lack its end */
-    struct sl_text *reader;       /* the caller's, for all parts of one text: keeps modules and log prefix */
+    struct sl_str text; /* whole lines; the last one may lack its end */
+    struct sl_text
+        *reader; /* the caller's, for all parts of one text: stores modules and the log prefix between them */
     const struct source *sources; /* searched in this order */
     size_t source_count;
     struct sl_str scope; /* cache scope; data NULL: the global one */
@@ -25,8 +26,8 @@ struct local_text {
     /* Called for each module on the stacks, when these were looked up. NULL: not called. */
     void (*on_module)(void *arg, const struct object_id *id, bool found);
     void *on_module_arg;
-    size_t *frames,
-        *unplaced; /* the number of native frames is added, and of those whose module nobody knows; NULL: not wanted */
+    /* Raised by the number of native frames without names in the text, and of those whose module is unknown. NULL: not counted. */
+    size_t *frame_count, *without_module;
 };
 
 /* Writes the answer into `answer`, which must be empty; the caller frees it. SL_UNSUPPORTED: too large, `error` says which limit;

@@ -146,12 +146,12 @@ static void text_release(void *arg)
 /* Tells a command which modules were found, and how many frames have none. */
 static void tell_command(const struct text_work *work)
 {
-    for (size_t t = 0; work->local->frames && t < work->native.trace_count; t++)
+    for (size_t t = 0; work->local->frame_count && t < work->native.trace_count; t++)
         for (size_t i = 0; i < work->native.traces[t].frame_count; i++) {
             const struct native_frame *frame = &work->native.traces[t].frames[i];
             bool has_names = frame->has_text >> SENT_FILENAME & 1;
-            *work->local->frames += !has_names;
-            *work->local->unplaced += !has_names && frame->module_index == NATIVE_NO_MODULE;
+            *work->local->frame_count += !has_names;
+            *work->local->without_module += !has_names && frame->module_index == NATIVE_NO_MODULE;
         }
     for (size_t i = 0; i < work->native.module_count; i++) {
         const struct native_module *module = &work->native.modules[i];

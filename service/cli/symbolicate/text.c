@@ -12,7 +12,7 @@
 #include "api/local_text.h"
 #include "cli/locator/locator.h"
 
-enum { MAX_PART = 4 * 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100, MAX_KNOWN = 5000 };
+enum { MAX_PART = 4 * 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100 };
 
 struct text_run {
     const struct options *o;
@@ -20,14 +20,16 @@ struct text_run {
     struct search_inputs inputs; /* opened for the first part with native frames */
     bool is_open;
     struct sl_text reader;
+    struct sl_map
+        known_names; /* names of the reader's modules whose files on this machine were looked for; values: not NULL */
     struct missing_report missing, missing_scripts, missing_traces;
     struct script_symbolication *scripts; /* NULL: no scripts are given */
     struct text_trace *trace;             /* NULL: no mapping is given */
     struct log_input *input;              /* NULL: the whole text is in memory */
     struct output_file *file;             /* NULL: standard output */
     struct sl_buf held;
-    size_t frames, unplaced; /* native frames, and those whose module the text does not tell */
-    bool failed;             /* the output cannot be written any more */
+    size_t frame_count, without_module; /* native frames, and those of them whose module is unknown */
+    bool failed;                        /* the output cannot be written any more */
     /* the current part */
     struct local_text part;
     struct sl_buf answer;
@@ -37,19 +39,30 @@ struct text_run {
 
 /* ---- native code ---- */
 
-/* Finds the ids of a module by its name: the file at its path on this machine, if that is asked for, or one of the symbol paths. */
-static bool find_id(void *arg, struct sl_str name, struct object_id *id)
+/* Adds the file at the module's path on this machine, and its debug files, to the files that are searched. Once for each name: parts
+ * of a growing log are short, and each asks for all modules that are known. */
+static void add_local_files(struct text_run *t, struct sl_str name)
 {
-    struct text_run *t = arg;
     struct sl_arena arena = {0};
     struct local_files files = {.arena = &arena};
-    if (option_given(t->o, "local-debug-info") && local_files_add(&files, name))
+    if (sl_map_get(&t->known_names, name))
+        return;
+    if (local_files_add(&files, name) && sl_map_put(&t->known_names, name, t))
         for (size_t i = 0; i < files.count; i++)
             locator_add_file_later(t->inputs.locator, files.items[i]);
     sl_arena_free(&arena);
+}
+
+/* Finds the ids of a module by its name: the file at its path on this machine (--local-debug-info), or one of the symbol paths. */
+static bool find_id(void *arg, struct sl_str name, struct object_id *id)
+{
+    struct text_run *t = arg;
+    if (option_given(t->o, "local-debug-info"))
+        add_local_files(t, name);
     return locator_find_named(t->inputs.locator, name, id);
 }
 
+/* Adds a module on the stacks to the report of missing symbols (local_text.on_module). */
 static void on_module(void *arg, const struct object_id *id, bool found)
 {
     struct text_run *t = arg;
@@ -58,6 +71,7 @@ static void on_module(void *arg, const struct object_id *id, bool found)
         missing_count(&t->missing, !found, 1);
 }
 
+/* Looks up the part, in the fiber of symbolicate_in_time(). */
 static void look_up(void *arg)
 {
     struct text_run *t = arg;
@@ -67,7 +81,7 @@ static void look_up(void *arg)
     t->code = local_text_symbolicate(&t->part, t->inputs.config, &t->answer, &t->error);
 }
 
-/* Asks a running service (--server) for a part. */
+/* Lets a running service (--server) symbolicate the part. Returns a status. */
 static int ask_server(struct text_run *t)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("text"), .type = SL_FIELD_TEXT, .required = true},
@@ -128,6 +142,7 @@ static bool has_native(struct sl_str text)
 
 /* ---- parts ---- */
 
+/* Writes to the output, in the encoding of the input. False when out of memory. */
 static bool text_put(struct text_run *t, struct sl_str text)
 {
     bool good = true;
@@ -145,7 +160,9 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
     struct sl_str text = lines;
     bool good = true;
     int status = 0;
-    if (t->reader.module_count > MAX_KNOWN) { /* of many programs: only the latest matter */
+    if (sl_text_is_nearly_full(&t->reader) &&
+        !t->reader.in_module_line) { /* of many programs: only the latest matter */
+        sl_map_free(&t->known_names);
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);
     }
@@ -169,7 +186,8 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
     return status ? status : good ? 0 : report_no_memory();
 }
 
-/* The size of what can be written: whole lines, of which later input changes nothing. */
+/* The size of the text that can be written now: whole lines that later input does not change. 0: more input is needed first, or is
+ * there already, so that fewer parts are made. `end`: no more input comes. */
 static size_t complete_size(const struct text_run *t, bool end)
 {
     struct sl_str text = sl_buf_view(&t->held);
@@ -218,7 +236,7 @@ static int stream(struct text_run *t, const char *path)
 
 /* ---- structure instead of text ---- */
 
-/* Answers the whole text as JSON, or prints its native stacks in a format of crashes. */
+/* Prints the JSON answer for the whole text, or its native stacks in a format of crashes. Returns a status. */
 static int print_answer(struct text_run *t, struct sl_str text)
 {
     const struct answer_format *format = answer_format_choose(t->o, SORT_NATIVE);
@@ -256,17 +274,18 @@ static int read_all(struct text_run *t, const char *path)
 
 /* ---- the command ---- */
 
-/* Opens scripts and mappings of the options. Returns a status. */
+/* Opens the scripts and mappings that the options name. Returns a status. */
 static int open_helpers(struct text_run *t)
 {
     size_t count, symbol_count, mapping_count, more;
     const char *const *symbols = option_values(t->o, "symbols", &symbol_count);
-    const char *const *places = symbolicate_symbol_paths(t->o, &more);
+    const char *const *arguments = symbolicate_symbol_paths(t->o, &more);
     const char *const *mappings = option_values(t->o, "mapping", &mapping_count);
     const char **all = calloc(symbol_count + more + 1, sizeof *all);
     int status = all ? 0 : report_no_memory();
     for (count = 0; !status && count < symbol_count + more; count++)
-        all[count] = source_path_without_layout(count < symbol_count ? symbols[count] : places[count - symbol_count]);
+        all[count] =
+            source_path_without_layout(count < symbol_count ? symbols[count] : arguments[count - symbol_count]);
     if (!status && count && !(t->scripts = scripts_open(all, count, &t->missing_scripts)))
         status = report_no_memory();
     if (!status && mapping_count)
@@ -275,6 +294,7 @@ static int open_helpers(struct text_run *t)
     return status;
 }
 
+/* Symbolicates the text in the format of the options. Returns a status. */
 static int run_text(struct text_run *t, const char *path, const struct sl_str *whole)
 {
     struct output_file file;
@@ -298,6 +318,7 @@ static int run_text(struct text_run *t, const char *path, const struct sl_str *w
     return status;
 }
 
+/* Prints what was missing, and returns the status with --fail-on-missing. */
 static int report_missing(struct text_run *t, struct missing_report *report, int status)
 {
     if (!status)
@@ -305,17 +326,17 @@ static int report_missing(struct text_run *t, struct missing_report *report, int
     return missing_status(report, t->o, status);
 }
 
-/* Says why a text came back as it was. */
+/* Warns when frames could not be looked up at all: the text may come back as it was. */
 static void explain(const struct text_run *t)
 {
     if (option_given(t->o, "quiet") || option_given(t->o, "server") || t->part.wants_json)
         return;
-    if (t->unplaced)
+    if (t->without_module)
         print_note("warning: the modules of %zu of %zu native frames are unknown: their addresses are absolute, and "
                    "the text does not "
                    "list the modules; add the lines of /proc/PID/maps to it\n",
-                   t->unplaced, t->frames);
-    else if (!t->frames && !t->scripts && !t->trace)
+                   t->without_module, t->frame_count);
+    else if (!t->frame_count && !t->scripts && !t->trace)
         print_note(
             "warning: no stack of native code was found; JavaScript stacks need --symbols, Java stacks --mapping\n");
 }
@@ -328,9 +349,8 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
     missing_init(&t.missing, &missing_symbols);
     missing_init(&t.missing_scripts, &missing_maps);
     missing_init(&t.missing_traces, &missing_mappings);
-    t.part = (struct local_text){.frames = &t.frames,
-                                 .unplaced = &t.unplaced,
-
+    t.part = (struct local_text){.frame_count = &t.frame_count,
+                                 .without_module = &t.without_module,
                                  .reader = &t.reader,
                                  .find_id = find_id,
                                  .find_id_arg = &t,
@@ -352,6 +372,7 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
     missing_free(&t.missing_traces);
     sl_buf_free(&t.held);
     sl_buf_free(&t.answer);
+    sl_map_free(&t.known_names);
     sl_text_end(&t.reader);
     return status;
 }

@@ -162,6 +162,45 @@ TEST(markup_ends_with_the_mappings_of_a_module)
     assert_rewritten("{{{module:1:a:elf:ab}}}", NULL, 0, "[[[ELF module #0x1 \"a\"; BuildID=ab]]]\n");
 }
 
+/* Logs of Fuchsia list all modules again before each stack. */
+TEST(markup_is_read_after_any_number_of_resets)
+{
+    enum { STACKS = 60000 };
+    struct sl_text reader;
+    struct sl_buf out = {0};
+    sl_text_begin(&reader);
+    for (unsigned i = 0; i < STACKS; i++) {
+        sl_text_part(&reader);
+        sl_buf_clear(&out);
+        rewrite(&reader,
+                "{{{reset}}}\n{{{module:0:a:elf:ab}}}\n{{{mmap:0x10:0x10:load:0:rx:0x0}}}\n{{{module:1:b:elf:cd}}}\n"
+                "{{{mmap:0x20:0x10:load:1:rx:0x0}}}\n{{{pc:0x21}}}\n",
+                &one, 1, &out);
+    }
+    assert_non_null(strstr((char *)out.data, "\nf[/a.c:3]\n"));
+    assert_false(sl_text_is_nearly_full(&reader));
+    sl_buf_free(&out);
+    sl_text_end(&reader);
+}
+
+TEST(a_reader_says_that_it_stores_many_mappings)
+{
+    struct sl_text reader;
+    struct sl_buf out = {0};
+    char line[80];
+    unsigned count = 0;
+    sl_text_begin(&reader);
+    while (!sl_text_is_nearly_full(&reader) && count < 100000) {
+        snprintf(line, sizeof line, "%x000-%x000 r-xp 00000000 fe:00 1  /a\n", 2 * count, 2 * count + 1);
+        rewrite(&reader, line, NULL, 0, &out);
+        sl_buf_clear(&out);
+        count++;
+    }
+    assert_in_range(count, 1000, 10000);
+    sl_buf_free(&out);
+    sl_text_end(&reader);
+}
+
 TEST(other_lines_are_no_frames)
 {
     static const char *const lines[] = {
@@ -208,9 +247,9 @@ TEST(memory_does_not_grow_with_the_text)
         sl_buf_clear(&out);
         rewrite(&reader, line, &one, 1, &out);
         if (i == 100000)
-            after = reader.arena.used + reader.made.used;
+            after = reader.arena.used + reader.made.used + reader.numbers.used;
     }
-    assert_true(reader.arena.used + reader.made.used <= after + 4096);
+    assert_true(reader.arena.used + reader.made.used + reader.numbers.used <= after + 4096);
     assert_true(after < 32 << 20);
     sl_buf_free(&out);
     sl_text_end(&reader);
