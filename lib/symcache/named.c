@@ -1,13 +1,12 @@
-/* Functions by name. */
+/* Functions by name: the string ids of the names are looked up once, then one pass over the functions compares ids. */
 #include "symcache/symcache.h"
 
 #include <stdlib.h>
 
-static int compare_named(const void *a, const void *b)
-{
-    const struct sl_symcache_named *x = a, *y = b;
-    return (x->string > y->string) - (x->string < y->string);
-}
+#include "base/order.h"
+#include "base/search.h"
+
+SL_ORDER_BY(named_by_string, struct sl_symcache_named, string)
 
 /* Sets the id of the name; SL_SYMCACHE_NONE if the file does not have it. */
 static void find_string(const struct sl_symcache *c, struct sl_symcache_named *named, struct sl_buf *text)
@@ -21,15 +20,8 @@ static void find_string(const struct sl_symcache *c, struct sl_symcache_named *n
 /* Returns the first of the sorted names with this id; `count` if there is none. */
 static size_t first_named(const struct sl_symcache_named *named, size_t count, uint32_t string)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (named[middle].string < string)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && named[low].string == string ? low : count;
+    size_t at = SL_PARTITION_POINT(i, 0, count, named[i].string < string);
+    return at < count && named[at].string == string ? at : count;
 }
 
 bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_named *named, size_t count)
@@ -43,7 +35,7 @@ bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_name
     bool good = !text.failed;
     sl_buf_free(&text);
     if (count > 1)
-        qsort(named, count, sizeof *named, compare_named);
+        qsort(named, count, sizeof *named, named_by_string);
     for (uint32_t id = 0; good && id < c->function_count && sl_symcache_function(c, id, &function); id++) {
         size_t first = function.entry == UINT64_MAX ? count : first_named(named, count, function.name);
         if (first == count || (named[first].found && named[first].entry == function.entry))

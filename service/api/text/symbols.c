@@ -1,21 +1,25 @@
 /* Addresses of frames of which the text has a symbol and an offset: "app!main+0x21" of WinDbg, "libc.so(abort+0x12b)" of glibc. The
- * symbol is looked for in the table of its module: by its name as it is stored there, and by its name for people, without
- * parameters. One name at several addresses (functions of several files, overloads) says nothing: these frames stay as they are. */
+ * symbol is looked for in the table of its module, by two names of each function: the stored one (_ZN1N1fEi) and the readable one, with or
+ * without parameters (N::f). If functions at several addresses have the name, as overloads have, any of them may be meant: these frames
+ * stay as they are. */
 #include "api/text/work.h"
 
+#include "base/map.h"
 #include "demangle/demangle.h"
 
 enum {
-    MOST_WORK = 256 << 20, /* bytes of stored names that are compared with names for people, in a request */
-    DEMANGLING = 4096,     /* a name that is demangled counts as so many bytes */
+    MAX_WORK = 256 << 20, /* bytes of stored names that are compared with readable names, in a request */
+    DEMANGLING = 4096,    /* a name that is demangled counts as so many bytes */
 };
 
 struct symbol_search { /* in one module */
     struct text_work *work;
     const struct native_module *module;
-    struct sl_symcache_named *named; /* of the frames; `item` is an index of items */
+    struct sl_symcache_named
+        *named; /* the different symbols of the frames; `item` is the first frame with it, as in `next` */
     size_t count;
-    uint64_t spent; /* of MOST_WORK */
+    size_t *next; /* per item: 1 + index of the next item of the same list; 0: none. First by module, then by symbol */
+    uint64_t spent; /* of MAX_WORK */
 };
 
 static struct native_frame *frame_of(struct text_work *work, const struct text_item *item)
@@ -23,8 +27,9 @@ static struct native_frame *frame_of(struct text_work *work, const struct text_i
     return &work->native.traces[work->stacks[item->stack].trace].frames[item->frame];
 }
 
-/* ---- names for people ---- */
+/* ---- readable names ---- */
 
+/* Returns the part of a C++ or Rust name after the last "::", which its mangled form contains. */
 static struct sl_str last_part(struct sl_str name)
 {
     for (size_t i = name.size; i > 1; i--)
@@ -39,12 +44,13 @@ static bool is_name(struct sl_str name, struct sl_str wanted)
     return sl_str_starts(name, wanted) && (name.size == wanted.size || name.data[wanted.size] == '(');
 }
 
-/* Compares a function with the names that were not found as they are. */
+/* Compares a function, whose stored name is `stored`, with the symbols that no function has as its stored name. `readable` holds its
+ * readable name once that was needed. */
 static void compare(struct symbol_search *s, const struct sl_symcache_function *function, struct sl_str stored,
                     struct sl_buf *readable)
 {
     sl_buf_clear(readable);
-    for (size_t i = 0; i < s->count && s->spent < MOST_WORK; i++) {
+    for (size_t i = 0; i < s->count && s->spent < MAX_WORK; i++) {
         struct sl_symcache_named *named = &s->named[i];
         struct sl_str last = last_part(named->name);
         s->spent += stored.size + named->name.size;
@@ -60,8 +66,8 @@ static void compare(struct symbol_search *s, const struct sl_symcache_function *
     }
 }
 
-/* Looks for the names that are not stored as they are. If that is too much work none of them is found: a function that was not
- * looked at might have the name too. False when out of memory. */
+/* Searches the symbols that are not stored names. If that is too much work none of them is found: a function that was not looked at
+ * might have the name too. False when out of memory. */
 static bool find_readable(struct symbol_search *s, const struct sl_symcache *table)
 {
     struct sl_buf stored = {0}, readable = {0};
@@ -69,7 +75,7 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
     bool any = false;
     for (size_t i = 0; i < s->count; i++)
         any = any || s->named[i].string == SL_SYMCACHE_NONE;
-    for (uint32_t id = 0; any && s->spent < MOST_WORK && sl_symcache_function(table, id, &function); id++) {
+    for (uint32_t id = 0; any && s->spent < MAX_WORK && sl_symcache_function(table, id, &function); id++) {
         if (function.entry == UINT64_MAX)
             continue;
         sl_buf_clear(&stored);
@@ -77,7 +83,7 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
         if (stored.size)
             compare(s, &function, sl_buf_view(&stored), &readable);
     }
-    for (size_t i = 0; s->spent >= MOST_WORK && i < s->count; i++)
+    for (size_t i = 0; s->spent >= MAX_WORK && i < s->count; i++)
         if (s->named[i].string == SL_SYMCACHE_NONE)
             s->named[i].found = 0;
     bool good = !stored.failed && !readable.failed;
@@ -88,10 +94,10 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
 
 /* ---- frames ---- */
 
-/* Sets the address of a frame, relative to its module. */
-static void set_address(const struct symbol_search *s, const struct sl_symcache_named *named)
+/* Sets the address of a frame with this symbol, relative to its module. */
+static void set_address(const struct symbol_search *s, const struct sl_symcache_named *named,
+                        const struct text_item *item)
 {
-    const struct text_item *item = &s->work->items[named->item];
     struct native_frame *frame = frame_of(s->work, item);
     uint64_t ahead = s->module->image_address - native_table_base(s->module), address;
     if (named->found != 1 || __builtin_add_overflow(named->entry, item->piece.native.address, &address))
@@ -113,8 +119,34 @@ static bool find_symbols(struct symbol_search *s)
     if (!sl_symcache_find_named(table, s->named, s->count) || !find_readable(s, table))
         return false;
     for (size_t i = 0; i < s->count; i++)
-        set_address(s, &s->named[i]);
+        for (size_t at = s->named[i].item; at; at = s->next[at - 1])
+            set_address(s, &s->named[i], &s->work->items[at - 1]);
     return true;
+}
+
+/* Lists the different symbols among the frames of a module, which begin with item number `first` - 1, so that a symbol is searched
+ * once, however often it is on the stacks. False when out of memory. */
+static bool list_symbols(struct symbol_search *s, size_t first)
+{
+    struct sl_map numbers = {0}; /* symbol -> 1 + index in `named` */
+    bool good = true;
+    s->count = 0;
+    for (size_t at = first, next; good && at; at = next) {
+        struct sl_str symbol = s->work->items[at - 1].piece.native.symbol;
+        void **number = sl_map_find_or_add(&numbers, symbol, NULL);
+        next = s->next[at - 1];
+        if (!(good = number != NULL))
+            break;
+        if (!*number) {
+            s->named[s->count++] = (struct sl_symcache_named){.name = symbol};
+            *number = (void *)(uintptr_t)s->count;
+        }
+        struct sl_symcache_named *named = &s->named[(uintptr_t)*number - 1];
+        s->next[at - 1] = named->item;
+        named->item = at;
+    }
+    sl_map_free(&numbers);
+    return good;
 }
 
 static bool is_after_symbol(const struct text_work *work, const struct text_item *item)
@@ -131,10 +163,10 @@ enum sl_code text_locate(struct job *job, void *arg, struct sl_error *error)
     struct sl_arena *arena = work->native.arena;
     size_t *first =
         SL_ARENA_ARRAY(arena, size_t, work->native.module_count + 1); /* per module: index of an item, plus 1 */
-    size_t *next = SL_ARENA_ARRAY(arena, size_t, work->item_count + 1);
     struct symbol_search s = {.work = work,
-                              .named = SL_ARENA_ARRAY(arena, struct sl_symcache_named, work->item_count + 1)};
-    if (!first || !next || !s.named)
+                              .named = SL_ARENA_ARRAY(arena, struct sl_symcache_named, work->item_count + 1),
+                              .next = SL_ARENA_ARRAY(arena, size_t, work->item_count + 1)};
+    if (!first || !s.next || !s.named)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < work->item_count; i++) {
         if (!is_after_symbol(work, &work->items[i]))
@@ -142,16 +174,12 @@ enum sl_code text_locate(struct job *job, void *arg, struct sl_error *error)
         struct native_frame *frame = frame_of(work, &work->items[i]);
         uint32_t module = work->module_of[work->items[i].piece.native.module];
         frame->module = frame->address ? NATIVE_NO_MODULE : frame->module; /* until the symbol is found */
-        next[i] = first[module];
+        s.next[i] = first[module];
         first[module] = i + 1;
     }
     for (size_t m = 0; m < work->native.module_count; m++) {
         s.module = &work->native.modules[m];
-        s.count = 0;
-        for (size_t at = first[m]; at; at = next[at - 1])
-            s.named[s.count++] =
-                (struct sl_symcache_named){.name = work->items[at - 1].piece.native.symbol, .item = at - 1};
-        if (s.count && s.module->found && !find_symbols(&s))
+        if (first[m] && s.module->found && !(list_symbols(&s, first[m]) && find_symbols(&s)))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
