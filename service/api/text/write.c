@@ -28,7 +28,8 @@ static struct sl_str display_name(const struct native_result_frame *frame)
     return names->function.size ? names->function : names->symbol;
 }
 
-/* Makes the call of a result. `before`: the address that was looked up is the one before that in the text. False if it has no name, or when out of memory. */
+/* Makes the call of a result. `before`: the address that was looked up is the one before that in the text. False if it has no name, or
+ * when out of memory, with `w->out` failed. */
 static bool make_call(struct text_writing *w, const struct native_result_frame *frame, bool before,
                       struct sl_text_call *call)
 {
@@ -39,6 +40,7 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
     native_frame_location(&w->work->native, frame, &w->path, &path, &call->line);
     if (path.size)
         call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
+    w->out->failed |= path.size && !call->path.data;
     if (frame->outermost && frame->symbol_address <= frame->address) {
         call->offset = frame->address - frame->symbol_address + before;
         call->has_offset = true;
@@ -60,14 +62,12 @@ static size_t find_calls(struct text_writing *w, const struct native_result_trac
             return 0;
         }
         if (!make_call(w, &trace->frames[*at], before, &w->calls[count++]))
-            count = SIZE_MAX - 1;
-        if (count == SIZE_MAX - 1)
-            break;
+            return 0; /* a stack in which one call is missing would be wrong */
     }
-    return count == SIZE_MAX - 1 ? 0 : count;
+    return count;
 }
 
-/* A mangled name in markup. */
+/* Writes the name of {{{symbol:NAME}}}, demangled if it is mangled. */
 static void put_symbol(const struct sl_text_frame *frame, struct sl_buf *out)
 {
     if (!sl_demangle(frame->symbol, SL_LANG_UNKNOWN, out))
@@ -100,18 +100,21 @@ const struct js_frame *text_js_result(const struct text_work *work, const struct
     return entry->sent_size || !entry->symbolicated ? NULL : entry->frame;
 }
 
-/* A path of Windows stays one: "/C:/a" of a frame that said "C:/a". */
+/* Returns the path without the slash before the drive of Windows, "/C:/a", if the frame had none either. */
 static struct sl_str without_slash(struct sl_str was, struct sl_str now)
 {
     bool drive = was.size > 1 && was.data[1] == ':' && now.size > 2 && now.data[0] == '/' && now.data[2] == ':';
     return drive ? (struct sl_str){now.data + 1, now.size - 1} : now;
 }
 
+/* Returns the text with the JSON escapes of the text around the frame, in `scratch`; data is NULL when out of memory. */
 static struct sl_str escaped(struct text_writing *w, const struct sl_js_stack_frame *frame, struct sl_str text)
 {
     struct sl_buf out = {0};
     sl_js_stack_escape(frame, text, &out);
-    return sl_buf_move_to_arena(&out, &w->scratch);
+    struct sl_str copy = sl_buf_move_to_arena(&out, &w->scratch);
+    w->out->failed |= !copy.data;
+    return copy;
 }
 
 static void put_script(struct text_writing *w, const struct text_item *item)
@@ -130,7 +133,6 @@ static void put_script(struct text_writing *w, const struct text_item *item)
         frame.url = escaped(w, &frame, path);
     frame.line = (uint32_t)now->line.value;
     frame.column = (uint32_t)now->column.value;
-    w->out->failed |= !frame.url.data;
     sl_js_stack_write(&frame, w->out);
 }
 
