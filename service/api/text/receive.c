@@ -58,6 +58,21 @@ static void read_copy(void *arg)
     r->good = text_fill(r->job, r->work, &r->failure);
 }
 
+/* Copies the scope of the query, in which the symbols are searched. False: the answer is set. */
+static bool read_scope(struct http_exchange *x, struct text_work *work)
+{
+    struct api_query query;
+    if (!query_read(x, &query))
+        return false;
+    const char *copy = sl_arena_strndup(work->native.arena, query.scope.data, query.scope.size);
+    if (!copy) {
+        http_reply_no_memory(x);
+        return false;
+    }
+    work->native.scope = (struct sl_str){copy, query.scope.size};
+    return true;
+}
+
 /* Reads `format` and `guess`. False: the answer is set. */
 static bool read_query(struct http_exchange *x, struct text_work *work)
 {
@@ -92,7 +107,7 @@ bool text_receive(struct http_exchange *x, struct job *job, void *arg)
     work->wants_text = !wants_json(http_header(x, "accept"));
     if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
         r.boundary = (struct sl_str){NULL, 0};
-    if (!read_query(x, work) || http_body(x, &r.bytes) != SL_OK)
+    if (!read_scope(x, work) || !read_query(x, work) || http_body(x, &r.bytes) != SL_OK)
         return false;
     if (http_pool_run(x, POOL_JSON, read_copy, &r, &error) != SL_OK) {
         http_reply_error(x, 503, error.message);

@@ -34,9 +34,9 @@ static enum sl_code run_part(struct job *job, struct job *part, const struct job
     sl_buf_free(&body);
     if (!json.data)
         return sl_fail(error, SL_BUSY, "out of memory");
-    struct request_files *own = (struct request_files *)((char *)part->request + files);
-    *own = work->files;
-    own->sent = true; /* requests without files may leave out their sources too */
+    struct request_files *part_files = (struct request_files *)((char *)part->request + files);
+    *part_files = work->files;
+    part_files->sent = true; /* requests without files may leave out their sources too */
     if (!kind->read(part, part->request, json, &failure))
         return failure.status == 503 ? sl_fail(error, SL_BUSY, "out of memory")
                                      : sl_fail(error, SL_MALFORMED, "%s", failure.problem);
@@ -140,11 +140,11 @@ static void text_release(void *arg)
     native_release(&work->native);
     end_part(&work->js);
     end_part(&work->jvm);
-    sl_text_end(&work->own_reader);
+    sl_text_end(&work->request_reader);
 }
 
-/* Tells a command which modules were found, and how many frames have none. */
-static void tell_command(const struct text_work *work)
+/* Reports to a command which modules were found, and how many frames have no module. */
+static void report_to_command(const struct text_work *work)
 {
     for (size_t t = 0; work->local->frame_count && t < work->native.trace_count; t++)
         for (size_t i = 0; i < work->native.traces[t].frame_count; i++) {
@@ -160,14 +160,14 @@ static void tell_command(const struct text_work *work)
     }
 }
 
-/* A text that cannot be answered as a whole: the answer says why. */
+/* Counts the frames, and says in the answer why a text could not be answered as a whole. */
 static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct text_work *work = arg;
     if (code == SL_OK && work->native.frame_count)
         native_count(&work->native);
     if (code == SL_OK && work->local)
-        tell_command(work);
+        report_to_command(work);
     if ((code != SL_MALFORMED && code != SL_UNSUPPORTED) || job->answer.size)
         return;
     struct sl_json_writer w = sl_json_writer(&job->answer);
@@ -185,8 +185,8 @@ static void text_open(struct job *job, void *arg)
     native_open(job, &work->native);
     work->native.origin = "symbolicate_text";
     work->native.writer = native_write;
-    sl_text_begin(&work->own_reader);
-    work->reader = &work->own_reader;
+    sl_text_begin(&work->request_reader);
+    work->reader = &work->request_reader;
 }
 
 /* Reads a command's request. */
@@ -214,7 +214,7 @@ static bool answers_json(struct http_exchange *x, const struct job *job)
     return job->request && !((const struct text_work *)job->request)->wants_text;
 }
 
-/* Waits for a text. */
+/* Waits for the text and replies with it. */
 static void answer_text(struct http_exchange *x, struct job *job, const struct api_query *query)
 {
     enum fiber_wait waited = job_wait(job, job_client_timeout_ms(query));
@@ -244,20 +244,10 @@ static void text_answer(struct http_exchange *x, struct job *job)
         answer_text(x, job, &query);
 }
 
-static void text_head(struct http_exchange *x, void *arg)
-{
-    struct text_work *work = arg;
-    struct sl_str scope = http_query(x, "scope");
-    const char *kept = scope.data ? sl_arena_strndup(work->native.arena, scope.data, scope.size) : NULL;
-    if (kept)
-        work->native.scope = (struct sl_str){kept, scope.size};
-}
-
 const struct job_kind job_text = {
     .task = "symbolicate_text",
     .size = sizeof(struct text_work),
     .open = text_open,
-    .head = text_head,
     .receive = text_receive,
     .is_allowed = native_is_allowed,
     .answer = text_answer,

@@ -55,8 +55,8 @@ struct text_work {
     struct request_files files;
     bool wants_text;
     enum text_guess guess;
-    enum sl_text_format only; /* SL_TEXT_PLAIN: all formats */
-    struct sl_text own_reader, *reader;
+    enum sl_text_format only;               /* SL_TEXT_PLAIN: all formats */
+    struct sl_text request_reader, *reader; /* `reader`: that of the request, or the command's */
     struct text_item *items;
     size_t item_count, item_capacity;
     struct text_stack *stacks;
