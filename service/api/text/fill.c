@@ -43,7 +43,8 @@ static bool is_inside(struct sl_str line)
     return call || sl_str_starts(trimmed, SL_STR("... ")) || sl_str_starts(trimmed, SL_STR("#"));
 }
 
-static void take_plain(struct text_filling *f, struct sl_str line)
+/* Notes a line without frames: it may be the title of the next stack, or end the last one. */
+static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
     if (!trimmed.size)
@@ -138,7 +139,7 @@ static bool read_line(struct text_filling *f, struct sl_str line)
         begin = rest.data;
     }
     if (plain)
-        take_plain(f, line);
+        note_plain_line(f, line);
     return !f->work->reader->out_of_memory;
 }
 
@@ -200,16 +201,10 @@ static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *ar
 }
 
 struct module_filling {
-    struct job *job;
     struct text_work *work;
     struct sl_map by_id, by_name; /* native modules of the part `modules`: index + 1; SIZE_MAX: ambiguous */
     struct sl_map ids_by_name;    /* the text's modules with id, in the same way */
 };
-
-static struct sl_str file_name(struct sl_str path)
-{
-    return sl_crash_file_name(path);
-}
 
 /* Adds the index under a key; another one there makes it ambiguous. */
 static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool newest)
@@ -235,16 +230,16 @@ static bool index_sent(struct module_filling *m)
     struct native_request *native = &m->work->native;
     for (size_t i = 0; i < m->work->sent_count; i++) {
         const struct object_id *id = native->modules[i].id;
-        struct sl_str name = file_name(id->code_file.size ? id->code_file : id->debug_file);
+        struct sl_str name = sl_crash_file_name(id->code_file.size ? id->code_file : id->debug_file);
         if (!add_key(&m->by_id, id->code_id, i, true) || !add_key(&m->by_name, name, i, m->work->guess == GUESS_NEWEST))
             return false;
     }
     for (size_t i = 0; i < m->work->first_mapped; i++) {
         const struct sl_text_module *module = &m->work->reader->modules[i];
-        size_t other = module->id.size ? find_key(&m->ids_by_name, file_name(module->name)) : SIZE_MAX;
+        size_t other = module->id.size ? find_key(&m->ids_by_name, sl_crash_file_name(module->name)) : SIZE_MAX;
         bool same = other != SIZE_MAX && sl_str_equal(m->work->reader->modules[other].id, module->id);
         if (module->id.size && !same &&
-            !add_key(&m->ids_by_name, file_name(module->name), i, m->work->guess == GUESS_NEWEST))
+            !add_key(&m->ids_by_name, sl_crash_file_name(module->name), i, m->work->guess == GUESS_NEWEST))
             return false;
     }
     return true;
@@ -253,7 +248,7 @@ static bool index_sent(struct module_filling *m)
 /* Returns the module that has the id of a module of the text: itself, or the only module of this name with an id in the text. */
 static const struct sl_text_module *module_with_id(const struct module_filling *m, const struct sl_text_module *module)
 {
-    size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, file_name(module->name));
+    size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, sl_crash_file_name(module->name));
     return same == SIZE_MAX ? module : &m->work->reader->modules[same];
 }
 
@@ -271,7 +266,7 @@ static bool add_module(struct module_filling *m, size_t index, const struct sl_t
     bool good = set_ids(id, hex, native->arena);
     bool guessed = !hex.size && text_find_id(work, name, id);
     id->code_file = name;
-    id->debug_file = file_name(name);
+    id->debug_file = sl_crash_file_name(name);
     if (!hex.size && !guessed)
         work->unknown[work->unknown_count++] = (struct text_unknown){id, (uint32_t)native->module_count};
     work->module_of[index] = (uint32_t)native->module_count;
@@ -288,7 +283,7 @@ static bool fill_module(struct module_filling *m, size_t index)
     struct sl_str id = with_id->id;
     size_t sent = id.size ? find_key(&m->by_id, sl_code_id_normalise(m->work->native.arena, id)) : SIZE_MAX;
     if (sent == SIZE_MAX && !id.size)
-        sent = find_key(&m->by_name, file_name(module->name));
+        sent = find_key(&m->by_name, sl_crash_file_name(module->name));
     if (sent == SIZE_MAX)
         return add_module(m, index, with_id);
     m->work->module_of[index] = (uint32_t)sent;
@@ -312,9 +307,9 @@ static bool map_sent(struct text_work *work)
 }
 
 /* Makes the list of native modules: those that were sent, then those of the text. */
-static bool fill_modules(struct job *job, struct text_work *work)
+static bool fill_modules(struct text_work *work)
 {
-    struct module_filling m = {.job = job, .work = work};
+    struct module_filling m = {.work = work};
     struct native_request *native = &work->native;
     if (!map_sent(work))
         return false;
@@ -340,8 +335,8 @@ static bool fill_modules(struct job *job, struct text_work *work)
 
 /* ---- frames of native code ---- */
 
-/* Keeps the names that the text has. False when out of memory. */
-static bool keep_names(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
+/* Makes a frame that has its names in the text, which are answered as they are. False when out of memory. */
+static bool fill_named_frame(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
 {
     struct sl_str *texts = SL_ARENA_ARRAY(work->native.arena, struct sl_str, 3);
     *frame = (struct native_frame){.address = text->absolute, .module = NO_SUCH_MODULE, .is_exact = true};
@@ -353,7 +348,7 @@ static bool keep_names(const struct text_work *work, const struct sl_text_frame 
     if (!text->path.size)
         return true;
     frame->has_text |= 1 << SENT_FILENAME | 1 << SENT_ABS_PATH;
-    texts[1] = file_name(text->path);
+    texts[1] = sl_crash_file_name(text->path);
     texts[2] = text->path;
     frame->line = text->line;
     frame->has_line = text->line > 0;
@@ -363,7 +358,7 @@ static bool keep_names(const struct text_work *work, const struct sl_text_frame 
 static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
 {
     if (text->is_named)
-        return keep_names(work, text, frame);
+        return fill_named_frame(work, text, frame);
     sl_text_resolve(work->reader, text);
     bool has_module = text->base != SL_TEXT_ABSOLUTE && text->module != SL_TEXT_NO_MODULE;
     uint32_t module = has_module ? work->module_of[text->module] : NATIVE_NO_MODULE;
@@ -419,7 +414,7 @@ static bool fill_traces(struct text_work *work)
     }
     if (!native_prepare(native))
         return false;
-    for (size_t i = 0; i < native->frame_count; i++) /* nobody knows their module: they stay absolute */
+    for (size_t i = 0; i < native->frame_count; i++) /* their module is unknown: they stay absolute */
         if (frames[i].module == NO_SUCH_MODULE)
             frames[i].module = NATIVE_NO_MODULE;
     return true;
@@ -514,7 +509,7 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
     if (!read_parts(job, work, failure))
         return false;
     *failure = json_no_memory;
-    return read_pieces(work, &job->arena) && fill_modules(job, work) && fill_traces(work);
+    return read_pieces(work, &job->arena) && fill_modules(work) && fill_traces(work);
 }
 
 /* ---- requests to other APIs ---- */

@@ -1,5 +1,6 @@
-/* Ids of modules of which the text has only the path or name. A wrong id would lead to wrong names, so several modules of one name
- * are told apart by their paths, and those that cannot be are not looked up unless the request asks for the newest. */
+/* Ids of modules of which the text has only the path or name. A wrong id would lead to wrong names, so of several
+ * modules of one name the one is chosen whose path has the most directories in common with that in the text. If several have, the module
+ * is not looked up, unless the request asks for the newest. */
 #include "api/text/work.h"
 
 #include "scan/scan.h"
@@ -15,8 +16,8 @@ bool text_find_id(const struct text_work *work, struct sl_str name, struct objec
 /* Looks for the id among the files that came with the request. */
 static bool find_supplied_id(const struct text_work *work, struct object_id *id)
 {
-    const struct supplied_objects *own = work->native.own;
-    return own && supplied_objects_find_named(own, id->code_file, work->guess == GUESS_NEWEST, id);
+    const struct supplied_objects *files = work->native.own;
+    return files && supplied_objects_find_named(files, id->code_file, work->guess == GUESS_NEWEST, id);
 }
 
 enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struct sl_error *error)

@@ -6,8 +6,8 @@
  *      "js": {...}, "jvm": {...},                  the answers of POST /symbolicate-js and -jvm, if the text has such frames
  *      "text": "..."}
  *
- * Modules whose id was found by their name have "guess": true. A stack's `index` is that of its trace in the answer of its `kind`. `lines` holds the stack as it stands in the text: texts, and
- * numbers of frames. */
+ * Modules whose id was found by their name have "guess": true. A stack's `index` is that of its trace in the answer of its `kind`.
+ * Each stack also has `lines`, the stack as it stands in the text: lines without frame as texts, frames as their number in the trace. */
 #include "api/text/work.h"
 
 enum { MAX_NOTES = 4096 }; /* bytes of lines in one place */
@@ -21,7 +21,8 @@ static const char *kind_of(const struct text_work *work, const struct text_stack
     }
 }
 
-/* Writes lines around frames, but for the title; not if they are many. */
+/* Writes the lines around frames, except the title; none if they have more than MAX_NOTES bytes, so that an answer
+ * does not repeat a long log. */
 static void put_notes(const char *begin, const char *end, struct sl_str title, struct sl_json_writer *w)
 {
     struct sl_str text = {begin, begin && end > begin ? (size_t)(end - begin) : 0}, line;
