@@ -99,7 +99,7 @@ static bool search_path(struct id_search *search, const struct sl_crash_module *
 }
 
 static bool search_paths(struct id_search *search, const struct sl_crash_module *module, const char *const *paths,
-                       size_t count)
+                         size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (search_path(search, module, source_path_without_layout(paths[i])))
@@ -108,8 +108,9 @@ static bool search_paths(struct id_search *search, const struct sl_crash_module 
 }
 
 /* Finds the files of modules whose ids are not in the core, but only among those that the user names as symbols, as with
- * `gdb PROGRAM CORE`: the core has nothing that proves that such a file is the right one. Appends their ids as JSON (struct crash_file). */
-static void find_ids(const struct options *o, const struct sl_elfcore *core, struct sl_bytes bytes, struct sl_buf *json)
+ * `gdb PROGRAM CORE`: the core has nothing that proves that such a file is the right one. Appends their ids as JSON (struct
+ * crash_file) with a NUL, or nothing if no file was found. False when out of memory. */
+static bool find_ids(const struct options *o, const struct sl_elfcore *core, struct sl_bytes bytes, struct sl_buf *json)
 {
     struct id_search search = {.bytes = bytes, .core = core, .w = sl_json_writer(json)};
     size_t count, more;
@@ -123,8 +124,10 @@ static void find_ids(const struct options *o, const struct sl_elfcore *core, str
     }
     sl_json_end_array(&search.w);
     sl_buf_u8(json, 0);
-    if (!search.found)
+    bool good = !json->failed;
+    if (!search.found || !good)
         sl_buf_free(json);
+    return good;
 }
 
 /* ---- symbolication ---- */
@@ -164,15 +167,17 @@ int symbolicate_core(const struct options *o, const struct sentry_project *proje
     struct sl_arena arena = {0};
     struct sl_elfcore core;
     struct sl_buf modules = {0};
+    bool good = true;
     if (path)
         return trim_core(path, bytes);
     if (sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK) { /* a malformed core is reported later */
         warn_missing_stacks(o, &core);
-        find_ids(o, &core, bytes, &modules);
+        good = find_ids(o, &core, bytes, &modules);
     }
     const char *ids = modules.size ? (const char *)modules.data : NULL;
-    int status = option_given(o, "server") ? send_core(o, project, bytes, ids)
-                                           : symbolicate_core_with_ids(o, project, bytes, ids);
+    int status = !good                       ? report_no_memory()
+                 : option_given(o, "server") ? send_core(o, project, bytes, ids)
+                                             : symbolicate_core_with_ids(o, project, bytes, ids);
     sl_buf_free(&modules);
     sl_arena_free(&arena);
     return status;
