@@ -242,7 +242,7 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
 }
 
 int search_inputs_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
-                      struct search_inputs *inputs)
+                       struct search_inputs *inputs)
 {
     const char *scope = option_value(o, "scope", NULL);
     struct sl_error error = {0};

@@ -104,8 +104,7 @@ extern const struct missing_words missing_maps;
 
 /* The same for parts of a text with other stacks too (text.c). scripts_open() returns NULL when out of memory. */
 struct script_symbolication;
-struct script_symbolication *scripts_open(const char *const *paths, size_t path_count,
-                                          struct missing_report *missing);
+struct script_symbolication *scripts_open(const char *const *paths, size_t path_count, struct missing_report *missing);
 /* Appends the lines, symbolicated. False when out of memory. */
 bool scripts_put(struct script_symbolication *scripts, struct sl_str lines, struct sl_buf *out);
 void scripts_close(struct script_symbolication *scripts); /* may be NULL */

@@ -20,10 +20,10 @@ static void add(struct text_words *words, const char *word)
 }
 
 /* Runs `symbolicate --type text` with the words, then a `--symbols` for each value of the options, then the input. */
-static int run_as_text(const struct options *o, struct text_words *words, const char *const *places, size_t place_count,
+static int run_as_text(const struct options *o, struct text_words *words, const char *const *paths, size_t path_count,
                        const char *input)
 {
-    char **all = calloc(MAX_WORDS + 2 * place_count + 6, sizeof *all);
+    char **all = calloc(MAX_WORDS + 2 * path_count + 6, sizeof *all);
     int count = 0;
     if (!all)
         return report_no_memory();
@@ -31,9 +31,9 @@ static int run_as_text(const struct options *o, struct text_words *words, const 
     all[count++] = (char *)"text";
     for (int i = 0; i < words->count; i++)
         all[count++] = (char *)words->items[i];
-    for (size_t i = 0; i < place_count; i++) {
+    for (size_t i = 0; i < path_count; i++) {
         all[count++] = (char *)"--symbols";
-        all[count++] = (char *)places[i];
+        all[count++] = (char *)paths[i];
     }
     all[count++] = (char *)"--";
     all[count++] = (char *)input;
@@ -61,15 +61,15 @@ static int asan_run(const struct options *o)
                                                                        option_values(o, "symbols", &symbols);
     if (o->argument_count)
         return options_wrong(o, "paths to cut from file names are not supported: '%s'", o->arguments[0]);
-    const char **places = calloc(roots + symbols + 1, sizeof *places);
-    if (!places)
+    const char **paths = calloc(roots + symbols + 1, sizeof *paths);
+    if (!paths)
         return report_no_memory();
     for (size_t i = 0; i < roots + symbols; i++)
-        places[i] = i < roots ? root[i] : symbol[i - roots];
+        paths[i] = i < roots ? root[i] : symbol[i - roots];
     struct text_words words = {.count = 0};
     add(&words, "--local-debug-info");
-    int status = run_as_text(o, &words, places, roots + symbols, option_value(o, "logfile", "-"));
-    free(places);
+    int status = run_as_text(o, &words, paths, roots + symbols, option_value(o, "logfile", "-"));
+    free(paths);
     return status;
 }
 
@@ -95,13 +95,13 @@ static const struct option_spec ndk_specs[] = {
 static int ndk_run(const struct options *o)
 {
     size_t count;
-    const char *const *places = option_values(o, "sym", &count);
+    const char *const *paths = option_values(o, "sym", &count);
     struct text_words words = {.count = 0};
     if (!count)
         return options_wrong(o, "no directory given: pass -sym DIR");
     if (!options_arguments(o, 0))
         return 2;
-    return run_as_text(o, &words, places, count, option_value(o, "dump", option_value(o, "input", "-")));
+    return run_as_text(o, &words, paths, count, option_value(o, "dump", option_value(o, "input", "-")));
 }
 
 /* ndk-stack accepts its options with one dash. */
@@ -144,12 +144,12 @@ static const struct option_spec markup_specs[] = {
 static int markup_run(const struct options *o)
 {
     size_t count, others;
-    const char *const *places = option_values(o, "debug-file-directory", &count);
+    const char *const *paths = option_values(o, "debug-file-directory", &count);
     const char *const *other = option_values(o, "fallback-debug-path", &others);
     struct text_words words = {.count = 0};
     if (option_given(o, "debuginfod"))
         add(&words, "--debuginfod");
-    return run_as_text(o, &words, count ? places : other, count ? count : others,
+    return run_as_text(o, &words, count ? paths : other, count ? count : others,
                        o->argument_count ? o->arguments[0] : "-");
 }
 
