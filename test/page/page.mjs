@@ -463,9 +463,9 @@ Shadow bytes around the buggy address:
     assert.deepEqual(plots.map(([, top]) => top), ["169", "69 ms", "100 %"]);
     const cached = (await page.$$("#status-body .plot svg"))[2];
     const box = await cached.boundingBox();
-    for (const [share, told] of [[0.5, /: cache hits 70 %$/], [70 / 119, /: cache hits –$/]]) {
+    for (const [share, wanted] of [[0.5, /: cache hits 70 %$/], [70 / 119, /: cache hits –$/]]) {
       await page.mouse.move(box.x + box.width * share, box.y + 5);
-      assert.match(await page.$$eval("#status-body .told", (all) => all[2].textContent), told);
+      assert.match(await page.$$eval("#status-body .readout", (all) => all[2].textContent), wanted);
     }
     assert.equal(await page.evaluate(() => typeof window.hacked), "undefined");
     await accessible(page, "status");

@@ -28,8 +28,8 @@ struct example {
 
 /* ---- modules ---- */
 
-/* Takes the build id from a note segment. Names and contents of notes are padded to 4 bytes. */
-static void take_build_id(struct example_module *module, const uint8_t *notes, size_t size)
+/* Sets the build id from a note segment. Names and contents of notes are padded to 4 bytes. */
+static void read_build_id(struct example_module *module, const uint8_t *notes, size_t size)
 {
     for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
         ElfW(Nhdr) note;
@@ -49,7 +49,7 @@ static void take_build_id(struct example_module *module, const uint8_t *notes, s
 }
 
 /* Adds a module of this process; a result other than 0 ends the list. The program itself has no name. */
-static int take_module(struct dl_phdr_info *info, size_t size, void *arg)
+static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct example *example = arg;
     (void)size;
@@ -66,7 +66,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *arg)
         if (segment->p_type == PT_LOAD && end > module->end)
             module->end = end;
         if (segment->p_type == PT_NOTE && !module->build_id_size)
-            take_build_id(module, (const uint8_t *)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz);
+            read_build_id(module, (const uint8_t *)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz);
     }
     return 0;
 }
@@ -123,7 +123,7 @@ bool page_example(struct sl_buf *out)
     struct example example = {.module_count = 0};
     struct sl_json_writer w = sl_json_writer(out);
     example.frame_count = backtrace(example.addresses, EXAMPLE_FRAMES);
-    dl_iterate_phdr(take_module, &example);
+    dl_iterate_phdr(add_module, &example);
     sl_json_begin_object(&w);
     sl_json_member_array(&w, "stacktraces");
     sl_json_begin_object(&w);

@@ -44,17 +44,17 @@ function whyNative(frame, module) {
   return { text: reasons[module?.debug_status] ?? `No symbols found for ${name}.`, module };
 }
 
-/** `isText`: the frames are lines of a text. Modules of texts have no address: the service takes those for where all others are. */
+/** `isText`: the frames are lines of a text, which may have a name for a frame that was not found (`isNamed`). Modules of texts have no address: the service takes those for where all others are. */
 function nativeThread(trace, at, find, crashed, titles, isText) {
   const frames = trace.frames.map((sent, i) => {
     const { module, offset } = find(sent), nowhere = isText && !module;
     const f = nowhere ? { ...sent, package: undefined, status: "unknown_image" } : sent;
     const next = trace.frames[i + 1];
-    const ok = f.status === "symbolicated", told = isText && !ok && !!f.function;
+    const ok = f.status === "symbolicated", isNamed = isText && !ok && !!f.function;
     return {
-      ok, told, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
+      ok, isNamed, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
       module: base(f.package ?? module?.code_file), address: f.instruction_addr, offset: module ? "+0x" + offset.toString(16) : "",
-      trust: f.trust, status: ok ? "" : told ? "not symbolicated" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
+      trust: f.trust, status: ok ? "" : isNamed ? "not symbolicated" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
       inlined: !!next && next.original_index === f.original_index && next.instruction_addr === f.instruction_addr,
       pre: f.pre_context, source: f.context_line, post: f.post_context, url: f.source_link,
     };
@@ -175,8 +175,8 @@ const LOG_PREFIX = /^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ \w \S+\s*: */;
 /** A text: its stacks as they stand in it, with the frames of the answers for native code, scripts and the JVM. */
 function text(answer, request) {
   const order = { body: { options: { frame_order: "callee_first" } } }, whole = native(answer, request, "native");
-  const parts = { native: whole.threads, js: answer.js ? js(answer.js, order).threads : [], jvm: answer.jvm ? jvm(answer.jvm, order).threads : [] };
-  const notices = answer.jvm ? jvm(answer.jvm, order).notices : [];
+  const ofJvm = answer.jvm ? jvm(answer.jvm, order) : { threads: [], notices: [] };
+  const parts = { native: whole.threads, js: answer.js ? js(answer.js, order).threads : [], jvm: ofJvm.threads };
   let first = 0; // of the JVM's frames, which are counted through all stacks
   const threads = answer.stacks.map((stack, at) => {
     const thread = parts[stack.kind][stack.index], of = byPlace(thread?.frames ?? []), from = stack.kind === "jvm" ? first : 0;
@@ -185,7 +185,7 @@ function text(answer, request) {
     return { ...thread, id: at, title: (stack.title ?? "").replace(LOG_PREFIX, ""), crashed: at === 0, exception: !!stack.title || stack.kind !== "native", frames };
   });
   const title = threads.find((t) => t.title)?.title || (threads.length > 1 ? "Stacks" : "Stack");
-  return { ...whole, title, threads, notices, text: answer.text };
+  return { ...whole, title, threads, notices: ofJvm.notices, text: answer.text };
 }
 
 // ---- Mozilla's ----

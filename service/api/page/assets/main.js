@@ -2,14 +2,14 @@
 import { $, el, bytes, count, download } from "./dom.js";
 import { KINDS, decode, isArtifact, isBinary, isNamedCore, isMinidump, kindOfText, makeRequest, namedRequest, packingOf } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
-// What is not needed at once comes when it is.
+// Modules that are loaded only when they are needed.
 const later = {
   answers: () => import("./answers.js"), stack: () => import("./stack.js"), module: () => import("./module.js"),
   status: () => import("./status.js"), examples: () => import("./examples.js"),
 };
 
 const FILE_MAX = 64 << 20; // larger files are not read here
-const HEAD = 1 << 16;      // bytes that tell what a file is
+const HEAD = 1 << 16;      // bytes by which the service recognises a file
 const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
 const PAUSE_MS = 120;     // in typing, before the service is asked what it is
 let given = null;         // the file that was dropped or chosen: {file, text}
@@ -65,7 +65,7 @@ function kindNow() {
   return $("kind").value || null;
 }
 
-function tellKind(kind, how) {
+function showKind(kind, how) {
   $("kind").value = kind ?? "";
   $("artifacts").hidden = kind === "mozilla" || !(kind || artifacts.length);
   $("sentry").hidden = kind !== "js" && kind !== "jvm";
@@ -88,11 +88,11 @@ function recognise(text, { name, wait = 0, before } = {}) {
     if (mine !== asked || chosen) return null;
     const kind = read.error ? null : kindOfText(text, read);
     before?.(kind, read);
-    if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "Cannot reach the service.");
-    else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not supported.`);
-    else if (!kind && read.plain) tellKind(null, `This looks like ${read.plain}, which is already symbolicated.`);
-    else if (name && !text.trim()) tellKind(null, `${name} is empty.`);
-    else tellKind(kind, !name ? undefined : kind ? `${name}: detected as ${KINDS[kind]}.` : `${name}: unknown format; choose the type.`);
+    if (read.error) showKind(null, read.error instanceof Failure ? read.error.message : "Cannot reach the service.");
+    else if (!kind && read.unread) showKind(null, `This looks like ${read.unread}, which is not supported.`);
+    else if (!kind && read.plain) showKind(null, `This looks like ${read.plain}, which is already symbolicated.`);
+    else if (name && !text.trim()) showKind(null, `${name} is empty.`);
+    else showKind(kind, !name ? undefined : kind ? `${name}: detected as ${KINDS[kind]}.` : `${name}: unknown format; choose the type.`);
     return kind;
   });
 }
@@ -107,27 +107,27 @@ function showFile(on) {
   $("drop").querySelector("label").hidden = on;
 }
 
-function forgetFile() {
+function removeFile() {
   given = null;
   showFile(false);
   return recognise($("text").value);
 }
 
-function keepFile(file, text) {
+function setFile(file, text) {
   given = { file, text };
-  $("file").replaceChildren(el("span", null, `${file.name} – ${bytes(file.size)}`), el("button", { type: "button", class: "small", onclick: () => { forgetFile(); $("choose").focus(); } }, "Remove"));
+  $("file").replaceChildren(el("span", null, `${file.name} – ${bytes(file.size)}`), el("button", { type: "button", class: "small", onclick: () => { removeFile(); $("choose").focus(); } }, "Remove"));
   showFile(true);
 }
 
 /** A packed file: crash files stay as they are, texts are unpacked. */
 async function takePacked(file, packing) {
   const mine = ++asked;
-  keepFile(file, null);
+  setFile(file, null);
   recognition = readGiven(file, { packing }).catch(() => ({ kind: isNamedCore(file.name) ? "core" : "minidump" })); // too large for a text
   const read = await recognition;
   if (mine !== asked) return;
-  if (["minidump", "core", "apple"].includes(read.kind)) return tellKind(read.kind);
-  if (packing !== "gzip") return tellKind(null, `${file.name}: only gzip is supported for compressed text; decompress it first.`);
+  if (["minidump", "core", "apple"].includes(read.kind)) return showKind(read.kind);
+  if (packing !== "gzip") return showKind(null, `${file.name}: only gzip is supported for compressed text; decompress it first.`);
   await takeText(file, decode(new Uint8Array(await new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer())));
 }
 
@@ -139,19 +139,19 @@ async function takeText(file, text) {
     $("text").value = text;
     pasted = { shown: $("text").value, text };
   } else {
-    keepFile(file, text);
+    setFile(file, text);
   }
-  await recognise(text, { name: file.name, before: (kind, read) => { if (short && (kind === "apple" || read.named)) keepFile(file, text); } }); // its name is enough
+  await recognise(text, { name: file.name, before: (kind, read) => { if (short && (kind === "apple" || read.named)) setFile(file, text); } }); // its name is enough
 }
 
 /** What is neither a text nor a minidump: the service knows by its beginning what it is. */
 async function takeBinary(file) {
   const mine = ++asked;
-  keepFile(file, null);
+  setFile(file, null);
   recognition = readGiven(file.slice(0, HEAD)).catch(() => ({}));
   const { kind: seen, unread } = await recognition, kind = !seen && !unread && isNamedCore(file.name) ? "core" : seen; // packed by xz
   if (mine !== asked) return;
-  tellKind(kind === "core" ? kind : null, kind === "core" ? undefined : unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
+  showKind(kind === "core" ? kind : null, kind === "core" ? undefined : unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
 }
 
 async function takeFile(file) {
@@ -161,8 +161,8 @@ async function takeFile(file) {
   if (!isMinidump(head) && file.size <= FILE_MAX) return takeText(file, decode(new Uint8Array(await file.arrayBuffer())));
   asked++;
   recognition = Promise.resolve({});
-  keepFile(file, null);
-  tellKind(isMinidump(head) ? "minidump" : null, isMinidump(head) ? undefined : `${file.name} is too large to detect its type; choose the type.`);
+  setFile(file, null);
+  showKind(isMinidump(head) ? "minidump" : null, isMinidump(head) ? undefined : `${file.name} is too large to detect its type; choose the type.`);
 }
 
 function addArtifacts(files) {
@@ -220,7 +220,7 @@ async function takeExample() {
 let round = 0;
 async function symbolicate() {
   const place = $("result"), mine = ++round;
-  keepResult(place);
+  foldResult(place);
   await recognition;
   const shown = $("text").value, text = shown === pasted.shown ? pasted.text : shown, kind = kindNow(), input = given ?? { text };
   if (!given && !text.trim()) {
@@ -265,8 +265,8 @@ function namedButton(kind, input) {
 
 const EARLIER_MAX = 20;
 
-/** What was shown goes, folded, below what comes. */
-function keepResult(place) {
+/** Moves the result that is shown below the place of the next one, folded. */
+function foldResult(place) {
   const shown = !place.hidden && [...place.childNodes];
   place.hidden = true;
   if (!shown) return;
@@ -303,7 +303,7 @@ $("module").addEventListener("submit", (event) => event.preventDefault());
 setUpDropping();
 $("text").addEventListener("input", textChanged);
 $("text").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) symbolicate(); });
-$("kind").addEventListener("change", () => { chosen = true; tellKind(kindNow(), ""); });
+$("kind").addEventListener("change", () => { chosen = true; showKind(kindNow(), ""); });
 $("choose").addEventListener("click", () => $("input").click());
 $("input").addEventListener("change", () => { takeFiles($("input").files); $("input").value = ""; });
 $("add-artifact").addEventListener("click", () => $("artifact-input").click());

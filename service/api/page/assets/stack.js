@@ -109,7 +109,7 @@ function frameList(thread, openSource) {
 }
 
 function threadBox(thread, open) {
-  const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok && !f.told).length;
+  const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok && !f.isNamed).length;
   const box = el("details", { class: "thread" + (thread.crashed ? " crashed" : "") },
     el("summary", null, el("span", null, threadTitle(thread)), thread.crashed && !thread.exception && el("span", { class: "tag bad" }, "crashed"),
       thread.requesting && !thread.crashed && el("span", { class: "tag calm" }, "requested the dump"),
@@ -175,7 +175,7 @@ export function showResult(place, model, answer, curl, more) {
   const first = crashed >= 0 ? crashed : requesting >= 0 ? requesting : 0;
   const order = model.threads.map((t, i) => i).sort((a, b) => (a === first ? -1 : b === first ? 1 : a - b));
   const frames = model.threads.flatMap((t) => t.frames).filter((f) => f.note === undefined);
-  const all = frames.length, failed = frames.filter((f) => !f.ok && !f.told).length;
+  const all = frames.length, failed = frames.filter((f) => !f.ok && !f.isNamed).length;
   place.replaceChildren(
     el("div", { class: "head" }, el("div", null, el("h2", null, model.title), model.details && el("p", null, model.details)),
       el("div", { class: "bar" },

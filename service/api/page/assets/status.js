@@ -1,4 +1,4 @@
-// How the service is: what GET /status tells, every five seconds while somebody looks.
+// The state of the service: shows GET /status, every five seconds while the view is visible.
 import { el, svg, bytes, count } from "./dom.js";
 import { Failure, getJson } from "./ask.js";
 
@@ -18,7 +18,7 @@ function pieces(row) {
   return found;
 }
 
-/** A small plot of one or two rows of numbers, with its axes, and what it has where somebody points. `names`: of the rows. */
+/** A small plot of one or two rows of numbers with its axes. Below it stand the values at the pointer, with the `names` of the rows. */
 function plot(label, names, rows, times, format, top) {
   const seen = rows.flat().filter((v) => v !== null), most = Math.max(top ?? 0, ...seen), high = most || 1, last = Math.max(1, times.length - 1);
   const x = (i) => (i / last) * WIDTH, y = (v) => HEIGHT - (v / high) * (HEIGHT - 2);
@@ -32,18 +32,18 @@ function plot(label, names, rows, times, format, top) {
       picture.append(svg("polyline", { class: nth ? "line second" : "line", points: points.join(" ") }));
     }
   });
-  const mark = svg("line", { class: "mark", x1: 0, y1: 0, x2: 0, y2: HEIGHT, visibility: "hidden" }), told = el("p", { class: "told hint" }, "");
+  const mark = svg("line", { class: "mark", x1: 0, y1: 0, x2: 0, y2: HEIGHT, visibility: "hidden" }), readout = el("p", { class: "readout hint" }, "");
   picture.append(mark);
   const point = (i) => {
     mark.setAttribute("visibility", "visible");
     mark.setAttribute("x1", x(i));
     mark.setAttribute("x2", x(i));
-    told.textContent = `${clock(times[i])}: ${rows.map((row, nth) => `${names[nth]} ${row[i] === null ? "–" : format(row[i])}`).join(", ")}`;
+    readout.textContent = `${clock(times[i])}: ${rows.map((row, nth) => `${names[nth]} ${row[i] === null ? "–" : format(row[i])}`).join(", ")}`;
   };
   picture.addEventListener("pointermove", (event) => point(Math.min(times.length - 1, Math.max(0, Math.round((event.offsetX / picture.clientWidth) * last)))));
-  picture.addEventListener("pointerleave", () => { mark.setAttribute("visibility", "hidden"); told.textContent = ""; });
+  picture.addEventListener("pointerleave", () => { mark.setAttribute("visibility", "hidden"); readout.textContent = ""; });
   return el("div", { class: "plot" }, el("span", { class: "axis highest" }, format(high)), picture, el("span", { class: "axis lowest" }, format(0)),
-    el("span", { class: "axis first" }, clock(times[0])), el("span", { class: "axis last" }, "now"), told);
+    el("span", { class: "axis first" }, clock(times[0])), el("span", { class: "axis last" }, "now"), readout);
 }
 
 const clock = (time) => (time ? new Date(time).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }) : "");
