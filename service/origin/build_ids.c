@@ -37,7 +37,7 @@ struct build_id_names {                    /* search in one directory, on the po
     const char *digits;                    /* known digits at the beginning, lower case */
     bool any_case;                         /* names match in any case */
     char found[LONGEST + 1];               /* empty: not found */
-    int failed;                            /* errno of a directory that could not be read; 0 = none */
+    int failed;                            /* errno of a directory that could not be read or named; 0 = none */
 };
 
 static char lower(char c)
@@ -50,7 +50,7 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Compares with the known digits; in debug ids, build ids shorter than 16 bytes are padded with zeros. */
+/* Whether the name agrees with the known digits. In debug ids, build ids shorter than 16 bytes are padded with zeros. */
 static bool is_continued(const char *known, const char *name, size_t size)
 {
     size_t both = size < strlen(known) ? size : strlen(known);
@@ -118,7 +118,8 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
     return id->has_debug_id && !id->debug_id.age && sl_debug_id_has_uuid(&id->debug_id);
 }
 
-/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. */
+/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`, or, with `failed`, when
+ * out of memory. */
 static bool layout_names(const struct build_id_question *q, unsigned try, struct build_id_names *n,
                          struct sl_arena *arena)
 {
@@ -129,6 +130,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     case LAYOUT_UNIFIED:
     case LAYOUT_UPLOADS:
         n->directory = sl_arena_strndup(arena, q->known, 2);
+        n->failed = n->directory ? 0 : ENOMEM;
         n->digits = q->known + 2;
         for (char *c = (char *)(uintptr_t)n->directory; c && *c && q->source->casing == CASING_UPPERCASE; c++)
             *c = (char)(*c >= 'a' ? *c - 32 : *c);
@@ -138,6 +140,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     case LAYOUT_SSQP:
         n->before = try ? "elf-buildid-sym-" : "elf-buildid-";
         n->directory = try ? "_.debug" : sl_arena_strndup(arena, file.data, file.size);
+        n->failed = n->directory ? 0 : ENOMEM;
         return try < 2 && n->directory && (try || (file.size && !memchr(file.data, '/', file.size)));
     case LAYOUT_SYMSTORE_INDEX2:
     case LAYOUT_SLASHSYMBOLS:
@@ -151,7 +154,7 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
 {
     const struct build_id_question *q = context;
     struct sl_arena arena = {0};
-    struct build_id_names n;
+    struct build_id_names n = {.failed = 0};
     enum sl_code code = SL_OK;
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
     if (!root)
@@ -165,6 +168,8 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
         else if (code == SL_OK && n.failed)
             code = sl_fail_errno(error, n.failed, "cannot read a directory of the symbol source");
     }
+    if (code == SL_OK && !text->size && n.failed) /* of the try that ended the loop */
+        code = sl_fail_errno(error, n.failed, "cannot name a directory of the symbol source");
     sl_arena_free(&arena);
     *for_ns = 3600 * SECONDS_NS;
     return code != SL_OK || text->size ? code
