@@ -11,6 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
+/* Inputs above `heavy_input` bytes need a slot. `bytes_a_second`: for each the time limit grows by a second. */
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
 static struct { /* loop thread */
@@ -53,6 +54,7 @@ static bool must_stop(void *clock)
 }
 
 /* ---- slots of heavy conversions ---- */
+/* Waits for a slot if the input is heavy. False when cancelled. */
 
 /* Waits for a slot if the input is heavy. False when cancelled. */
 static bool take_heavy_slot(uint64_t size)
@@ -71,6 +73,7 @@ static bool take_heavy_slot(uint64_t size)
     return woken;
 }
 
+/* Gives the slot of a heavy input to the conversion that waits longest; if none waits, or the limit was lowered, there is one fewer. */
 /* Hands the slot over to the conversion that has waited longest, unless the limit was lowered. */
 static void give_heavy_slot(uint64_t size)
 {
@@ -83,6 +86,7 @@ static void give_heavy_slot(uint64_t size)
 }
 
 /* ---- one conversion ---- */
+/* The time limit for an input of this size. */
 static uint64_t time_for(const struct conversion_description *about)
 {
     uint64_t more = about->size / bytes_a_second * second_ns;
@@ -143,6 +147,7 @@ static void release_inputs(struct running *r)
     r->opened_tables = NULL;
 }
 
+/* Maps the inputs and runs the converter. */
 static enum sl_code run_in_thread(struct running *r)
 {
     struct conversion *conversion = &r->conversion;
@@ -230,6 +235,7 @@ static enum sl_code run_in_worker(struct running *r)
     return code;
 }
 
+/* Pool work: converts, and measures CPU time and duration. */
 static void run_on_pool(void *arg)
 {
     struct running *r = arg;
@@ -255,6 +261,7 @@ static void log_limit(const struct running *r, const struct conversion_descripti
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
+/* Adds the conversion to the metrics. */
 static void count(const struct running *r, const struct conversion_description *about, enum sl_code code)
 {
     const char *kind = about->kind, *result = sl_code_name(code);
@@ -270,6 +277,7 @@ static void count(const struct running *r, const struct conversion_description *
     metric_observe(METRIC_CONVERSION_PEAK, (double)r->outcome.peak, kind, NULL, NULL);
 }
 
+/* Runs the conversion on the pool, within its limits. */
 static enum sl_code run(const struct conversion_description *about, struct running *r)
 {
     uint64_t heavy_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */

@@ -45,6 +45,7 @@ static const char *direction_name(unsigned direction)
     return names[direction & 3];
 }
 
+/* Writes the memory accesses of the crashing instruction; null if it could not be decoded. Their unknown sizes are null. */
 static void put_accesses(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "memory_accesses");
@@ -71,6 +72,7 @@ static void put_accesses(const struct crash_analysis_writing *p, const struct sl
     sl_json_end_array(p->w);
 }
 
+/* Writes the address that the instruction would jump to; null if it is no jump, or its target is unknown. */
 static void put_next(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "instruction_pointer_update");
@@ -83,6 +85,8 @@ static void put_next(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
+/* Writes an address that one flipped bit would explain. Members are those of rust-minidump's JSON; flags that are false are left out
+ * (put_flag). */
 static void put_flip(const struct crash_analysis_writing *p, const struct sl_minidump_flip *flip)
 {
     sl_json_begin_object(p->w);
@@ -99,6 +103,7 @@ static void put_flip(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
+/* Writes all such addresses; null if there are none, as rust-minidump does. */
 static void put_flips(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "possible_bit_flips");
@@ -112,6 +117,7 @@ static void put_flips(const struct crash_analysis_writing *p, const struct sl_mi
     sl_json_end_array(p->w);
 }
 
+/* Writes which facts contradict the reported exception; null if the dump has no exception to check. */
 static void put_inconsistencies(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     static const struct {

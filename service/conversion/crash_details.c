@@ -2,6 +2,7 @@
 #include "conversion/crashes.h"
 #include "conversion/crash_analysis.h"
 
+/* Writes the annotations of the program and of its modules; members that are not set are left out. */
 static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
@@ -16,6 +17,7 @@ static void write_annotations(struct sl_json_writer *w, const struct sl_minidump
     sl_json_end_array(w);
 }
 
+/* Writes the modules that were unloaded before the crash. */
 static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);

@@ -21,6 +21,8 @@ static bool begins_core(const uint8_t *data, size_t size)
     return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
 }
 
+/* The sink of all decoders: writes a piece to the file. False, with sink->error, if the time limit is over, the file would be too large, it
+ * grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may shrink far), or the disk fails. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;
@@ -61,12 +63,13 @@ static enum sl_code bad(struct decode_sink *sink, const char *what)
     return sl_fail(sink->error, SL_MALFORMED, "%s", what);
 }
 
+/* For a decoder that found no memory, which it may need at any step: that says nothing about the file. */
 static enum sl_code no_memory(struct decode_sink *sink)
 {
     return sl_fail(sink->error, SL_BUSY, "out of memory");
 }
 
-/* `gzip`: also accepts concatenated members. */
+/* Decompresses gzip, also several members in a row, or a zlib stream. What follows the last member is ignored. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
@@ -101,6 +104,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     return code;
 }
 
+/* Decompresses all frames. `hint` is 0 at the end of a frame, so that input that ends elsewhere is cut off. */
 static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -125,6 +129,7 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
     return code;
 }
 
+/* Decompresses a brotli stream. */
 static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     BrotliDecoderState *b = BrotliDecoderCreateInstance(NULL, NULL, NULL);
@@ -153,6 +158,7 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     return code;
 }
 
+/* Decompresses all streams. XZ_MEMORY: of the decoder; files made by xz -9 need 65 MiB. */
 static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     enum { XZ_MEMORY = 256 << 20 };

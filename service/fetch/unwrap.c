@@ -9,14 +9,15 @@
 
 enum { CAB_FILE_COUNT = 28 }; /* CFHEADER.cFiles (MS-CAB, 2.1) */
 
-/* Sink of sl_zip_stream. */
+/* Called by sl_zip_stream: passes a piece of the entry to the sink. */
 static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     (void)used;
     return decode_write(arg, piece.data, piece.size);
 }
 
-/* Decompresses the only member of a ZIP archive. */
+/* Decompresses the only member of a ZIP archive. SL_MALFORMED if there is not exactly one, or if it is encrypted or compressed in another
+ * way. */
 static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink *sink)
 {
     const struct sl_zip_sink pieces = {take_piece, sink};
@@ -33,6 +34,7 @@ static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink
     return code == SL_CANCELLED ? sink->error->code : code; /* the sink has set the error */
 }
 
+/* Opens a ZIP archive and decompresses its only member. */
 static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
 {
     struct sl_arena arena = {0};
@@ -53,7 +55,7 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
-/* Warnings concern the name, which is ignored. */
+/* Whether reading may go on. Warnings concern the name, which is ignored. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;
@@ -90,6 +92,7 @@ static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decod
     return read_entry(a, sink);
 }
 
+/* Opens a cabinet and decompresses its only file. */
 static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive *a = archive_read_new();
@@ -118,6 +121,7 @@ static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl
                                  : bad_archive(a, sink);
 }
 
+/* Opens a tar archive and copies one of its members. */
 static enum sl_code take_member(struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive *a = archive_read_new();

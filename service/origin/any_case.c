@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
 static size_t name_count; /* in all listings of the table */
 
+/* Drops a reference; call with the lock held. */
 static void listing_unreference(struct directory_listing *listing)
 {
     if (--listing->references)
@@ -118,6 +119,7 @@ static bool is_still_valid(const struct directory_listing *listing, const struct
            listing->read_s - listing->modified.tv_sec >= SETTLED_S;
 }
 
+/* A listing without names, with one reference for the caller. NULL when out of memory. */
 static struct directory_listing *listing_new(const char *key, size_t key_size, const struct stat *st)
 {
     struct directory_listing *listing = calloc(1, sizeof *listing + key_size);
@@ -146,7 +148,8 @@ static struct directory_listing *listing_known(struct sl_str key, const struct s
     return listing;
 }
 
-/* Stores the listing in the table, replacing an older one. */
+/* Stores the listing in the table, with a reference of its own, replacing an older one. A full table is emptied first; without memory the
+ * listing is not cached. */
 static void listing_keep(struct directory_listing *listing)
 {
     struct sl_str key = {listing->key, listing->key_size};

@@ -23,6 +23,7 @@ struct supplied_result {
     struct supplied_result *next;
 };
 
+/* Called when the arena is freed: releases the entries made from the objects. */
 static void own_objects_end(void *arg)
 {
     struct supplied_objects *own = arg;
@@ -269,7 +270,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
 
 /* ---- conversion ---- */
 
-/* Converts the object to unwind rules or a symcache. */
+/* Converts the object to unwind rules or a symcache, which becomes made->item. Returns the error of the conversion. */
 static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
                                 struct supplied_result *made, struct sl_error *error)
 {
@@ -425,7 +426,7 @@ static bool leave_undecided(const struct search_query *question, enum sl_code co
     return true;
 }
 
-/* A fiber that finds the entry in the making waits for it. An object that cannot be converted gives no answer: then the
+/* A fiber that finds the entry being made waits for it. An object that cannot be converted gives no answer: then the
  * sources are searched. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {

@@ -19,7 +19,7 @@ static struct {
 
 /* ---- start, end, sources ---- */
 
-/* Allocates in the arena; `scope` as in store_scope_sources(), empty: not of a scope. */
+/* Makes the sources of both parts, in the arena. `scope` as in store_scope_sources(); empty: those of no scope. */
 static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct source sources[STORE_PARTS])
 {
     for (int part = 0; part < STORE_PARTS; part++) {
@@ -139,6 +139,7 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
 static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
 static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
 
+/* The fixed part, then an extra field with the size in little-endian and the MD5. */
 void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE])
 {
     memcpy(head, gzip_begin, sizeof gzip_begin);

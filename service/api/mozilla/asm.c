@@ -22,6 +22,7 @@ struct asm_work {
 
 /* ---- the answer ---- */
 
+/* The callback for each instruction: [offset, text]. False ends the printing when out of memory. */
 static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct asm_work *w = arg;
@@ -77,6 +78,8 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
     }
 }
 
+/* Disassembles into the file `lines`. A program that cannot be read is an answer (SL_OK); lack of memory or a cancelled job is none, as it
+ * says nothing about the program. */
 static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, struct sl_error *error)
 {
     const struct disassembly_options options = {current_reader_limits(), w->ask.offset, w->ask.size,

@@ -59,6 +59,7 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     return true;
 }
 
+/* The callback for the field trust: accepts only the names that answers use. */
 static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -177,6 +178,7 @@ static int native_read_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
+/* Reads one register of a frame: a hexadecimal number in text. */
 static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
@@ -208,6 +210,7 @@ static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, v
     return trace->registers || sl_json_no_memory(s->json);
 }
 
+/* The callback for the field frames of a trace. */
 static bool read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
@@ -229,6 +232,7 @@ static const struct sl_field trace_fields[] = {
     SL_FIELDS_END,
 };
 
+/* The callback for one trace. */
 static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_trace trace = {0};
@@ -242,6 +246,7 @@ static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void 
     return true;
 }
 
+/* The callback for the field stacktraces, which goes into the request (s->context) and not into `out`. */
 static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -376,6 +381,8 @@ static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 /* ---- options ---- */
+
+/* Reads the order of frames as a boolean: true for caller_first. */
 static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -404,6 +411,8 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 }
 
 /* ---- all ---- */
+
+/* Reads the request's own symbol sources. */
 static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;

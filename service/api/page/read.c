@@ -20,6 +20,7 @@ static bool has_jvm_frames(struct sl_str text)
     return false;
 }
 
+/* Detects the kind, unless the query names it. Texts of no other kind that have JVM frames are JVM traces. */
 static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
 {
     enum input_kind kind = input_kind_detect(bytes);

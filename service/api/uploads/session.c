@@ -208,7 +208,8 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
     if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY)
         session_unmap(f);
     if (code != SL_OK && code != SL_CANCELLED)
-        log_error("uploads", "cannot store an uploaded file", LOG_ERR(&f->job.error));
+        log_error("uploads", "cannot store an uploaded file; the client gets an error", LOG_SLSTR("file", member.key),
+                  LOG_ERR(&f->job.error));
     if (f->wrong)
         uploads_reply_error(x, 400, SL_STR("size or MD5 of the file differ from what was announced"));
     else if (code != SL_OK)
@@ -240,6 +241,7 @@ struct session_piece {
     bool has_total;
 };
 
+/* Takes decimal digits, at most 18, which fit 64 bits, from the front of the text. False if there are none. */
 static bool session_number(struct sl_str *text, uint64_t *number)
 {
     size_t i = 0;
@@ -381,7 +383,8 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
     if (code == SL_CANCELLED)
         return;
     if (code != SL_OK)
-        log_warn("uploads", "cannot forward a request to the process of its upload", LOG_ERR(&p->error));
+        log_warn("uploads", "cannot forward a request to the process that has its upload; the client gets 503",
+                 LOG_ERR(&p->error));
     if (code != SL_OK)
         uploads_reply_error(p->x, 503, SL_STR("Service Unavailable"));
     else if (answer->size)
@@ -392,6 +395,7 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
         http_set_header(p->x, "Range", p->range);
 }
 
+/* Passes a piece of an upload on to the process or node that has its session, and that one's answer back. */
 static void session_relay(struct relaying *p, const char *url, const char *socket)
 {
     struct fetch_header headers[NODE_MAX_HEADERS + 1];
