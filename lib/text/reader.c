@@ -86,6 +86,15 @@ static bool may_be_jvm(unsigned marks)
 
 /* ---- lines ---- */
 
+bool sl_text_next_line(struct sl_str *rest, struct sl_str *line)
+{
+    const char *newline = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
+    size_t size = newline ? (size_t)(newline + 1 - rest->data) : rest->size;
+    *line = (struct sl_str){rest->data, size};
+    *rest = (struct sl_str){rest->data + size, rest->size - size};
+    return size > 0;
+}
+
 /* Splits the line's end off. */
 static struct sl_str without_end(struct sl_str line, struct sl_str *end)
 {

@@ -137,6 +137,9 @@ void sl_text_part(struct sl_text *text);
 /* Longer lines hold no frame. */
 enum { SL_TEXT_MAX_LINE = 16 * 1024 };
 
+/* Removes the next line from `*rest` and returns it with its line end, which the last one may lack; false at the end. */
+bool sl_text_next_line(struct sl_str *rest, struct sl_str *line);
+
 /* Removes the next piece from `*rest`, the rest of one line with its line end (LF or CR LF, absent in the last one). False when
  * nothing is left. Sets `out_of_memory`, and copies from then on. */
 bool sl_text_next(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);

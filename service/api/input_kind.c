@@ -94,16 +94,12 @@ static enum input_kind kind_of_stacks(struct sl_str text)
     struct sl_text_piece piece;
     struct sl_str line;
     bool native = false, script = false;
-    const char *at = text.data, *end = at + text.size;
     sl_text_begin(&reader);
-    for (unsigned i = 0; i < LINES && at < end && !native; i++, at += line.size) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        line = (struct sl_str){at, (size_t)((newline ? newline + 1 : end) - at)};
-        for (struct sl_str rest = line; sl_text_next(&reader, &rest, &piece);) {
+    for (unsigned i = 0; i < LINES && !native && sl_text_next_line(&text, &line); i++)
+        while (sl_text_next(&reader, &line, &piece)) {
             native |= (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
             script |= piece.kind == SL_TEXT_SCRIPT && piece.js.url.size;
         }
-    }
     sl_text_end(&reader);
     return native ? INPUT_TEXT : script ? INPUT_JSSTACK : INPUT_UNKNOWN;
 }

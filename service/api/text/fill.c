@@ -147,17 +147,12 @@ static bool read_line(struct text_filling *f, struct sl_str line)
 static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 {
     struct text_filling f = {.work = work, .arena = arena};
-    struct sl_str text = work->parts[TEXT_TEXT];
-    const char *at = text.data, *end = at + text.size;
+    struct sl_str text = work->parts[TEXT_TEXT], line;
     work->reader->max_frames = work->reader->frame_count + MAX_FRAMES;
     sl_text_part(work->reader);
-    for (size_t lines = 0; at < end && lines < MAX_LINES; lines++) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *next = newline ? newline + 1 : end;
-        if (!read_line(&f, (struct sl_str){at, (size_t)(next - at)}))
+    for (size_t lines = 0; lines < MAX_LINES && sl_text_next_line(&text, &line); lines++)
+        if (!read_line(&f, line))
             return false;
-        at = next;
-    }
     return true;
 }
 

@@ -141,22 +141,21 @@ static void put_script(struct text_writing *w, const struct text_item *item)
 /* Copies text between frames; with a mapping of the JVM, exceptions get their names. */
 static bool put_plain(struct text_writing *w, const char *at, const char *end)
 {
-    struct sl_str mark = SL_STR("\xEF\xBB\xBF"), text = {at, (size_t)(end - at)}, whole = w->work->parts[TEXT_TEXT];
-    if (at == whole.data && sl_str_starts(text, mark)) { /* it belongs to no name in the line */
+    struct sl_str mark = SL_STR("\xEF\xBB\xBF"), rest = {at, (size_t)(end - at)}, whole = w->work->parts[TEXT_TEXT],
+                  line;
+    if (at == whole.data && sl_str_starts(rest, mark)) { /* it belongs to no name in the line */
         sl_buf_str(w->out, mark);
-        at += mark.size;
+        rest = (struct sl_str){rest.data + mark.size, rest.size - mark.size};
     }
-    while (w->has_jvm && at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *next = newline ? newline + 1 : end;
-        bool is_line = newline || next == whole.data + whole.size; /* else a frame follows in it */
-        if (!is_line || next - at > SL_TEXT_MAX_LINE)
-            sl_buf_add(w->out, at, (size_t)(next - at));
-        else if (!sl_jvm_trace_line(&w->jvm, (struct sl_str){at, (size_t)(next - at)}, w->out))
+    while (w->has_jvm && sl_text_next_line(&rest, &line)) {
+        bool is_line =
+            sl_str_ends(line, SL_STR("\n")) || rest.data == whole.data + whole.size; /* else a frame follows */
+        if (!is_line || line.size > SL_TEXT_MAX_LINE)
+            sl_buf_str(w->out, line);
+        else if (!sl_jvm_trace_line(&w->jvm, line, w->out))
             return false;
-        at = next;
     }
-    sl_buf_add(w->out, at, (size_t)(end - at));
+    sl_buf_str(w->out, rest);
     return true;
 }
 

@@ -128,10 +128,7 @@ static bool has_native(struct sl_str text)
     struct sl_str line;
     bool found = false;
     sl_text_begin(&reader);
-    for (const char *at = text.data, *end = at + text.size; at < end && !found;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        line = (struct sl_str){at, (size_t)((newline ? newline + 1 : end) - at)};
-        at += line.size;
+    while (!found && sl_text_next_line(&text, &line)) {
         while (sl_text_next(&reader, &line, &piece) && !found)
             found = (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
         found = found || reader.module_count;

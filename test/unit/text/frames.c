@@ -8,10 +8,9 @@ static void rewrite(struct sl_text *reader, const char *text, const struct sl_te
                     struct sl_buf *out)
 {
     struct sl_text_piece piece;
+    struct sl_str rest = sl_str(text), line;
     uint64_t shift = 0;
-    for (const char *at = text, *end = at + strlen(text); at < end;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *next = newline ? newline + 1 : end;
-        struct sl_str line = {at, (size_t)(next - at)};
+    while (sl_text_next_line(&rest, &line)) {
         while (sl_text_next(reader, &line, &piece)) {
             if (piece.kind != SL_TEXT_NATIVE) {
                 sl_buf_str(out, piece.text);
@@ -20,7 +19,6 @@ static void rewrite(struct sl_text *reader, const char *text, const struct sl_te
             sl_text_resolve(reader, &piece.native);
             sl_text_write(&piece.native, calls, piece.native.module == SL_TEXT_NO_MODULE ? 0 : count, &shift, out);
         }
-        at = next;
     }
     sl_text_flush(reader, out);
     sl_buf_u8(out, 0);
