@@ -59,8 +59,8 @@ struct native_frame {
     uint8_t trust : 3;                    /* enum native_trust */
     uint8_t adjust : 2, in_app : 2;       /* enum sl_opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
-    bool
-        undefined : 1; /* set by native_assign_modules: its module has no address, so the frame has no relative address */
+    /* set by native_assign_modules: its module has no address, so the frame has no relative address */
+    bool undefined : 1;
     bool of_file : 1;  /* "file:<N>": an address of the file's own segments, and exact (no return address) */
     bool is_exact : 1; /* treated as `adjust` = false, but not echoed in the answer */
     /* set by native_assign_modules */
@@ -205,8 +205,8 @@ struct native_request {
     struct sl_opt_u64 signal;
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
-    bool
-        includes_symbol_store; /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
+    /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
+    bool includes_symbol_store;
     struct source *with_store; /* set by native_search_scope: the sources and that store; NULL = not made yet */
     size_t with_store_count;
     size_t source_count;
