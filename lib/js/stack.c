@@ -362,6 +362,20 @@ void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str tex
     }
 }
 
+void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out)
+{
+    for (size_t i = 0; i < url.size; i++) {
+        bool repeats = i && url.data[i - 1] == '\\';
+        if (url.data[i] == '\\' && (i < 2 || !repeats))
+            sl_buf_u8(out, '/');
+        else if (url.data[i] == '\033')
+            while (i + 1 < url.size && url.data[i] != 'm')
+                i++;
+        else if (url.data[i] != '\\')
+            sl_buf_u8(out, (uint8_t)url.data[i]);
+    }
+}
+
 /* Appends the line of the frame, with the text before and behind it. sl_buf_number ends with the given character, so the `)` behind the
  * column is removed again if there is no parenthesis. */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out)

@@ -37,5 +37,9 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame);
 /* Appends a function or URL for this frame, with the JSON escapes of the surrounding text. */
 void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_buf *out);
 
+/* Appends the URL of a frame as it is looked up: without ANSI colour codes and JSON escapes, and with slashes in the paths of Windows:
+ * "C:\a", in JSON "C:\\a", becomes "C:/a"; "\\server\a" becomes "//server/a". */
+void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out);
+
 /* Appends the line of the frame. */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out);

@@ -509,20 +509,6 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
 
 /* ---- requests to other APIs ---- */
 
-/* Appends the URL that a frame means: without codes for colours, and with slashes. */
-static void put_plain_url(struct sl_str url, struct sl_buf *out)
-{
-    for (size_t i = 0; i < url.size; i++) {
-        if (url.data[i] == '\033')
-            while (i + 1 < url.size && url.data[i] != 'm')
-                i++;
-        else if (url.data[i] != '\\')
-            sl_buf_u8(out, (uint8_t)url.data[i]);
-        else if (!i || url.data[i - 1] != '\\')
-            sl_buf_u8(out, '/');
-    }
-}
-
 /* The script of frames that name none: the only one that was sent. */
 static struct sl_str only_script(const struct text_work *work)
 {
@@ -543,7 +529,7 @@ static void put_js_frame(const struct sl_js_stack_frame *frame, struct sl_str on
                          struct sl_json_writer *w)
 {
     sl_buf_clear(url);
-    put_plain_url(frame->url, url);
+    sl_js_stack_put_url(frame->url, url);
     sl_json_begin_object(w);
     sl_json_member_str(w, "abs_path", url->size ? sl_buf_view(url) : only);
     sl_json_member_u64(w, "lineno", frame->line);

@@ -248,22 +248,13 @@ static bool split_lines(struct script_symbolication *s, struct sl_str text)
     return true;
 }
 
-/* The URL of a frame without ANSI colour codes, JSON escapes and Windows' backslashes. */
+/* The URL of a frame as sl_js_stack_put_url() has it; data NULL when out of memory. */
 static struct sl_str plain_url(struct script_symbolication *s, struct sl_str url)
 {
     if (!url.size || (!memchr(url.data, '\\', url.size) && !memchr(url.data, '\033', url.size)))
         return url;
     struct sl_buf out = {0};
-    for (size_t i = 0; i < url.size; i++) {
-        bool more = i && url.data[i - 1] == '\\';
-        if (url.data[i] == '\\' && (i < 2 || !more))
-            sl_buf_u8(&out, '/');
-        else if (url.data[i] == '\033')
-            while (i + 1 < url.size && url.data[i] != 'm')
-                i++;
-        else if (url.data[i] != '\\')
-            sl_buf_u8(&out, (uint8_t)url.data[i]);
-    }
+    sl_js_stack_put_url(url, &out);
     return sl_buf_move_to_arena(&out, &s->texts);
 }
 

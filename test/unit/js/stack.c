@@ -108,6 +108,24 @@ TEST(other_lines_are_no_frames)
     }
 }
 
+TEST(urls_are_looked_up_without_escapes_and_colours)
+{
+    static const struct {
+        const char *url, *wanted;
+    } rows[] = {
+        {"https://a.b/c.js", "https://a.b/c.js"}, {"C:\\a\\b.js", "C:/a/b.js"},
+        {"C:\\\\a\\\\b.js", "C:/a/b.js"},         {"\\\\server\\a.js", "//server/a.js"},
+        {"\033[36m/a/b.js\033[39m", "/a/b.js"},   {"/a\033[", "/a"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_buf out = {0};
+        sl_js_stack_put_url(sl_str(rows[i].url), &out);
+        sl_buf_u8(&out, 0);
+        assert_string_equal((char *)out.data, rows[i].wanted);
+        sl_buf_free(&out);
+    }
+}
+
 TEST(lines_are_split_at_their_frames)
 {
     static const struct {
