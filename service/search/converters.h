@@ -25,7 +25,7 @@ struct supplied_options {
     uint64_t room;      /* at most so many bytes are unpacked */
     uint64_t max_ratio; /* of a compressed file's contents to its size (unpack_options) */
 };
-struct supplied_told {
+struct supplied_result {
     uint64_t records, count; /* where they begin in `out`; how many */
     uint64_t unpacked;       /* bytes */
 };

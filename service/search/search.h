@@ -106,8 +106,8 @@ struct supplied_object {
     struct sl_str code_id, raw_code_id;
     struct sl_features features;
     struct fixed_load_address fixed_load;
-    struct supplied_result *made; /* entries made from it, for later look-ups */
-    size_t next_named;            /* another object of the same name: index plus 1; 0: there is none */
+    struct supplied_entry *made; /* entries made from it, for later look-ups */
+    size_t next_named;           /* another object of the same name: index plus 1; 0: there is none */
 };
 struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes_left` */
     struct sl_arena *arena;
@@ -121,16 +121,16 @@ struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes
 
 /* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. SL_BUSY,
  * SL_CANCELLED, SL_INTERNAL. Also outside of fibers. */
-enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
+enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_str name, struct sl_bytes bytes,
                                   struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the best one for the use, or NULL. */
-struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
+struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id);
 
-/* Sets the ids of the objects with the name of the module at `path`, in the arena of `own`: of those whose path has the most of its
+/* Sets the ids of the objects with the name of the module at `path`, in the arena of `objects`: of those whose path has the most of its
  * last directories. False if there is none, or if they have different ids; with `newest` the ids of the last one are set then. */
-bool supplied_objects_find_named(const struct supplied_objects *own, struct sl_str path, bool newest,
+bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id);
 
 /* Returns the target for the table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB.

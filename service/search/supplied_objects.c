@@ -1,4 +1,7 @@
-/* Debug files sent with a request and used for it alone: the entries made from them are not cached. */
+/* Debug files sent with a request and used for it alone: the entries made from them are not cached.
+ *
+ *     file ── converter_supplied ──▶ records of objects ── add_keys ──▶ by_id, by_name
+ *     look-up ── supplied_objects_find ──▶ object ── make_entry, once for each use ──▶ symcache or unwind rules */
 #include "search/impl.h"
 
 #include <unistd.h>
@@ -13,55 +16,55 @@
 #include "search/converters.h"
 
 /* The entry made from an object for one use, made once: a request may have many modules with the same id. */
-struct supplied_result {
+struct supplied_entry {
     const struct cache_kind *kind;
     bool variables;
     bool making, made;
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
     struct cache_item *item;        /* NULL: making it failed */
     enum sl_arch arch;
-    struct supplied_result *next;
+    struct supplied_entry *next;
 };
 
 /* Called when the arena is freed: releases the entries made from the objects. */
-static void own_objects_end(void *arg)
+static void release_entries(void *arg)
 {
-    struct supplied_objects *own = arg;
-    for (size_t i = 0; i < own->count; i++)
-        for (const struct supplied_result *made = own->items[i].made; made; made = made->next)
+    struct supplied_objects *objects = arg;
+    for (size_t i = 0; i < objects->count; i++)
+        for (const struct supplied_entry *made = objects->items[i].made; made; made = made->next)
             cache_release(made->item);
-    own->count = 0;
-    sl_map_free(&own->by_id);
-    sl_map_free(&own->by_name);
+    objects->count = 0;
+    sl_map_free(&objects->by_id);
+    sl_map_free(&objects->by_name);
 }
 
 /* ---- by id ---- */
 
-enum { OWN_KEY = 128, OWN_SORTS = 8 };
+enum { MAX_KEY = 128, FEATURE_SETS = 8 };
 
 /* The objects with an id: one per combination of features. Of several with the same features the one with the highest age
  * counts, as an object also serves requests for a lower age. */
 struct supplied_positions {
-    uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
+    uint32_t items[FEATURE_SETS]; /* index plus 1; 0 = none */
 };
 
 /* Returns the combination of the object's features as a number from 0 to 7, an index of struct supplied_positions. */
-static unsigned own_sort(const struct supplied_object *object)
+static unsigned get_feature_set(const struct supplied_object *object)
 {
     const struct sl_features *f = &object->features;
     return f->has_debug_info | f->has_unwind_info << 1 | f->has_symbols << 2;
 }
 
-struct own_key {
-    char text[OWN_KEY];
+struct object_key {
+    char text[MAX_KEY];
     size_t size; /* 0: no key */
 };
 
 /* Makes a key: a letter for the kind of id, then the id. 'd': debug id, 'p': debug id of a PDB 2.0, 'r': the first 16 bytes
  * of a code id, 'c': code id, 'n': file name. */
-static struct own_key own_key(char sort, const void *id, size_t size)
+static struct object_key make_key(char sort, const void *id, size_t size)
 {
-    struct own_key key = {.size = 0};
+    struct object_key key = {.size = 0};
     if (size && size < sizeof key.text) {
         key.text[0] = sort;
         memcpy(key.text + 1, id, size);
@@ -70,78 +73,78 @@ static struct own_key own_key(char sort, const void *id, size_t size)
     return key;
 }
 
-static struct own_key own_key_of_debug_id(const struct sl_debug_id *id)
+static struct object_key make_debug_id_key(const struct sl_debug_id *id)
 {
-    return own_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
+    return make_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
 }
 
 /* Makes the key of a code id's first 16 bytes, for requests whose debug id is the beginning of the code id. */
-static struct own_key own_key_of_raw(struct sl_str raw)
+static struct object_key make_raw_key(struct sl_str raw)
 {
     uint8_t uuid[16];
     bool good = raw.size >= 32 && sl_hex_decode((struct sl_str){raw.data, 32}, uuid, sizeof uuid, NULL);
-    return own_key('r', uuid, good ? sizeof uuid : 0);
+    return make_key('r', uuid, good ? sizeof uuid : 0);
 }
 
-static struct own_key own_key_of_path(struct sl_str path)
+static struct object_key make_path_key(struct sl_str path)
 {
     struct sl_str directory, name;
     sl_path_split(path, &directory, &name);
-    return own_key('n', name.data, name.size);
+    return make_key('n', name.data, name.size);
 }
 
 /* Registers the object under a key. Of two with the same features the one with the higher age stays. */
-static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
+static bool add_key(struct supplied_objects *objects, size_t place, struct object_key key)
 {
     struct sl_str view = {key.text, key.size};
-    struct supplied_positions *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    struct supplied_positions *places = key.size ? sl_map_get(&objects->by_id, view) : NULL;
     if (key.size && !places) {
-        char *kept = sl_arena_strndup(own->arena, view.data, view.size);
-        places = SL_ARENA_NEW(own->arena, struct supplied_positions);
-        if (!kept || !places || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, places))
+        char *kept = sl_arena_strndup(objects->arena, view.data, view.size);
+        places = SL_ARENA_NEW(objects->arena, struct supplied_positions);
+        if (!kept || !places || !sl_map_put(&objects->by_id, (struct sl_str){kept, view.size}, places))
             return false;
     }
     if (!places)
         return true;
-    uint32_t *item = &places->items[own_sort(&own->items[place])];
-    if (!*item || own->items[*item - 1].debug_id.age < own->items[place].debug_id.age)
+    uint32_t *item = &places->items[get_feature_set(&objects->items[place])];
+    if (!*item || objects->items[*item - 1].debug_id.age < objects->items[place].debug_id.age)
         *item = (uint32_t)(place + 1);
     return true;
 }
 
-static bool own_add_name(struct supplied_objects *own, size_t place)
+static bool add_name(struct supplied_objects *objects, size_t place)
 {
-    struct sl_str name = sl_path_module_name(own->items[place].name);
-    void **slot = name.size ? sl_map_find_or_add(&own->by_name, name, NULL) : NULL;
+    struct sl_str name = sl_path_module_name(objects->items[place].name);
+    void **slot = name.size ? sl_map_find_or_add(&objects->by_name, name, NULL) : NULL;
     if (!name.size)
         return true;
     if (!slot)
         return false;
-    own->items[place].next_named = (uintptr_t)*slot;
+    objects->items[place].next_named = (uintptr_t)*slot;
     *slot = (void *)(uintptr_t)(place + 1);
     return true;
 }
 
 /* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
-static bool own_add_keys(struct supplied_objects *own, size_t place)
+static bool add_keys(struct supplied_objects *objects, size_t place)
 {
-    const struct supplied_object *object = &own->items[place];
-    return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
-           own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
-           own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
-           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
-           own_add_key(own, place, own_key_of_path(object->name)) && own_add_name(own, place);
+    const struct supplied_object *object = &objects->items[place];
+    return add_key(objects, place, make_debug_id_key(&object->debug_id)) &&
+           add_key(objects, place, make_raw_key(object->raw_code_id)) &&
+           add_key(objects, place, make_key('c', object->code_id.data, object->code_id.size)) &&
+           add_key(objects, place, make_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           add_key(objects, place, make_path_key(object->name)) && add_name(objects, place);
 }
 
 /* ---- adding ---- */
 
 /* A supplied file while its objects are taken. */
 struct supplied_file {
-    struct supplied_objects *own;
+    struct supplied_objects *objects;
     struct sl_str name;
     struct sl_bytes bytes;
     struct sl_bytes made; /* output of the converter */
-    struct supplied_told told;
+    struct supplied_result result;
 };
 
 /* Sets a part of a file; false if it lies outside: the converter's output is distrusted. */
@@ -159,7 +162,7 @@ static bool find_text(const struct supplied_file *file, const struct supplied_te
     struct sl_bytes part;
     if (!find_part(file->made, at, &part))
         return false;
-    *text = (struct sl_str){sl_arena_strndup(file->own->arena, (const char *)part.data, part.size), part.size};
+    *text = (struct sl_str){sl_arena_strndup(file->objects->arena, (const char *)part.data, part.size), part.size};
     return true;
 }
 
@@ -193,21 +196,22 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
 static enum sl_code take_records(void *arg, struct sl_error *error)
 {
     struct supplied_file *file = arg;
-    struct supplied_objects *own = file->own;
+    struct supplied_objects *objects = file->objects;
     struct sl_bytes records;
-    const struct supplied_text at = {file->told.records, file->told.count * sizeof(struct supplied_record)};
-    if (file->told.count > file->made.size / sizeof(struct supplied_record) || !find_part(file->made, &at, &records))
+    const struct supplied_text at = {file->result.records, file->result.count * sizeof(struct supplied_record)};
+    if (file->result.count > file->made.size / sizeof(struct supplied_record) || !find_part(file->made, &at, &records))
         return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
-    for (size_t i = 0; i < file->told.count; i++) {
+    for (size_t i = 0; i < file->result.count; i++) {
         struct supplied_record record;
         memcpy(&record, records.data + i * sizeof record, sizeof record);
-        if (!sl_grow_in_arena(own->arena, &own->items, &own->capacity, own->count + 1, sizeof *own->items))
+        if (!sl_grow_in_arena(objects->arena, &objects->items, &objects->capacity, objects->count + 1,
+                              sizeof *objects->items))
             return sl_fail(error, SL_BUSY, "out of memory");
-        if (!unpack_record(file, &record, &own->items[own->count]))
+        if (!unpack_record(file, &record, &objects->items[objects->count]))
             return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
-        const struct supplied_object *item = &own->items[own->count];
+        const struct supplied_object *item = &objects->items[objects->count];
         bool is_short = !item->name.data || !item->code_id.data || !item->raw_code_id.data;
-        if (is_short || !own_add_keys(own, own->count++))
+        if (is_short || !add_keys(objects, objects->count++))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
@@ -221,12 +225,12 @@ static void unmap_made(void *arg)
 /* Maps the output for as long as the arena lives, and adds its objects. */
 static enum sl_code take_made(struct supplied_file *file, int made, struct sl_error *error)
 {
-    struct supplied_objects *own = file->own;
-    struct sl_mapping *mapping = SL_ARENA_NEW(own->arena, struct sl_mapping);
+    struct supplied_objects *objects = file->objects;
+    struct sl_mapping *mapping = SL_ARENA_NEW(objects->arena, struct sl_mapping);
     enum sl_code code = mapping ? sl_map_fd(made, mapping, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK)
         return code;
-    if (!sl_arena_on_free(own->arena, unmap_made, mapping)) {
+    if (!sl_arena_on_free(objects->arena, unmap_made, mapping)) {
         sl_unmap(mapping);
         return sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -237,7 +241,7 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
-    struct supplied_options options = {.room = file->own->bytes_left,
+    struct supplied_options options = {.room = file->objects->bytes_left,
                                        .max_ratio = config ? config->max_inflate_ratio : 0};
     options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
     struct conversion_description about = {.location = file->name};
@@ -246,19 +250,20 @@ static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *e
     enum sl_code code = create_work_file(&call.out, error);
     if (code != SL_OK)
         return code;
-    code = conversion_run(&about, &converter_supplied, &call, &file->told, error);
-    file->own->bytes_left -= file->told.unpacked < file->own->bytes_left ? file->told.unpacked : file->own->bytes_left;
-    if (code == SL_OK && file->told.count)
+    code = conversion_run(&about, &converter_supplied, &call, &file->result, error);
+    file->objects->bytes_left -=
+        file->result.unpacked < file->objects->bytes_left ? file->result.unpacked : file->objects->bytes_left;
+    if (code == SL_OK && file->result.count)
         code = take_made(file, call.out, error);
     close(call.out);
     return code;
 }
 
-enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
+enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_str name, struct sl_bytes bytes,
                                   struct sl_error *error)
 {
-    struct supplied_file file = {.own = own, .name = name, .bytes = bytes};
-    if (!own->ends && !(own->ends = sl_arena_on_free(own->arena, own_objects_end, own)))
+    struct supplied_file file = {.objects = objects, .name = name, .bytes = bytes};
+    if (!objects->ends && !(objects->ends = sl_arena_on_free(objects->arena, release_entries, objects)))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_supplied(&file, error);
     if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
@@ -271,8 +276,8 @@ enum sl_code supplied_objects_add(struct supplied_objects *own, struct sl_str na
 /* ---- conversion ---- */
 
 /* Converts the object to unwind rules or a symcache, which becomes made->item. Returns the error of the conversion. */
-static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
-                                struct supplied_result *made, struct sl_error *error)
+static enum sl_code convert_object(const struct supplied_object *object, const struct search_target *use,
+                                   struct supplied_entry *made, struct sl_error *error)
 {
     struct symcache_options options = {current_reader_limits(), use->variables, true};
     struct symcache_result symcache = {0};
@@ -290,36 +295,36 @@ static enum sl_code own_convert(const struct supplied_object *object, const stru
     return code;
 }
 
-static bool own_is_good_for(const struct supplied_object *object, const struct search_target *use)
+static bool serves_use(const struct supplied_object *object, const struct search_target *use)
 {
     const struct sl_features *f = &object->features;
     return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
 }
 
 /* True if the file is found by its name: sanitizer reports and lists of addresses often have only the path of a module. */
-static bool own_goes_by_name(const struct object_id *id)
+static bool has_only_name(const struct object_id *id)
 {
     return !id->has_debug_id && !id->code_id.size;
 }
 
-static bool own_is_meant(const struct supplied_object *object, const struct object_id *id)
+static bool matches_id(const struct supplied_object *object, const struct object_id *id)
 {
     const struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
     const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
-    return own_goes_by_name(id) || sl_object_matches(&info, &wanted);
+    return has_only_name(id) || sl_object_matches(&info, &wanted);
 }
 
 /* Sets `*best` to a better object with this key, if there is one: one with debug information before one without, then the
  * one that was sent first. */
-static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
-                       const struct object_id *id, struct supplied_object **best)
+static void choose_better(const struct supplied_objects *objects, struct object_key key,
+                          const struct search_target *use, const struct object_id *id, struct supplied_object **best)
 {
     const struct supplied_positions *places =
-        key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
-    for (size_t i = 0; places && i < OWN_SORTS; i++) {
-        struct supplied_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
-        if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
+        key.size ? sl_map_get(&objects->by_id, (struct sl_str){key.text, key.size}) : NULL;
+    for (size_t i = 0; places && i < FEATURE_SETS; i++) {
+        struct supplied_object *object = places->items[i] ? &objects->items[places->items[i] - 1] : NULL;
+        if (!object || !serves_use(object, use) || !matches_id(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
         bool as_much = *best && object->features.has_debug_info == (*best)->features.has_debug_info;
@@ -328,43 +333,43 @@ static void own_choose(const struct supplied_objects *own, struct own_key key, c
     }
 }
 
-struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
+struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id)
 {
     struct supplied_object *best = NULL;
     if (id->has_debug_id) {
-        own_choose(own, own_key_of_debug_id(&id->debug_id), use, id, &best);
-        own_choose(own, own_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
-    } else if (own_goes_by_name(id)) {
-        own_choose(own, own_key_of_path(id->code_file.size ? id->code_file : id->debug_file), use, id, &best);
+        choose_better(objects, make_debug_id_key(&id->debug_id), use, id, &best);
+        choose_better(objects, make_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
+    } else if (has_only_name(id)) {
+        choose_better(objects, make_path_key(id->code_file.size ? id->code_file : id->debug_file), use, id, &best);
     } else {
-        own_choose(own, own_key('c', id->code_id.data, id->code_id.size), use, id, &best);
+        choose_better(objects, make_key('c', id->code_id.data, id->code_id.size), use, id, &best);
     }
     return best;
 }
 
 /* ---- by name ---- */
 
-static bool own_has_ids_of(const struct supplied_object *a, const struct supplied_object *b)
+static bool has_same_ids(const struct supplied_object *a, const struct supplied_object *b)
 {
     if (a->code_id.size && b->code_id.size)
         return sl_str_equal(a->code_id, b->code_id);
     return sl_debug_id_has_uuid(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-bool supplied_objects_find_named(const struct supplied_objects *own, struct sl_str path, bool newest,
+bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id)
 {
     enum { MOST = 64 }; /* objects of one name: more are ambiguous */
     const struct supplied_object *best = NULL;
     size_t most_parts = 0, count = 0;
     bool same = true;
-    size_t at = (uintptr_t)sl_map_get(&own->by_name, sl_path_module_name(path));
-    for (; at && count < MOST; at = own->items[at - 1].next_named, count++) {
-        const struct supplied_object *object = &own->items[at - 1];
+    size_t at = (uintptr_t)sl_map_get(&objects->by_name, sl_path_module_name(path));
+    for (; at && count < MOST; at = objects->items[at - 1].next_named, count++) {
+        const struct supplied_object *object = &objects->items[at - 1];
         size_t parts = sl_path_common_parts(path, object->name);
         if (parts == most_parts)
-            same = same && own_has_ids_of(best, object);
+            same = same && has_same_ids(best, object);
         if (parts <= most_parts)
             continue;
         best = object;
@@ -379,8 +384,8 @@ bool supplied_objects_find_named(const struct supplied_objects *own, struct sl_s
     return true;
 }
 
-static void own_report(const struct search_scope *where, const struct supplied_object *object,
-                       const struct search_target *use, struct search_result *found)
+static void report_candidate(const struct search_scope *where, const struct supplied_object *object,
+                             const struct search_target *use, struct search_result *found)
 {
     struct candidate candidate = {.source = SL_STR("artifact"), .location = object->name, .features = object->features};
     if (use->report)
@@ -390,25 +395,25 @@ static void own_report(const struct search_scope *where, const struct supplied_o
 }
 
 /* Returns the record for this use, created if necessary; NULL when out of memory. */
-static struct supplied_result *find_supplied_result(struct sl_arena *arena, struct supplied_object *object,
-                                                    const struct search_target *use)
+static struct supplied_entry *find_entry(struct sl_arena *arena, struct supplied_object *object,
+                                         const struct search_target *use)
 {
-    struct supplied_result *made = object->made;
+    struct supplied_entry *made = object->made;
     while (made && (made->kind != use->kind || made->variables != use->variables))
         made = made->next;
-    if (made || !(made = SL_ARENA_NEW(arena, struct supplied_result)))
+    if (made || !(made = SL_ARENA_NEW(arena, struct supplied_entry)))
         return made;
-    *made = (struct supplied_result){.kind = use->kind, .variables = use->variables, .next = object->made};
+    *made = (struct supplied_entry){.kind = use->kind, .variables = use->variables, .next = object->made};
     return object->made = made;
 }
 
 /* Makes the entry. A failure for lack of memory, or by cancellation, is not kept: the next look-up tries again. */
-static enum sl_code own_make(const struct supplied_object *object, const struct search_target *use,
-                             struct supplied_result *made)
+static enum sl_code make_entry(const struct supplied_object *object, const struct search_target *use,
+                               struct supplied_entry *made)
 {
     struct sl_error error;
     made->making = true;
-    enum sl_code code = own_convert(object, use, made, &error);
+    enum sl_code code = convert_object(object, use, made, &error);
     made->making = false;
     made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
     if (code != SL_OK && made->made)
@@ -435,13 +440,13 @@ bool supplied_objects_answer(const struct search_scope *where, const struct sear
     struct supplied_object *object = where->own && known ? supplied_objects_find(where->own, use, question->id) : NULL;
     if (!object)
         return false;
-    struct supplied_result *made = find_supplied_result(where->own->arena, object, use);
+    struct supplied_entry *made = find_entry(where->own->arena, object, use);
     if (!made)
         return leave_undecided(question, SL_BUSY);
     while (made->making)
         if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
             return leave_undecided(question, SL_CANCELLED);
-    enum sl_code code = made->made ? SL_OK : own_make(object, use, made);
+    enum sl_code code = made->made ? SL_OK : make_entry(object, use, made);
     if (!made->made)
         return leave_undecided(question, code);
     if (!made->item)
@@ -450,7 +455,7 @@ bool supplied_objects_answer(const struct search_scope *where, const struct sear
         .code = SL_OK, .features = object->features, .fixed_load = object->fixed_load, .arch = made->arch};
     found.item = cache_retain(made->item);
     found.symcache = use->kind == &kind_symcaches ? made->item->loaded : NULL;
-    own_report(where, object, use, &found);
+    report_candidate(where, object, use, &found);
     *question->found = found;
     return true;
 }

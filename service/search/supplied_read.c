@@ -160,10 +160,10 @@ static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum un
                                .out = r->out,
                                .may_continue = has_time,
                                .arg = &r->conversion->budget};
-    struct unpack_result told;
+    struct unpack_result unpacked;
     struct sl_mapping mapping;
     struct sl_error error = {0};
-    enum sl_code code = unpack_bytes(&call, &told, &error);
+    enum sl_code code = unpack_bytes(&call, &unpacked, &error);
     if (code == SL_OK)
         code = sl_map_fd(r->out, &mapping, &error);
     if (code != SL_OK) {
@@ -194,7 +194,7 @@ static enum sl_code read_supplied(struct conversion *conversion, const struct co
                                   struct sl_error *error)
 {
     const struct supplied_options *options = converter_options(call);
-    struct supplied_told *told = result;
+    struct supplied_result *totals = result;
     struct sl_error failure = {0};
     struct supplied_reading r = {.conversion = conversion,
                                  .options = options,
@@ -203,7 +203,7 @@ static enum sl_code read_supplied(struct conversion *conversion, const struct co
                                  .room = options->room,
                                  .error = &failure};
     bool good = read_file(&r, converter_input_bytes(call, INPUT_FILE));
-    *told = (struct supplied_told){.records = r.written, .count = r.count, .unpacked = options->room - r.room};
+    *totals = (struct supplied_result){.records = r.written, .count = r.count, .unpacked = options->room - r.room};
     if (good && r.count)
         good = put(&r, r.records.data, r.records.size);
     sl_buf_free(&r.records);
@@ -224,4 +224,4 @@ static bool check_result(const void *result)
 }
 
 const struct converter converter_supplied = {"supplied_objects", sizeof(struct supplied_options),
-                                             sizeof(struct supplied_told), read_supplied, check_result};
+                                             sizeof(struct supplied_result), read_supplied, check_result};
