@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     work.native.limit = &job.limit;
     work.native.scope = SL_STR("global");
     work.guess = (enum text_guess)(size % 3);
-    sl_text_begin(&work.own_reader);
-    work.reader = &work.own_reader;
+    sl_text_begin(&work.request_reader);
+    work.reader = &work.request_reader;
     work.parts[TEXT_TEXT] = (struct sl_str){text ? text : "", end ? (size_t)(end - text) : size};
     if (end)
         work.parts[TEXT_MODULES] = (struct sl_str){end + 1, size - (size_t)(end + 1 - text)};
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (!failure.problem || failure.status == 503) {
         abort();
     }
-    sl_text_end(&work.own_reader);
+    sl_text_end(&work.request_reader);
     sl_arena_free(&job.arena);
     return 0;
 }
