@@ -51,7 +51,7 @@ void cache_item_destroy(struct cache_item *item)
         sl_unmap(&item->mapping);
     else if (item->mapping.bytes.size)
         free((void *)item->mapping.bytes.data);
-    free(item->place);
+    file_place_free(item->place);
     free(item->note);
     free(item);
 }
@@ -184,6 +184,14 @@ static bool touch(int fd, struct cache_disk_lookup *l)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
+/* Remembers the file of an item that has no name, for workers; they get a copy of the bytes of smaller ones. */
+static void remember_unnamed(struct cache_item *item, int fd)
+{
+    enum { MIN_BYTES = 16 << 10 };
+    if (item->mapping.mapped && item->mapping.bytes.size >= MIN_BYTES)
+        item->place = file_place_new_unnamed(fd);
+}
+
 struct file_opening { /* pool work */
     int fd;
     const struct cache_kind *kind;
@@ -197,7 +205,10 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
     struct stat st;
     if (fstat(o->fd, &st) != 0)
         return sl_fail(error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
-    return make_item(o->fd, (uint64_t)st.st_size, o->kind, 0, "", o->item, error);
+    enum sl_code code = make_item(o->fd, (uint64_t)st.st_size, o->kind, 0, "", o->item, error);
+    if (code == SL_OK)
+        remember_unnamed(*o->item, o->fd);
+    return code;
 }
 
 enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct cache_item **item,
@@ -445,6 +456,8 @@ void cache_disk_publish(void *arg)
         p->code = p->error.code = p->error.code == SL_BUSY ? SL_BUSY : SL_INTERNAL;
     } else {
         disk_publish_entry(p, (uint64_t)st.st_size, created_ns);
+        if (!p->item->place)
+            remember_unnamed(p->item, p->tmp->fd);
     }
     cache_tmp_discard(p->tmp);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,15 +137,49 @@ struct file_place *file_place_new(const char *path, int fd)
     struct file_place *place = fstat(fd, &st) == 0 ? malloc(sizeof *place + size) : NULL;
     if (!place)
         return NULL;
-    *place = (struct file_place){st.st_dev, st.st_ino, st.st_size};
+    *place = (struct file_place){st.st_dev, st.st_ino, st.st_size, .fd = -1};
     memcpy(place->path, path, size);
     return place;
+}
+
+static atomic_ulong unnamed_files; /* descriptors of file_place_new_unnamed */
+
+static bool may_keep_unnamed(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && atomic_load(&unnamed_files) < files.rlim_cur / 8;
+}
+
+struct file_place *file_place_new_unnamed(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    struct file_place *place = may_keep_unnamed() ? file_place_new("", fd) : NULL;
+    if (!place)
+        return NULL;
+    place->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (place->fd >= 0) {
+        atomic_fetch_add(&unnamed_files, 1);
+        return place;
+    }
+    free(place);
+    return NULL;
+}
+
+void file_place_free(struct file_place *place)
+{
+    if (place && place->fd >= 0) {
+        close(place->fd);
+        atomic_fetch_sub(&unnamed_files, 1);
+    }
+    free(place);
 }
 
 int file_place_open(const struct file_place *place)
 {
     struct stat st;
-    int fd = open(place->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = place->fd >= 0 ? fcntl(place->fd, F_DUPFD_CLOEXEC, 0)
+                            : open(place->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode && st.st_size == place->size)

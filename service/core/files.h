@@ -42,19 +42,26 @@ bool files_sync_directory(const char *path);
 
 /* ---- opening a file again ---- */
 
-/* Which file a mapping was made of, so that another process can be given a descriptor of it; keeping the descriptor itself open
- * would use up the limit of open files. */
+/* Which file a mapping was made of, so that another process can be given a descriptor of it. A file with a name is opened again by
+ * its path: its descriptor would count against the limit of open files. */
 struct file_place {
     dev_t device;
     ino_t inode;
     off_t size;
+    int fd; /* open for reading, of a file without a name; -1 = `path` is opened */
     char path[];
 };
 
-/* Describes the open file `fd`, whose name is `path`. NULL when out of memory. Free it with free(3). */
+/* Describes the open file `fd`, whose name is `path`. NULL when out of memory. */
 struct file_place *file_place_new(const char *path, int fd);
 
-/* Opens the file read-only, without following a symbolic link. -1 with errno, ESTALE if the name belongs to another file by now
+/* Describes the open file `fd` without a name, by a further descriptor of it that is open until file_place_free. NULL when out of
+ * memory or descriptors, and when an eighth of the descriptors that the process may have are used for such files. */
+struct file_place *file_place_new_unnamed(int fd);
+
+void file_place_free(struct file_place *place); /* NULL is allowed */
+
+/* Returns a new read-only descriptor of the file, without following a symbolic link. -1 with errno, ESTALE if the name belongs to another file by now
  * or the size has changed. The mtime may differ: the cache sets it when it uses an entry. */
 int file_place_open(const struct file_place *place);
 

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "base/list.h"
+
 void loop_slices_open(uv_loop_t *loop);
 void loop_slices_close(void);
 void fibers_open(uv_loop_t *loop);
@@ -11,6 +13,18 @@ bool fibers_run_ready(void);  /* runs them until the time slice is used up; true
 void fibers_close(void);      /* closes handles; the loop must run once more */
 void fibers_free(void);       /* after the loop has ended: stacks and timers */
 void sigbus_guard_open(void); /* installs the handler of SIGBUS */
+
+/* Work for a thread of the pool; on the loop. The memory is the caller's, until `done` is called. */
+struct pool_work {
+    uv_work_t request;
+    struct sl_link link;
+    void (*run)(struct pool_work *work);  /* on a thread of the pool */
+    void (*done)(struct pool_work *work); /* afterwards, on the loop */
+    bool background;                      /* uses the threads of background jobs: the caller limits their number */
+};
+void pool_submit_open(uv_loop_t *loop);
+void pool_submit(struct pool_work *work); /* first come, first served, at most loop_pool_threads() at a time */
+
 void pool_open(uv_loop_t *loop);
 void pool_close(void);
 void pool_set_metrics(void); /* sets the pool's gauges */

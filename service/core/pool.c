@@ -102,6 +102,11 @@ struct team_member {
     unsigned worker;
 };
 
+struct team_helper {
+    struct pool_work work; /* first: it is cast back */
+    struct parallel_team *team;
+};
+
 /* Works on pieces of the team until none is left. */
 static void work_share(void *arg)
 {
@@ -114,9 +119,9 @@ static void work_share(void *arg)
 }
 
 /* A helper's work, on a pool thread. It may begin only after the team was closed, when no piece is left; then it does nothing. */
-static void helper_work(uv_work_t *work)
+static void helper_work(struct pool_work *work)
 {
-    struct parallel_team *team = work->data;
+    struct parallel_team *team = ((struct team_helper *)work)->team;
     enter_thread();
     atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
@@ -146,32 +151,27 @@ static void helper_work(uv_work_t *work)
 
 static void start_heavy(void);
 
-/* On the loop, when a helper has ended (also if libuv cancelled it): drops its reference and starts jobs that waited for its place. */
-static void helper_done(uv_work_t *work, int status)
+/* On the loop, when a helper has ended: drops its reference and starts jobs that waited for its thread. */
+static void helper_done(struct pool_work *work)
 {
-    (void)status;
-    team_drop(work->data);
+    team_drop(((struct team_helper *)work)->team);
     free(work);
     given[HEAVY]--;
     start_heavy();
 }
 
-/* Submits one helper for the team. False when that failed. */
+/* Submits one helper for the team. False without memory. */
 static bool lend_one(struct parallel_team *team)
 {
-    uv_work_t *work = malloc(sizeof *work);
-    if (!work)
+    struct team_helper *helper = malloc(sizeof *helper);
+    if (!helper)
         return false;
-    work->data = team;
+    *helper = (struct team_helper){{.run = helper_work, .done = helper_done}, team};
     atomic_fetch_add(&team->references, 1);
     team->lent++;
     given[HEAVY]++;
-    if (uv_queue_work(loop, work, helper_work, helper_done) == 0)
-        return true;
-    atomic_fetch_sub(&team->references, 1); /* never the last reference: the team is still open */
-    given[HEAVY]--;
-    free(work);
-    return false;
+    pool_submit(&helper->work);
+    return true;
 }
 
 /* Lends idle threads to open teams. A thread stays free for quick jobs (heavy_threads). A team that needs no more helpers leaves the
@@ -267,7 +267,7 @@ const struct sl_parallel *pool_parallel(void)
  * come, first served. Heavy ones wait here, in stochastic fair queues (McKenney, 1990): each request's jobs in order, the
  * requests round robin, so that one with a thousand modules does not hold up one with a single module. */
 struct pool_task {
-    uv_work_t work;
+    struct pool_work work; /* first: it is cast back */
     enum job_class job_class;
     struct fiber *fiber;
     struct sl_str request_id;
@@ -279,7 +279,7 @@ struct pool_task {
     unsigned flow;
     uint64_t queued_ns, started_ns, ended_ns;
     bool waits; /* is queued in a flow */
-    bool refused, whole, cancelled, done;
+    bool whole, cancelled, done;
 };
 
 enum { FLOWS = 64 };
@@ -335,9 +335,9 @@ static struct pool_task *flow_next(void)
 }
 
 /* Runs a job on a pool thread. A job that was cancelled while it was queued is not run. */
-static void job_work(uv_work_t *work)
+static void job_work(struct pool_work *work)
 {
-    struct pool_task *job = work->data;
+    struct pool_task *job = (struct pool_task *)work;
     enter_thread();
     atomic_fetch_add(&running[job->job_class], 1);
     job->started_ns = uv_hrtime();
@@ -357,10 +357,9 @@ static void job_work(uv_work_t *work)
 static void start_background(void);
 
 /* On the loop, after a job: wakes its fiber. */
-static void job_done(uv_work_t *work, int status)
+static void job_done(struct pool_work *work)
 {
-    (void)status;
-    struct pool_task *job = work->data;
+    struct pool_task *job = (struct pool_task *)work;
     given[job->job_class]--;
     job->done = true;
     fiber_wake(job->fiber);
@@ -368,15 +367,10 @@ static void job_done(uv_work_t *work, int status)
     start_background();
 }
 
-/* Submits a job to libuv; wakes its fiber if libuv refuses it. */
 static void start_job(struct pool_task *job)
 {
     given[job->job_class]++;
-    if (uv_queue_work(loop, &job->work, job_work, job_done) == 0)
-        return;
-    given[job->job_class]--;
-    job->refused = job->done = true;
-    fiber_wake(job->fiber);
+    pool_submit(&job->work);
 }
 
 /* Jobs first, then helpers, which only use threads that are otherwise idle. */
@@ -432,7 +426,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     job.fn = fn;
     job.arg = arg;
     job.queued_ns = uv_hrtime();
-    job.work.data = &job;
+    job.work = (struct pool_work){.run = job_work, .done = job_done, .background = job.job_class == BACKGROUND};
     if (job.job_class == BACKGROUND) {
         background_join(&job);
         start_background();
@@ -444,8 +438,6 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     }
     if (!job_wait(&job))
         return sl_fail(error, SL_CANCELLED, "cancelled");
-    if (job.refused)
-        return sl_fail(error, SL_BUSY, "the thread pool does not accept work");
     fiber_add_wait_ns(job.started_ns - job.queued_ns);
     metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
     metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
@@ -499,33 +491,31 @@ static void unmap_file(void *arg)
     sl_unmap(arg);
 }
 
-/* Unmapping a large file takes long, so it is done on the pool; on the loop only if the pool refuses work. */
+/* Unmapping a large file takes long, so it is done on the pool. */
 void pool_unmap(struct sl_mapping *mapping)
 {
-    if (pool_run(POOL_IO, unmap_file, mapping, NULL) == SL_BUSY)
-        unmap_file(mapping);
+    pool_run(POOL_IO, unmap_file, mapping, NULL);
 }
 
 /* ---- detached work ---- */
 struct detached_task {
-    uv_work_t work;
+    struct pool_work work; /* first: it is cast back */
     void (*fn)(void *arg), (*done)(void *arg);
     void *arg;
 };
 
 static size_t detached_count; /* loop thread */
 
-static void detached_work(uv_work_t *work)
+static void detached_work(struct pool_work *work)
 {
     struct detached_task *d = (struct detached_task *)work;
     d->fn(d->arg);
 }
 
 /* On the loop, when a detached job has ended. */
-static void detached_done(uv_work_t *work, int status)
+static void detached_done(struct pool_work *work)
 {
     struct detached_task *d = (struct detached_task *)work;
-    (void)status;
     if (d->done)
         d->done(d->arg);
     free(d);
@@ -538,12 +528,10 @@ void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg
 {
     struct detached_task *d = loop ? malloc(sizeof *d) : NULL;
     if (d) {
-        *d = (struct detached_task){.fn = fn, .done = done, .arg = arg};
-        if (uv_queue_work(loop, &d->work, detached_work, detached_done) == 0) {
-            detached_count++;
-            return;
-        }
-        free(d);
+        *d = (struct detached_task){{.run = detached_work, .done = detached_done}, fn, done, arg};
+        detached_count++;
+        pool_submit(&d->work);
+        return;
     }
     fn(arg);
     if (done)
@@ -659,6 +647,7 @@ void pool_set_metrics(void)
 void pool_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
+    pool_submit_open(loop);
     parallel.workers = (unsigned)heavy_threads();
     uv_async_init(loop, &incoming_async, on_incoming); /* also keeps an idle loop alive */
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);

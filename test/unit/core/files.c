@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 #include "../fixture.h"
 
@@ -134,7 +137,43 @@ TEST(a_file_is_opened_again_only_if_it_is_the_same)
     assert_int_equal(rename(below("file"), below("target")), 0);
     assert_int_equal(symlink("target", below("file")), 0);
     assert_int_equal(file_place_open(place), -1);
-    free(place);
+    file_place_free(place);
+}
+
+TEST(a_file_without_a_name_is_opened_again_for_reading)
+{
+    int fd = sl_unlinked_file(fixture_dir);
+    assert_int_equal(write(fd, "abc", 3), 3);
+    struct file_place *place = file_place_new_unnamed(fd);
+    assert_non_null(place);
+    close(fd);
+    char byte;
+    fd = file_place_open(place);
+    assert_true(fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    assert_true(pread(fd, &byte, 1, 2) == 1 && byte == 'c');
+    close(fd);
+    file_place_free(place);
+}
+
+TEST(files_without_a_name_take_at_most_an_eighth_of_the_descriptors)
+{
+    struct rlimit files, few = {.rlim_cur = 64};
+    struct file_place *places[9];
+    int fd = sl_unlinked_file(fixture_dir);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    few.rlim_max = files.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (size_t i = 0; i < 9; i++)
+        places[i] = file_place_new_unnamed(fd);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_non_null(places[7]);
+    assert_null(places[8]);
+    for (size_t i = 0; i < 9; i++)
+        file_place_free(places[i]);
+    places[0] = file_place_new_unnamed(fd);
+    assert_non_null(places[0]);
+    file_place_free(places[0]);
+    close(fd);
 }
 
 TEST(change_counter_is_strictly_increasing)

@@ -1,0 +1,59 @@
+/* Gives work of requests to libuv: at most as many pieces at a time as the pool has threads for requests, first come, first served.
+ *
+ *     pool_submit ──▶ waiting ──▶ libuv's queue ──▶ at most loop_pool_threads() threads
+ *     background jobs ──────────▶ libuv's queue ──▶ the other threads (pool_background_threads)
+ *
+ * libuv has threads for both. It would run whatever comes first on any of them: without this limit, requests would use the threads
+ * of background jobs as well and load the machine with twice the configured number. */
+#include "core/impl.h"
+
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "core/loop.h"
+
+static uv_loop_t *loop;
+static struct sl_list waiting; /* struct pool_work */
+static unsigned active;        /* those given to libuv and not ended, without background jobs */
+
+static void start(struct pool_work *work);
+
+static void run(uv_work_t *request)
+{
+    struct pool_work *work = request->data;
+    work->run(work);
+}
+
+/* On the loop. The next piece starts first, as `done` may submit another one, whose turn is after those that wait. */
+static void done(uv_work_t *request, int status)
+{
+    struct pool_work *work = request->data, *next = SL_LIST_FIRST(&waiting, struct pool_work, link);
+    (void)status;
+    active -= !work->background;
+    if (next && active < loop_pool_threads()) {
+        sl_list_remove(&waiting, &next->link);
+        start(next);
+    }
+    work->done(work);
+}
+
+static void start(struct pool_work *work)
+{
+    active += !work->background;
+    work->request.data = work;
+    if (uv_queue_work(loop, &work->request, run, done) != 0)
+        abort(); /* only if `run` were NULL */
+}
+
+void pool_submit(struct pool_work *work)
+{
+    if (work->background || active < loop_pool_threads())
+        start(work);
+    else
+        sl_list_append(&waiting, &work->link);
+}
+
+void pool_submit_open(uv_loop_t *the_loop)
+{
+    loop = the_loop;
+}
