@@ -93,9 +93,8 @@ static enum sl_code make_index(const struct symbfile_index_request *request, con
     enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack_set, &p, error);
     if (code == SL_OK)
         code = convert_pack(&p, out, error);
-    /* On the pool, as freeing the blocks of large files takes long; on the loop only if the pool refuses work. */
-    if (pool_run(POOL_IO, discard_pack, &p, NULL) == SL_BUSY)
-        discard_pack(&p);
+    /* On the pool, as freeing the blocks of large files takes long. */
+    pool_run(POOL_IO, discard_pack, &p, NULL);
     return code;
 }
 

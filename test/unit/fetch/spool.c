@@ -5,7 +5,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { SIZE = 5000000, SPLIT = 1500000, THREADS = 8 /* those of the pool, and as many for background work */ };
+enum { SIZE = 5000000, SPLIT = 1500000, THREADS = 4 /* those of the pool */ };
 static struct server *server;
 static uint8_t contents[SIZE];
 static bool in_parts;
