@@ -33,7 +33,7 @@ struct worker_input {
     struct sl_bytes bytes; /* data NULL: in a call, all of `fd`; in a job, the input is missing */
     int fd;                /* a file that contains `bytes`; the worker may read all of it; -1 = only in memory */
     uint32_t role;         /* meaning defined by the function */
-    bool is_scratch;       /* not an input: `fd` is an empty file that the function reads and writes; it is not mapped */
+    bool is_scratch; /* not an input: `fd` is an empty file that the function reads and writes; it is not mapped */
     uint64_t offset; /* where `bytes` begin in `fd`, bytes; in a job 0, as then `fd` is -1 if they begin elsewhere */
 };
 
@@ -173,7 +173,7 @@ struct worker_outcome {
     bool is_trial;
     bool is_death;          /* the worker died, was killed or broke the protocol */
     enum sl_budget_end end; /* SL_BUDGET_TIME also if the worker was killed for exceeding its time */
-    uint64_t peak; /* bytes charged to the budget at most */
+    uint64_t peak;          /* bytes charged to the budget at most */
 };
 
 /* Runs a function of the launcher's table in a worker. Blocks: call it on any thread but the loop's; threads wait while all workers are

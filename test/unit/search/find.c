@@ -314,7 +314,8 @@ FIBER_TEST(busy_is_no_answer_about_a_file)
 }
 
 /* Puts a file of the request into the scope, without memory for what is made of it. */
-static struct supplied_objects *add_without_memory(const char *path, struct sl_mapping *mapping, struct sl_arena *memory)
+static struct supplied_objects *add_without_memory(const char *path, struct sl_mapping *mapping,
+                                                   struct sl_arena *memory)
 {
     struct sl_error error;
     struct supplied_objects *own = SL_ARENA_NEW(memory, struct supplied_objects);
