@@ -129,10 +129,16 @@ static void put_time(struct sl_json_writer *w, const char *key, uint64_t seconds
     sl_json_member_str(w, key, sl_str(text));
 }
 
+/* The number of a state in Pyroscope's enum: 0 uploading, 1 uploaded. Those of records count from 1, as 0 means "none" there. */
+static uint32_t wire_state(enum debuginfo_state state)
+{
+    return state == DEBUGINFO_FINISHED;
+}
+
 static void write_json_object(struct sl_json_writer *w, const struct debuginfo_object *object)
 {
     static const char *const types[] = {"TYPE_UNSPECIFIED", "TYPE_EXECUTABLE_FULL", "TYPE_EXECUTABLE_NO_TEXT"},
-                             *const states[] = {"STATE_UNKNOWN", "STATE_UPLOADING", "STATE_UPLOADED"};
+                             *const states[] = {"STATE_UPLOADING", "STATE_UPLOADED"};
     char size[24];
     snprintf(size, sizeof size, "%llu", (unsigned long long)object->size);
     sl_json_begin_object(w);
@@ -143,10 +149,10 @@ static void write_json_object(struct sl_json_writer *w, const struct debuginfo_o
     sl_json_member_str(w, "name", object->file.name);
     sl_json_member_str(w, "type", sl_str(types[object->file.type < 3 ? object->file.type : 0]));
     sl_json_end_object(w);
-    sl_json_member_str(w, "state", sl_str(states[object->state]));
+    sl_json_member_str(w, "state", sl_str(states[wire_state(object->state)]));
     put_time(w, "startedAt", object->started_s);
     put_time(w, "finishedAt", object->finished_s);
-    sl_json_member_str(w, "size", sl_str(size)); /* numbers of 64 bits are texts in protobuf's JSON */
+    sl_json_member_str(w, "sizeBytes", sl_str(size)); /* numbers of 64 bits are texts in protobuf's JSON */
     sl_json_end_object(w);
 }
 
@@ -175,10 +181,10 @@ static void fill_packed(struct packed_object *p, const struct debuginfo_object *
     p->started.seconds = (int64_t)from->started_s;
     p->finished.seconds = (int64_t)from->finished_s;
     p->object.file = &p->file;
-    p->object.state = (uint32_t)from->state;
+    p->object.state = wire_state(from->state);
     p->object.started_at = from->started_s ? &p->started : NULL;
     p->object.finished_at = from->finished_s ? &p->finished : NULL;
-    p->object.size = from->size;
+    p->object.size_bytes = (int64_t)from->size;
 }
 
 static void write_packed_list(const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
@@ -192,8 +198,8 @@ static void write_packed_list(const struct debuginfo_object *objects, size_t cou
         fill_packed(&packed[i], &objects[i], &arena);
         items[i] = &packed[i].object;
     }
-    list.n_objects = out->failed ? 0 : count;
-    list.objects = items;
+    list.n_object = out->failed ? 0 : count;
+    list.object = items;
     if (!out->failed && sl_buf_reserve(out, debuginfo__list_debuginfo_response__get_packed_size(&list) + 1))
         out->size += debuginfo__list_debuginfo_response__pack(&list, out->data + out->size);
     sl_arena_free(&arena);
@@ -207,7 +213,7 @@ void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, 
         return;
     }
     sl_json_begin_object(&w);
-    sl_json_member_array(&w, "objects");
+    sl_json_member_array(&w, "object");
     for (size_t i = 0; i < count; i++)
         write_json_object(&w, &objects[i]);
     sl_json_end_array(&w);

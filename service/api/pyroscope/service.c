@@ -11,6 +11,17 @@ enum { RUNNING_S = 7 * 60, BODY_MAX = 64 << 10, MAX_BUILD_ID = 128, MAX_TEXT = 1
 
 /* ---- errors: {"code": "not_found", "message": "..."} ---- */
 
+static void reply_with_code(struct http_exchange *x, int status, const char *code, const char *message)
+{
+    struct sl_buf json = {0};
+    struct sl_json_writer w = sl_json_writer(&json);
+    sl_json_begin_object(&w);
+    sl_json_member_str(&w, "code", sl_str(code));
+    sl_json_member_str(&w, "message", sl_str(message ? message : status_reason(status)));
+    sl_json_end_object(&w);
+    http_reply_json(x, status, &json);
+}
+
 static void reply_error(struct http_exchange *x, int status, const char *message)
 {
     static const struct {
@@ -24,13 +35,14 @@ static void reply_error(struct http_exchange *x, int status, const char *message
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status)
             code = codes[i].code;
-    struct sl_buf json = {0};
-    struct sl_json_writer w = sl_json_writer(&json);
-    sl_json_begin_object(&w);
-    sl_json_member_str(&w, "code", sl_str(code));
-    sl_json_member_str(&w, "message", sl_str(message ? message : status_reason(status)));
-    sl_json_end_object(&w);
-    http_reply_json(x, status, &json);
+    reply_with_code(x, status, code, message);
+}
+
+/* The call is right, but the upload is not where it has to be for this call. Connect's status for that is 400
+ * (https://connectrpc.com/docs/protocol, "Error codes"). */
+static void reply_wrong_state(struct http_exchange *x, const char *message)
+{
+    reply_with_code(x, 400, "failed_precondition", message);
 }
 
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
@@ -197,6 +209,10 @@ static void should_initiate(struct http_exchange *x)
     const char *reason = "the file has no GNU build id";
     if (!read_request(x, true, &file, &has_id))
         return;
+    if (!has_id && file.gnu_build_id.size) {
+        reply_error(x, 400, "gnu_build_id is no hex text of 2 to 128 digits");
+        return;
+    }
     enum sl_code code = has_id ? decide(x, &file, &wanted, &reason, &error) : SL_OK;
     if (code == SL_OK && wanted) {
         struct debuginfo_object object = {
@@ -293,8 +309,17 @@ static void finish_upload(struct http_exchange *x)
         return;
     enum sl_code code = has_id ? get_record(file.gnu_build_id, &x->arena, &object, &error)
                                : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text");
-    if (code == SL_OK)
+    if (code == SL_OK && object.state != DEBUGINFO_RUNNING) {
+        reply_wrong_state(x, "the upload of this build id is finished already");
+        return;
+    }
+    if (code == SL_OK) {
         code = publish_file(x, &object, &status, &error);
+        if (code == SL_NOT_FOUND) {
+            reply_wrong_state(x, error.message);
+            return;
+        }
+    }
     if (code == SL_OK) {
         object.state = DEBUGINFO_FINISHED;
         object.finished_s = (uint64_t)clock_wall_s();
@@ -358,6 +383,9 @@ static void delete_upload(struct http_exchange *x)
                                : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text");
     struct object_id id = make_id(file.gnu_build_id);
     struct sl_str name = stored_name(&x->arena, RECORD_PREFIX, file.gnu_build_id);
+    bool is_unknown =
+        has_id &&
+        code == SL_NOT_FOUND; /* a success, as with Pyroscope: the client may delete again after a lost answer */
     if (code == SL_OK)
         code = debug_file_remove(&id, FILE_ELF_DEBUG, &x->arena, &error);
     if (code == SL_OK)
@@ -365,7 +393,7 @@ static void delete_upload(struct http_exchange *x)
     if (code == SL_OK)
         code =
             name.data ? store_area_delete(debug_files_area(), name, &error) : sl_fail(&error, SL_BUSY, "out of memory");
-    if (code != SL_OK) {
+    if (code != SL_OK && !is_unknown) {
         reply_failure(x, code, 0, &error);
         return;
     }

@@ -29,19 +29,24 @@ def test_debug_information_is_uploaded_by_json(work, objects):
         equal((status, answer["shouldInitiateUpload"]), (200, True), answer)
         status, answer = call(s, "ShouldInitiateUpload", {"file": file})
         equal((answer["shouldInitiateUpload"], "in progress" in answer["reason"]), (False, True))
-        equal(call(s, "ListDebuginfo", {})[1]["objects"][0]["state"], "STATE_UPLOADING")
-        equal(call(s, "UploadFinished", {"gnuBuildId": objects.build_id})[0], 404)
+        equal(call(s, "ListDebuginfo", {})[1]["object"][0]["state"], "STATE_UPLOADING")
+        status, answer = call(s, "UploadFinished", {"gnuBuildId": objects.build_id})
+        equal((status, answer["code"], "no file has arrived" in answer["message"]), (400, "failed_precondition", True))
         equal(call(s, "Upload/" + objects.build_id, objects.debug, kind="application/octet-stream"), (200, b""))
         equal(call(s, "UploadFinished", {"gnuBuildId": objects.build_id}), (200, {}))
+        status, answer = call(s, "UploadFinished", {"gnuBuildId": objects.build_id})
+        equal((status, answer["code"]), (400, "failed_precondition"))
+        equal(call(s, "UploadFinished", {"gnuBuildId": "cd" * 20})[0], 404)
         equal(found_lines(s, objects)[0], "found")
-        listed = call(s, "ListDebuginfo", {})[1]["objects"]
-        equal([(o["file"], o["state"], o["size"]) for o in listed], [({"goBuildId": "", **file}, "STATE_UPLOADED", str(len(objects.debug)))])
+        listed = call(s, "ListDebuginfo", {})[1]["object"]
+        equal([(o["file"], o["state"], o["sizeBytes"]) for o in listed], [({"goBuildId": "", **file}, "STATE_UPLOADED", str(len(objects.debug)))])
         status, answer = call(s, "ShouldInitiateUpload", {"file": file})
         equal((answer["shouldInitiateUpload"], "known already" in answer["reason"]), (False, True))
         equal(call(s, "DeleteDebuginfo", {"gnuBuildId": objects.build_id}), (200, {}))
-        equal(call(s, "ListDebuginfo", {})[1], {"objects": []})
+        equal(call(s, "ListDebuginfo", {})[1], {"object": []})
         equal(found_lines(s, objects)[0], "missing")
-        equal(call(s, "DeleteDebuginfo", {"gnuBuildId": objects.build_id})[1]["code"], "not_found")
+        equal(call(s, "DeleteDebuginfo", {"gnuBuildId": objects.build_id}), (200, {}))  # an unknown id is no error for Pyroscope
+        equal(call(s, "DeleteDebuginfo", {})[1]["code"], "invalid_argument")
 
 
 def test_debug_information_is_uploaded_by_protobuf(work, objects):
@@ -53,8 +58,12 @@ def test_debug_information_is_uploaded_by_protobuf(work, objects):
         equal(ask("Upload/" + objects.build_id, objects.full), (200, b""))
         equal(ask("UploadFinished", field(1, objects.build_id.encode())), (200, b""))
         equal(found_lines(s, objects)[0], "found")
-        equal(objects.build_id.encode() in ask("ListDebuginfo", b"")[1], True)
+        listed = ask("ListDebuginfo", b"")[1]
+        size = len(objects.full)
+        equal((field(1, objects.build_id.encode()) in listed, b"\x10\x01\x1a" in listed), (True, True))  # 2: uploaded; 3: a time
+        equal(listed.endswith(b"\x28" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])[:2 + (size >> 14 > 0)]), True)
         equal(ask("ShouldInitiateUpload", field(1, field(4, b"no build id")))[1][:2] == b"\x08\x01", False)
+        equal(ask("ShouldInitiateUpload", field(1, field(1, b"no hex")))[1]["code"], "invalid_argument")
         equal(ask("ShouldInitiateUpload", b"\x0a\xff")[1]["code"], "invalid_argument")
         equal(ask("DeleteDebuginfo", field(1, objects.build_id.encode())), (200, b""))
 
