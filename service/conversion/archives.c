@@ -193,7 +193,7 @@ struct member_checking {
     struct member_scan scan;
     EVP_MD_CTX *hash;
     struct sl_bytes texts;
-    struct member_check_result *told;
+    struct member_check_result *result;
     char tail[2 * OVERLAP]; /* end of the pieces before, start of the current one */
     size_t tail_size;
 };
@@ -205,8 +205,8 @@ static bool has_text(struct member_checking *c, const void *data, size_t size)
         uint32_t length = sl_read_u32(&r);
         struct sl_bytes text = sl_read_bytes(&r, length);
         if (!r.failed && text.size <= size && memmem(data, size, text.data, text.size)) {
-            c->told->text = i;
-            return c->told->is_forbidden = true;
+            c->result->text = i;
+            return c->result->is_forbidden = true;
         }
     }
     return false;
@@ -229,7 +229,7 @@ static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
 static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_checking *c = arg;
-    c->told->used = used;
+    c->result->used = used;
     if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1 || !scan_move(&c->scan, used))
         return false;
     return !c->texts.size || is_allowed(c, piece);
@@ -240,11 +240,11 @@ static enum sl_code check_contents(struct member_checking *c, struct sl_error *e
     struct sl_zip_sink sink = {check_piece, c};
     enum sl_code code = sl_zip_stream(&c->scan.zip, &c->scan.entry, &sink, error);
     scan_end(&c->scan);
-    if (code == SL_CANCELLED && c->told->is_forbidden)
+    if (code == SL_CANCELLED && c->result->is_forbidden)
         return SL_OK;
     if (code == SL_CANCELLED)
         return sl_budget_fail(&c->scan.conversion->budget, error);
-    if (code == SL_OK && EVP_DigestFinal_ex(c->hash, c->told->md5, NULL) != 1)
+    if (code == SL_OK && EVP_DigestFinal_ex(c->hash, c->result->md5, NULL) != 1)
         return sl_fail(error, SL_BUSY, "out of memory");
     return code;
 }
@@ -254,7 +254,7 @@ static enum sl_code check_member(struct conversion *conversion, const struct con
 {
     const struct member_check_options *options = converter_options(call);
     struct member_checking c = {
-        .hash = EVP_MD_CTX_new(), .texts = converter_input_bytes(call, INPUT_TEXTS), .told = result};
+        .hash = EVP_MD_CTX_new(), .texts = converter_input_bytes(call, INPUT_TEXTS), .result = result};
     enum sl_code code = c.hash && EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) == 1
                             ? scan_begin(&c.scan, conversion, call, &options->window, &options->entry, error)
                             : sl_fail(error, SL_BUSY, "out of memory");

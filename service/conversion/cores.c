@@ -64,7 +64,7 @@ static bool make_members(const struct sl_elfcore *core, const struct core_option
 static enum sl_code read_core(struct conversion *conversion, const struct converter_call *call, void *result,
                               struct sl_error *error)
 {
-    struct core_result *told = result;
+    struct core_result *found = result;
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     const struct sl_minidump_client client = {.count = 0};
     struct sl_arena arena = {.budget = &conversion->budget};
@@ -74,8 +74,8 @@ static enum sl_code read_core(struct conversion *conversion, const struct conver
     if (code == SL_OK) {
         bool good = make_members(&core, converter_options(call), &core.dump.crash, &arena) &&
                     sl_minidump_pack(&core.dump, &client, &arena, &out);
-        told->vdso_offset = core.vdso.size ? (uint64_t)(core.vdso.data - file.data) : 0;
-        told->vdso_size = core.vdso.size;
+        found->vdso_offset = core.vdso.size ? (uint64_t)(core.vdso.data - file.data) : 0;
+        found->vdso_size = core.vdso.size;
         code = good ? conversion_write(conversion, call, &out, error) : sl_budget_fail(&conversion->budget, error);
     }
     sl_buf_free(&out);

@@ -28,10 +28,10 @@ const struct converter converter_apple_report = {"apple_report", sizeof(struct s
 /* ---- minidumps ---- */
 
 /* Does as Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
-static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *told)
+static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *result)
 {
-    told->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
-    if (!told->is_foreign)
+    result->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
+    if (!result->is_foreign)
         return;
     dump->family = SL_CPU_UNKNOWN;
     dump->crash.system.arch = SL_ARCH_UNKNOWN;

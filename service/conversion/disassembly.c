@@ -12,7 +12,7 @@
 
 struct disassembling {
     const struct disassembly_options *options;
-    struct disassembly_result *told;
+    struct disassembly_result *result;
     struct sl_object *object;
     struct sl_arena arena;
     struct sl_symbol *symbols; /* sorted by address */
@@ -88,24 +88,24 @@ static uint64_t size_wanted(const struct disassembling *d, uint64_t start)
 
 static enum sl_code disassemble(struct disassembling *d, struct sl_bytes bytes, struct sl_error *error)
 {
-    struct sl_disasm_code code = {.arch = d->told->arch,
+    struct sl_disasm_code code = {.arch = d->result->arch,
                                   .bytes = bytes,
-                                  .address = d->told->start,
-                                  .size = size_wanted(d, d->told->start),
+                                  .address = d->result->start,
+                                  .size = size_wanted(d, d->result->start),
                                   .mapping_symbols = d->mapping_symbols,
                                   .mapping_symbol_count = d->mapping_symbol_count};
     const struct sl_disasm_reader reader = {put_line, name_target, d};
-    return sl_disasm(&code, &reader, &d->told->size, error);
+    return sl_disasm(&code, &reader, &d->result->size, error);
 }
 
 /* Disassembles from the requested address on, aligned to an instruction. */
 static enum sl_code read_function(struct disassembling *d, struct sl_error *error)
 {
-    struct disassembly_result *told = d->told;
+    struct disassembly_result *result = d->result;
     struct sl_error ignored;
-    told->arch = sl_object_info(d->object)->arch;
-    if (!sl_disasm_arch(told->arch)) {
-        told->problem = DISASSEMBLY_NO_ARCH;
+    result->arch = sl_object_info(d->object)->arch;
+    if (!sl_disasm_arch(result->arch)) {
+        result->problem = DISASSEMBLY_NO_ARCH;
         return SL_OK;
     }
     enum sl_code code =
@@ -114,10 +114,10 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
         return code;
     uint64_t address = d->options->address;
     enum sl_code_isa isa = sl_disasm_isa_at(d->mapping_symbols, d->mapping_symbol_count, address);
-    told->start = address - address % sl_disasm_step(told->arch, isa);
-    struct sl_bytes bytes = sl_object_at(d->object, told->start);
+    result->start = address - address % sl_disasm_step(result->arch, isa);
+    struct sl_bytes bytes = sl_object_at(d->object, result->start);
     if (!bytes.size) {
-        told->problem = DISASSEMBLY_NO_BYTES;
+        result->problem = DISASSEMBLY_NO_BYTES;
         return SL_OK;
     }
     if (sl_object_symbols(d->object, &d->arena, &d->symbols, &d->symbol_count, &ignored) != SL_OK)
@@ -131,7 +131,7 @@ static enum sl_code convert(struct conversion *conversion, const struct converte
                             struct sl_error *error)
 {
     struct disassembling d = {.options = converter_options(call),
-                              .told = result,
+                              .result = result,
                               .arena = {.budget = &conversion->budget},
                               .out = {.budget = &conversion->budget}};
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
@@ -149,11 +149,11 @@ static enum sl_code convert(struct conversion *conversion, const struct converte
 
 static bool check_result(const void *result)
 {
-    const struct disassembly_result *told = result;
+    const struct disassembly_result *found = result;
     uint32_t problem;
-    _Static_assert(sizeof problem == sizeof told->problem, "an enum is an int");
-    memcpy(&problem, &told->problem, sizeof problem);
-    return problem < DISASSEMBLY_PROBLEMS && converter_arch_is_valid(&told->arch);
+    _Static_assert(sizeof problem == sizeof found->problem, "an enum is an int");
+    memcpy(&problem, &found->problem, sizeof problem);
+    return problem < DISASSEMBLY_PROBLEMS && converter_arch_is_valid(&found->arch);
 }
 
 const struct converter converter_disassembly = {"disassembly", sizeof(struct disassembly_options),

@@ -30,7 +30,7 @@ static size_t read_header(struct sl_bytes file)
 struct gzip_checking {
     struct conversion *conversion;
     const struct gzip_check_options *options;
-    struct gzip_check_result *told;
+    struct gzip_check_result *result;
     EVP_MD_CTX *md5;
     struct sl_buf head;
     bool no_memory;
@@ -41,8 +41,8 @@ static bool take(struct gzip_checking *c, const uint8_t *data, size_t size)
 {
     size_t most = c->options->head_size < MAX_HEAD ? c->options->head_size : MAX_HEAD, room = most - c->head.size;
     sl_buf_add(&c->head, data, size < room ? size : room);
-    c->told->size += size;
-    return c->told->size <= c->options->max_size && sl_budget_spend(&c->conversion->budget, 1) &&
+    c->result->size += size;
+    return c->result->size <= c->options->max_size && sl_budget_spend(&c->conversion->budget, 1) &&
            EVP_DigestUpdate(c->md5, data, size) == 1;
 }
 
@@ -82,14 +82,14 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
     c->no_memory = status == Z_MEM_ERROR;
     struct sl_reader r = sl_reader((struct sl_bytes){stream.data + in, stream.size - in}, false);
     return status == Z_STREAM_END && stream.size - in == 8 && sl_read_u32(&r) == crc &&
-           sl_read_u32(&r) == (uint32_t)c->told->size;
+           sl_read_u32(&r) == (uint32_t)c->result->size;
 }
 
 static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
 {
     if (c->options->is_plain)
         return take_plain(c, file);
-    size_t header = c->told->header_size = read_header(file);
+    size_t header = c->result->header_size = read_header(file);
     return header && inflate_only(c, (struct sl_bytes){file.data + header, file.size - header});
 }
 
@@ -98,7 +98,7 @@ static enum sl_code check(struct conversion *conversion, const struct converter_
 {
     struct gzip_checking c = {.conversion = conversion,
                               .options = converter_options(call),
-                              .told = result,
+                              .result = result,
                               .md5 = EVP_MD_CTX_new(),
                               .head = {.budget = &conversion->budget}};
     enum sl_code code =
@@ -107,7 +107,7 @@ static enum sl_code check(struct conversion *conversion, const struct converter_
         code = sl_budget_exhausted(&conversion->budget) || c.no_memory
                    ? sl_budget_fail(&conversion->budget, error)
                    : sl_fail(error, SL_MALFORMED, "the file is no gzip file of the announced size");
-    if (code == SL_OK && (c.head.failed || EVP_DigestFinal_ex(c.md5, c.told->md5, NULL) != 1))
+    if (code == SL_OK && (c.head.failed || EVP_DigestFinal_ex(c.md5, c.result->md5, NULL) != 1))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && call->out >= 0)
         code = write_whole_file(call->out, sl_buf_bytes(&c.head), error);

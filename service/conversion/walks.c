@@ -210,7 +210,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
 static enum sl_code walk(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)
 {
-    struct walks_result *told = result;
+    struct walks_result *found = result;
     struct walks_work w = {.conversion = conversion,
                            .call = call,
                            .options = converter_options(call),
@@ -226,8 +226,8 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
     if (code == SL_OK)
         code = conversion_write(conversion, call, &w.out, error);
     int64_t left = atomic_load(&w.work.steps);
-    told->steps = left < 0 ? 0 : left < w.options->steps ? left : w.options->steps;
-    told->out_of_work = sl_budget_exhausted(&w.work);
+    found->steps = left < 0 ? 0 : left < w.options->steps ? left : w.options->steps;
+    found->out_of_work = sl_budget_exhausted(&w.work);
     sl_buf_free(&w.out);
     sl_arena_free(&w.arena);
     return code;
@@ -235,8 +235,8 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
 
 static bool check_result(const void *result)
 {
-    const struct walks_result *told = result;
-    return told->steps >= 0 && converter_bool_is_valid(&told->out_of_work);
+    const struct walks_result *found = result;
+    return found->steps >= 0 && converter_bool_is_valid(&found->out_of_work);
 }
 
 const struct converter converter_walk = {"walk", sizeof(struct walk_options), sizeof(struct walks_result), walk,

@@ -49,15 +49,15 @@ static void copy_attribute(struct sl_str text, char *out, size_t size)
 static enum sl_code index_artifacts(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)
 {
-    struct artifact_index_result *told = result;
+    struct artifact_index_result *found = result;
     struct sl_bundle *bundle;
     struct sl_buf lines = {0};
     enum sl_code code = sl_bundle_open(converter_input_bytes(call, INPUT_FILE), &conversion->budget, &bundle, error);
     if (code != SL_OK)
         return code;
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
-    copy_attribute(attributes->release, told->release, sizeof told->release);
-    copy_attribute(attributes->dist, told->dist, sizeof told->dist);
+    copy_attribute(attributes->release, found->release, sizeof found->release);
+    copy_attribute(attributes->dist, found->dist, sizeof found->dist);
     code = write_ids(conversion, bundle, &lines, error);
     sl_bundle_close(bundle);
     if (code == SL_OK)

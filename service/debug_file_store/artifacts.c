@@ -135,7 +135,7 @@ static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const str
 struct indexing {
     struct cache_tmp ids; /* written by the converter */
     struct sl_mapping mapping;
-    struct artifact_index_result told;
+    struct artifact_index_result result;
 };
 
 static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_error *error)
@@ -147,7 +147,7 @@ static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_er
         return code;
     call.out = indexing->ids.fd;
     converter_add_file(&call, INPUT_FILE, fd);
-    code = conversion_run(&about, &converter_artifact_index, &call, &indexing->told, error);
+    code = conversion_run(&about, &converter_artifact_index, &call, &indexing->result, error);
     if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
         code = error->code = SL_MALFORMED;
     return code == SL_OK ? pool_map_fd(indexing->ids.fd, &indexing->mapping, error) : code;
@@ -182,7 +182,7 @@ static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1
     struct artifact_release release = *asked;
     enum sl_code code = index_bundle(file->fd, indexing, error);
     if (!release.release.size)
-        release = (struct artifact_release){sl_str(indexing->told.release), sl_str(indexing->told.dist)};
+        release = (struct artifact_release){sl_str(indexing->result.release), sl_str(indexing->result.dist)};
     struct sl_str ids = {(const char *)indexing->mapping.bytes.data, indexing->mapping.bytes.size};
     if (code == SL_OK && !ids_are_valid(ids))
         code = sl_fail(error, SL_MALFORMED, "the reader of the bundle gave no proper list of debug ids");

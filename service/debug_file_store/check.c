@@ -72,7 +72,7 @@ static bool describe_object(struct sl_object *object, struct checked_object *che
 }
 
 static enum sl_code describe_objects(struct conversion *conversion, struct sl_bytes file,
-                                     const struct reader_limits *limits, struct upload_check_result *told,
+                                     const struct reader_limits *limits, struct upload_check_result *found,
                                      struct sl_error *error)
 {
     struct sl_archive archive;
@@ -87,9 +87,9 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
         if (code != SL_OK)
             break;
         const struct sl_object_info *info = sl_object_info(object);
-        if (!*told->name && info->debug_file.size < CHECKED_NAME && sl_str_is_utf8(info->debug_file))
-            snprintf(told->name, sizeof told->name, SL_STR_FMT, SL_STR_ARG(info->debug_file));
-        bool known = describe_object(object, &told->objects[told->count++]);
+        if (!*found->name && info->debug_file.size < CHECKED_NAME && sl_str_is_utf8(info->debug_file))
+            snprintf(found->name, sizeof found->name, SL_STR_FMT, SL_STR_ARG(info->debug_file));
+        bool known = describe_object(object, &found->objects[found->count++]);
         code = sl_object_status(object, error);
         sl_object_close(object);
         if (code == SL_OK && !known)
@@ -141,13 +141,13 @@ static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_
 static enum sl_code check_upload(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
-    struct upload_check_result *told = result;
+    struct upload_check_result *found = result;
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     if (sl_format_detect(file) != SL_FORMAT_UNKNOWN)
-        return describe_objects(conversion, file, converter_options(call), told, error);
-    told->count = 1;
-    told->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
-    return describe_auxiliary(conversion, file, &told->objects[0].type, error);
+        return describe_objects(conversion, file, converter_options(call), found, error);
+    found->count = 1;
+    found->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
+    return describe_auxiliary(conversion, file, &found->objects[0].type, error);
 }
 
 /* True for lower-case hex digits, which end within the array: the code id becomes a part of paths. */

@@ -16,5 +16,5 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
 /* "objects/<path>"; data NULL when out of memory. */
 struct sl_str object_name(struct sl_arena *arena, struct sl_str path);
 /* Runs the converter on a file. `fd` -1: the bytes are in memory. SL_MALFORMED: the file cannot be read, or not within the limits. */
-enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *told,
+enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found,
                         struct sl_error *error) SL_SUSPENDS;

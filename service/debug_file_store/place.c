@@ -21,7 +21,7 @@ struct debug_file_adding {
     struct debug_file_upload *upload;
     struct sl_mapping mapping; /* of the file */
     uint8_t sha1[SHA1_SIZE], sha256[SHA256_BYTES];
-    struct upload_check_result told;
+    struct upload_check_result found;
     struct sl_str *paths; /* where it was stored, or is already */
     size_t path_count;
     bool is_new, is_known;
@@ -132,15 +132,15 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
     const struct debug_file_upload *u = a->upload;
     char own[SL_DEBUG_ID_TEXT];
     bool fits = false;
-    for (uint32_t i = 0; i < a->told.count; i++)
-        fits = fits || claim_fits(u, &a->told.objects[i]);
-    sl_debug_id_format(&a->told.objects[0].debug_id, own);
+    for (uint32_t i = 0; i < a->found.count; i++)
+        fits = fits || claim_fits(u, &a->found.objects[i]);
+    sl_debug_id_format(&a->found.objects[0].debug_id, own);
     if (!fits)
         return sl_fail(error, SL_MALFORMED,
                        "the file has the debug id %s and the code id %s, which are not the given ones", own,
-                       *a->told.objects[0].code_id ? a->told.objects[0].code_id : "(none)");
-    for (uint32_t i = 0; i < a->told.count; i++) {
-        struct checked_object *object = &a->told.objects[i];
+                       *a->found.objects[0].code_id ? a->found.objects[0].code_id : "(none)");
+    for (uint32_t i = 0; i < a->found.count; i++) {
+        struct checked_object *object = &a->found.objects[i];
         if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_claimed_id)
             object->debug_id = u->claimed_id;
         else if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_name_id)
@@ -164,12 +164,12 @@ static struct object_id make_id(const struct checked_object *object)
 /* ---- what is there ---- */
 
 /* Finds the object with the id in a checked file, else the first. */
-static const struct checked_object *matching(const struct upload_check_result *told, const struct object_id *id)
+static const struct checked_object *matching(const struct upload_check_result *found, const struct object_id *id)
 {
-    for (uint32_t i = 0; i < told->count; i++)
-        if (id->has_debug_id && sl_debug_id_equal(&told->objects[i].debug_id, &id->debug_id))
-            return &told->objects[i];
-    return &told->objects[0];
+    for (uint32_t i = 0; i < found->count; i++)
+        if (id->has_debug_id && sl_debug_id_equal(&found->objects[i].debug_id, &id->debug_id))
+            return &found->objects[i];
+    return &found->objects[0];
 }
 
 struct comparing {
@@ -191,14 +191,14 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
 {
     struct sl_mapping mapping;
     struct store_meta meta;
-    struct upload_check_result *told = calloc(1, sizeof *told);
-    if (!told)
+    struct upload_check_result *found = calloc(1, sizeof *found);
+    if (!found)
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = store_area_open(debug_files_area(), name, &mapping, &meta, error);
     if (code == SL_OK) {
-        code = check_file(-1, mapping.bytes, told, error);
+        code = check_file(-1, mapping.bytes, found, error);
         if (code == SL_OK)
-            *quality = matching(told, id)->quality;
+            *quality = matching(found, id)->quality;
         if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
             struct comparing c = {.stored = mapping.bytes, .received = a->mapping.bytes};
             code = pool_run(POOL_IO | POOL_HEAVY, compare_files, &c, error);
@@ -206,7 +206,7 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
         }
         pool_unmap(&mapping);
     }
-    free(told);
+    free(found);
     return code == SL_MALFORMED ? SL_NOT_FOUND : code; /* a damaged file hides nothing */
 }
 
@@ -216,18 +216,18 @@ static bool rate_configured(const struct config *config, const struct object_id 
 {
     struct search_scope where = {config->sources, config->source_count, SL_STR("global"), arena};
     struct file_lookup file = {.code = SL_NOT_FOUND};
-    struct upload_check_result *told = SL_ARENA_NEW(arena, struct upload_check_result);
+    struct upload_check_result *found = SL_ARENA_NEW(arena, struct upload_check_result);
     struct sl_error error;
     if (where.source_count && where.sources[where.source_count - 1].layout == LAYOUT_UPLOADS)
         where.source_count--;
-    if (!where.source_count || !told || type >= FILE_UUIDMAP)
+    if (!where.source_count || !found || type >= FILE_UUIDMAP)
         return false;
     search_find_file(&where, id, &type, 1, &file);
     if (file.code != SL_OK)
         return false;
-    bool good = check_file(-1, file.item->mapping.bytes, told, &error) == SL_OK;
+    bool good = check_file(-1, file.item->mapping.bytes, found, &error) == SL_OK;
     if (good)
-        *quality = matching(told, id)->quality;
+        *quality = matching(found, id)->quality;
     cache_release(file.item);
     return good;
 }
@@ -415,13 +415,13 @@ static bool fill_record(const struct debug_file_adding *a)
         [SL_KIND_NONE] = "none", [SL_KIND_REL] = "rel", [SL_KIND_EXE] = "exe", [SL_KIND_LIB] = "lib",
         [SL_KIND_DUMP] = "dump", [SL_KIND_DBG] = "dbg", [SL_KIND_SRC] = "src", [SL_KIND_OTHER] = "other"};
     struct debug_file_upload *u = a->upload;
-    const struct checked_object *object = &a->told.objects[0];
+    const struct checked_object *object = &a->found.objects[0];
     char id[SL_DEBUG_ID_TEXT] = "";
     if (sl_debug_id_has_uuid(&object->debug_id))
         sl_debug_id_format(&object->debug_id, id);
     const char *debug_id = sl_arena_strndup(u->arena, id, strlen(id)),
                *code_id = sl_arena_strndup(u->arena, object->code_id, strlen(object->code_id));
-    struct sl_str name = base_name(u->name.size ? u->name : sl_str(a->told.name));
+    struct sl_str name = base_name(u->name.size ? u->name : sl_str(a->found.name));
     const char *kept = sl_arena_strndup(u->arena, name.data, name.size);
     struct sl_str *features = SL_ARENA_ARRAY(u->arena, struct sl_str, 4);
     u->record = (struct debug_file_record){.sha1 = hex_text(a->sha1, sizeof a->sha1, u->arena),
@@ -460,14 +460,14 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
     if (code == SL_OK && u->wanted_sha1.size && !sl_str_equal(sha1, u->wanted_sha1))
         code = sl_fail(error, SL_MALFORMED, "Checksum mismatch: the file has the SHA-1 " SL_STR_FMT, SL_STR_ARG(sha1));
     if (code == SL_OK)
-        code = check_file(u->file->fd, (struct sl_bytes){NULL, 0}, &a->told, error);
+        code = check_file(u->file->fd, (struct sl_bytes){NULL, 0}, &a->found, error);
     if (code == SL_OK)
         code = settle_ids(a, error);
     a->paths = SL_ARENA_ARRAY(u->arena, struct sl_str, CHECKED_OBJECTS * LAYOUT_MAX_PATHS);
     if (code == SL_OK && !a->paths)
         code = sl_fail(error, SL_BUSY, "out of memory");
-    for (uint32_t i = 0; code == SL_OK && i < a->told.count; i++)
-        code = place(a, &a->told.objects[i], error);
+    for (uint32_t i = 0; code == SL_OK && i < a->found.count; i++)
+        code = place(a, &a->found.objects[i], error);
     if (code == SL_OK && !fill_record(a))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)

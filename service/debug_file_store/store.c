@@ -126,7 +126,7 @@ void debug_files_close(void)
     store.area = (struct store_area){NULL};
 }
 
-enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *told, struct sl_error *error)
+enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found, struct sl_error *error)
 {
     struct reader_limits limits = current_reader_limits();
     struct conversion_description about = {.size = fd >= 0 ? get_file_size(fd) : bytes.size};
@@ -135,7 +135,7 @@ enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_resul
         converter_add_file(&call, INPUT_FILE, fd);
     else
         converter_add_bytes(&call, INPUT_FILE, bytes);
-    enum sl_code code = conversion_run(&about, &converter_upload_check, &call, told, error);
+    enum sl_code code = conversion_run(&about, &converter_upload_check, &call, found, error);
     if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
         code = error->code = SL_MALFORMED;
     return code;

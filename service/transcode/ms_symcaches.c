@@ -62,14 +62,14 @@ static void transcode_leave(void)
 static enum sl_code pdb_check(const struct cache_item *file, const struct sl_debug_id *id, struct sl_error *error)
 {
     const struct object_check_options options = {.limits = current_reader_limits()};
-    struct object_check_result told;
+    struct object_check_result result;
     struct conversion_description about = {.location = SL_STR("a PDB")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
     converter_add_item(&call, INPUT_FILE, file);
-    enum sl_code code = conversion_run(&about, &converter_object_check, &call, &told, error);
+    enum sl_code code = conversion_run(&about, &converter_object_check, &call, &result, error);
     if (code != SL_OK)
         return code;
-    bool is_wanted = memcmp(told.debug_id.uuid, id->uuid, sizeof id->uuid) == 0 && told.debug_id.age >= id->age;
+    bool is_wanted = memcmp(result.debug_id.uuid, id->uuid, sizeof id->uuid) == 0 && result.debug_id.age >= id->age;
     return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB has a different id");
 }
 

@@ -103,12 +103,12 @@ static bool complete_core(struct crash_work *work, struct sl_minidump *dump)
 
 /* Makes the kernel's library a file of the request: it is in no file of a source, and threads that wait in system calls are in it
  * on 32-bit x86. */
-static enum sl_code add_vdso(struct crash_work *work, const struct core_result *told, struct sl_error *error)
+static enum sl_code add_vdso(struct crash_work *work, const struct core_result *result, struct sl_error *error)
 {
     bool inside = true;
-    struct sl_bytes vdso = sl_bytes_slice(work->form.parts[PART_FILE], told->vdso_offset, told->vdso_size, &inside);
+    struct sl_bytes vdso = sl_bytes_slice(work->form.parts[PART_FILE], result->vdso_offset, result->vdso_size, &inside);
     const struct request_file file = {SL_STR("vdso.so"), {(const char *)vdso.data, vdso.size}};
-    if (!told->vdso_size || !inside || work->has_vdso)
+    if (!result->vdso_size || !inside || work->has_vdso)
         return SL_OK;
     enum sl_code code = native_add_file(&work->native, &file, error);
     work->has_vdso = code == SL_OK;
@@ -118,10 +118,10 @@ static enum sl_code add_vdso(struct crash_work *work, const struct core_result *
 static enum sl_code convert_core(struct job *job, struct crash_work *work, job_step *take, struct sl_error *error)
 {
     const struct core_options options = {.command_line = job->config->core_command_line};
-    struct core_result told;
+    struct core_result result;
     enum sl_code code =
-        crash_convert(job, work, &converter_core, CONVERTER_OPTIONS(options), &told, POOL_WALK, take, error);
-    return code == SL_OK ? add_vdso(work, &told, error) : code;
+        crash_convert(job, work, &converter_core, CONVERTER_OPTIONS(options), &result, POOL_WALK, take, error);
+    return code == SL_OK ? add_vdso(work, &result, error) : code;
 }
 
 const struct crash_kind crash_core = {

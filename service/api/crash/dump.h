@@ -7,7 +7,7 @@
 struct dump_work {
     struct crash_work crash;
     bool details, compat;
-    struct minidump_result told;
+    struct minidump_result result;
     struct sl_minidump dump;
     uint64_t client_count; /* stacks that the client walked */
     struct dump_walk walk;

@@ -62,7 +62,7 @@ static enum sl_code convert_minidump(struct job *job, struct crash_work *crash, 
 {
     struct dump_work *work = (struct dump_work *)crash; /* begins with it */
     const struct minidump_options options = {.details = work->details, .compat = work->compat};
-    return crash_convert(job, crash, &converter_minidump, CONVERTER_OPTIONS(options), &work->told, POOL_WALK, take,
+    return crash_convert(job, crash, &converter_minidump, CONVERTER_OPTIONS(options), &work->result, POOL_WALK, take,
                          error);
 }
 
@@ -170,7 +170,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     struct dump_walk *walk = &work->walk;
     size_t size = work->crash.form.parts[PART_FILE].size;
     bool is_core = work->crash.kind->is_core;
-    if (work->told.is_foreign)
+    if (work->result.is_foreign)
         log_info("crash", "not walking the stacks of a RISC-V minidump, because Symbolicator does not either; set "
                           "`minidump.compat: none` to walk them");
     walk->needs.where = native_search_scope(request);

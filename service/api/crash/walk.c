@@ -259,7 +259,7 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
                                          .frame_pointer_first = w->frame_pointer_first,
                                          .keeps_registers = w->keeps_registers,
                                          .compat = w->compat};
-    struct walks_result told;
+    struct walks_result result;
     struct converter_call call = {
         .tables = w->inputs, .table_count = w->found_count, .options = CONVERTER_OPTIONS(options), .out = out};
     converter_add_bytes(&call, INPUT_WALKS, sl_buf_bytes(request));
@@ -268,12 +268,12 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
         crash_add_file(&call, w->file);
     else
         converter_add_bytes(&call, INPUT_FILE, w->dump->bytes); /* what was made of a microdump */
-    enum sl_code code = conversion_run(&about, &converter_walk, &call, &told, error);
+    enum sl_code code = conversion_run(&about, &converter_walk, &call, &result, error);
     if (code != SL_OK)
         return code;
-    if (told.steps < options.steps)
-        atomic_store(&w->work.steps, told.steps);
-    if (told.out_of_work)
+    if (result.steps < options.steps)
+        atomic_store(&w->work.steps, result.steps);
+    if (result.out_of_work)
         sl_budget_spend(&w->work, UINT32_MAX);
     struct answer_reading reading = {w, out};
     return get_file_size(out) > MAX_ON_LOOP ? pool_call(POOL_WALK, read_answer, &reading, error)
@@ -368,7 +368,7 @@ static void take_module(struct dump_walk *w, size_t index)
         known->debug_file = cfi->debug_file;
 }
 
-/* Walks all threads, then adds what the look-ups told of the modules. */
+/* Walks all threads, then adds what the look-ups found out about the modules. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
 {
     fiber_group_init(&walk->ahead, fiber_group_current());

@@ -15,8 +15,8 @@ struct asm_work {
     struct profiler_request ask;
     struct file_lookup file; /* the binary */
     struct sl_mapping lines; /* of its disassembly */
-    struct disassembly_result told;
-    bool is_read; /* `lines` and `told` are set */
+    struct disassembly_result result;
+    bool is_read; /* `lines` and `result` are set */
     struct sl_json_writer json;
 };
 
@@ -35,18 +35,18 @@ static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 
 static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct sl_error *error)
 {
-    const char *arch = sl_disasm_arch(w->told.arch);
+    const char *arch = sl_disasm_arch(w->result.arch);
     w->json = sl_json_writer(answer);
     sl_json_begin_object(&w->json);
-    sl_json_member_hex(&w->json, "startAddress", w->told.start);
+    sl_json_member_hex(&w->json, "startAddress", w->result.start);
     sl_json_member_str(&w->json, "arch", sl_str(arch ? arch : ""));
     sl_json_member_array(&w->json, "syntax");
-    sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(w->told.arch)));
+    sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(w->result.arch)));
     sl_json_end_array(&w->json);
     sl_json_member_array(&w->json, "instructions");
     bool good = disassembly_read(w->lines.bytes, write_line, w);
     sl_json_end_array(&w->json);
-    sl_json_member_hex(&w->json, "size", w->told.size);
+    sl_json_member_hex(&w->json, "size", w->result.size);
     sl_json_end_object(&w->json);
     return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the disassembly is damaged");
 }
@@ -60,17 +60,17 @@ static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error
 
 /* ---- disassembly ---- */
 
-/* True if there is something to show; otherwise the answer says why not. What the converter told is distrusted. */
+/* True if there is something to show; otherwise the answer says why not. The result comes from a worker and is not trusted. */
 static bool has_code(struct asm_work *w, struct sl_buf *answer)
 {
-    switch (w->told.problem) {
+    switch (w->result.problem) {
     case DISASSEMBLY_OK:
-        if (sl_disasm_arch(w->told.arch))
+        if (sl_disasm_arch(w->result.arch))
             return true;
         mozilla_profiler_error(answer, "An error occurred when loading the binary: its reader gave no proper answer");
         return false;
     case DISASSEMBLY_NO_ARCH:
-        mozilla_profiler_error(answer, "Unrecognized architecture \"%s\"", sl_arch_name(w->told.arch));
+        mozilla_profiler_error(answer, "Unrecognized architecture \"%s\"", sl_arch_name(w->result.arch));
         return false;
     default:
         mozilla_profiler_error(answer, "The requested address was not found in any section in the binary.");
@@ -87,7 +87,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
     struct conversion_description about = {.location = SL_STR("a program")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
-    enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->told, error);
+    enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->result, error);
     if (code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
     if (code != SL_OK) {

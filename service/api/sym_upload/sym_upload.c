@@ -218,14 +218,16 @@ static bool is_known_type(struct sl_str type)
 
 /* Puts the file where it belongs. `*same`: it was there already. */
 static enum sl_code take_symbols(struct http_exchange *x, const struct config *config, struct sl_bytes file,
-                                 const struct symbol_description *told, bool *same, int *status, struct sl_error *error)
+                                 const struct symbol_description *description, bool *same, int *status,
+                                 struct sl_error *error)
 {
     struct store_tmp_file copy;
-    struct debug_file_upload upload = {.door = "breakpad", .file = &copy, .name = told->debug_file, .arena = &x->arena};
+    struct debug_file_upload upload = {
+        .door = "breakpad", .file = &copy, .name = description->debug_file, .arena = &x->arena};
     *same = false;
-    if (!is_known_type(told->type))
+    if (!is_known_type(description->type))
         return sl_fail(error, SL_MALFORMED, "unknown symbol_upload_type");
-    if (is_breakpad(told->type) && store_is_open()) {
+    if (is_breakpad(description->type) && store_is_open()) {
         enum sl_code code = uploads_store_breakpad_file(config, file, &x->arena, same, error);
         const char *result = code != SL_OK ? "refused" : *same ? "duplicate" : "new";
         if (code == SL_OK || code == SL_MALFORMED) {
@@ -234,8 +236,8 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
         }
         return code;
     }
-    if (!is_breakpad(told->type))
-        upload.claimed_any = told->debug_id;
+    if (!is_breakpad(description->type))
+        upload.claimed_any = description->debug_id;
     enum sl_code code = debug_file_copy(file, &copy, error);
     if (code != SL_OK)
         return code;
@@ -258,7 +260,7 @@ static void complete_upload(struct http_exchange *x)
 {
     struct sl_str key = x->captures[0], end = SL_STR(":complete");
     struct sl_error error = {.code = SL_OK};
-    struct symbol_description told;
+    struct symbol_description description;
     struct sl_mapping file;
     struct store_meta meta;
     struct sl_bytes body;
@@ -271,7 +273,7 @@ static void complete_upload(struct http_exchange *x)
     key.size -= end.size;
     if (http_body(x, &body) != SL_OK)
         return;
-    symbol_description_read((struct sl_str){(const char *)body.data, body.size}, &told);
+    symbol_description_read((struct sl_str){(const char *)body.data, body.size}, &description);
     struct sl_str name = received_name(&x->arena, key, "");
     enum sl_code code = name.data ? store_area_open(debug_files_area(), name, &file, &meta, &error)
                                   : sl_fail(&error, SL_BUSY, "out of memory");
@@ -281,7 +283,7 @@ static void complete_upload(struct http_exchange *x)
     }
     if (code == SL_OK) {
         const struct config *config = config_retain(((const struct service *)x->service)->config);
-        code = take_symbols(x, config, file.bytes, &told, &same, &status, &error);
+        code = take_symbols(x, config, file.bytes, &description, &same, &status, &error);
         pool_unmap(&file);
         config_release((struct config *)(uintptr_t)config);
     }
@@ -371,10 +373,10 @@ static void receive_form(struct http_exchange *x)
     if (code == SL_OK && !text->size)
         code = sl_fail(&error, SL_MALFORMED, "the form has no symbol_file");
     if (code == SL_OK) {
-        struct symbol_description told = {.debug_file = form.parts[1].text};
+        struct symbol_description description = {.debug_file = form.parts[1].text};
         struct sl_bytes file = {(const uint8_t *)text->data, text->size};
         const struct config *config = config_retain(((const struct service *)x->service)->config);
-        code = take_symbols(x, config, file, &told, &same, &status, &error);
+        code = take_symbols(x, config, file, &description, &same, &status, &error);
         config_release((struct config *)(uintptr_t)config);
     }
     if (code == SL_OK)

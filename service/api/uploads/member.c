@@ -37,16 +37,16 @@ static struct conversion_description about_member(const struct member_job *job)
 /* ---- checking ---- */
 
 /* Takes what the check found: SL_PERMISSION_DENIED, with job->snippet, if the member contains a text that the configuration forbids. */
-static void take_check(struct member_job *job, const struct member_check_result *told)
+static void take_check(struct member_job *job, const struct member_check_result *result)
 {
     const struct config_store *config = job->archive->config;
-    memcpy(job->member->md5, told->md5, sizeof job->member->md5);
-    job->member->used = told->used < job->member->entry->packed ? told->used : job->member->entry->packed;
-    if (job->code != SL_OK || !told->is_forbidden)
+    memcpy(job->member->md5, result->md5, sizeof job->member->md5);
+    job->member->used = result->used < job->member->entry->packed ? result->used : job->member->entry->packed;
+    if (job->code != SL_OK || !result->is_forbidden)
         return;
     job->code = sl_fail(&job->error, SL_PERMISSION_DENIED, "it contains a text that is not allowed");
-    if (told->text < config->disallowed_snippet_count)
-        job->snippet = config->disallowed_snippets[told->text];
+    if (result->text < config->disallowed_snippet_count)
+        job->snippet = config->disallowed_snippets[result->text];
     else
         job->code = sl_fail(&job->error, SL_INTERNAL, "the check of a member told of an unknown text");
 }
@@ -58,16 +58,16 @@ void member_check(struct member_job *job)
                                                  archive_pack_entry(&job->archive->zip, job->member->entry)};
     struct conversion_description about = about_member(job);
     struct converter_call call = make_call(job, CONVERTER_OPTIONS(options));
-    struct member_check_result told;
+    struct member_check_result result;
     struct sl_buf texts = {0};
     for (size_t i = 0; config->scan_contents && i < config->disallowed_snippet_count; i++)
         archive_put_text(&texts, config->disallowed_snippets[i]);
     if (texts.size)
         converter_add_bytes(&call, INPUT_TEXTS, sl_buf_bytes(&texts));
     job->code = texts.failed ? sl_fail(&job->error, SL_BUSY, "out of memory")
-                             : conversion_run(&about, &converter_member_check, &call, &told, &job->error);
+                             : conversion_run(&about, &converter_member_check, &call, &result, &job->error);
     if (!texts.failed)
-        take_check(job, &told);
+        take_check(job, &result);
     sl_buf_free(&texts);
 }
 

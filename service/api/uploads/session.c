@@ -104,7 +104,7 @@ struct session_file {
     struct sl_mapping body;
     struct member_job job;
     struct sl_arena arena;
-    struct gzip_check_result told;
+    struct gzip_check_result result;
     int head;   /* file with the start of the decompressed contents; -1 = none */
     bool wrong; /* differs from the announced size or MD5 */
 };
@@ -121,9 +121,9 @@ static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
     call.out = f->head = memfd_create("head", MFD_CLOEXEC);
     if (f->head < 0)
         return sl_fail_errno(&f->job.error, errno, "cannot create a file in memory");
-    enum sl_code code = conversion_run(&about, &converter_gzip_check, &call, &f->told, &f->job.error);
-    f->wrong =
-        code == SL_MALFORMED || (code == SL_OK && (f->told.size != s->size || memcmp(f->told.md5, s->md5, 16) != 0));
+    enum sl_code code = conversion_run(&about, &converter_gzip_check, &call, &f->result, &f->job.error);
+    f->wrong = code == SL_MALFORMED ||
+               (code == SL_OK && (f->result.size != s->size || memcmp(f->result.md5, s->md5, 16) != 0));
     return code == SL_MALFORMED ? SL_OK : code;
 }
 
@@ -147,7 +147,7 @@ static void session_write(void *arg)
     if (job->code != SL_OK)
         return;
     struct sl_bytes stream = f->body.bytes;
-    uint64_t skip = f->told.header_size < stream.size ? f->told.header_size : stream.size;
+    uint64_t skip = f->result.header_size < stream.size ? f->result.header_size : stream.size;
     stream = (struct sl_bytes){stream.data + skip, stream.size - skip};
     job->code = store_tmp_file_create(&job->work, &job->error);
     if (job->code != SL_OK)
