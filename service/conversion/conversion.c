@@ -54,7 +54,6 @@ static bool must_stop(void *clock)
 }
 
 /* ---- slots of heavy conversions ---- */
-/* Waits for a slot if the input is heavy. False when cancelled. */
 
 /* Waits for a slot if the input is heavy. False when cancelled. */
 static bool take_heavy_slot(uint64_t size)
@@ -74,7 +73,6 @@ static bool take_heavy_slot(uint64_t size)
 }
 
 /* Gives the slot of a heavy input to the conversion that waits longest; if none waits, or the limit was lowered, there is one fewer. */
-/* Hands the slot over to the conversion that has waited longest, unless the limit was lowered. */
 static void give_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)

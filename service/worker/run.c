@@ -140,7 +140,8 @@ static bool copy_input(struct running_job *run, const struct worker_input *input
     return true;
 }
 
-/* It is the first thing done, as a SIGBUS while a mapping is read leaves the call. */
+/* Copies the inputs that go with the request. worker_run does this before anything else: a SIGBUS while a mapping is read leaves the
+ * whole call, and nothing is to be released then. */
 static void copy_small_inputs(struct running_job *run)
 {
     run->copied = 0;
