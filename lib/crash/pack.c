@@ -263,7 +263,7 @@ static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count
 
 static void unpack_lists(struct sl_unpacker *u, struct sl_crash *crash)
 {
-    crash->threads = unpack_list(u, 49, sizeof *crash->threads, &crash->thread_count);
+    crash->threads = unpack_list(u, 41, sizeof *crash->threads, &crash->thread_count);
     for (size_t i = 0; i < crash->thread_count && !u->r.failed; i++)
         unpack_thread(u, &crash->threads[i]);
     crash->modules = unpack_list(u, 56 + DEBUG_ID_BYTES, sizeof *crash->modules, &crash->module_count);

@@ -114,6 +114,33 @@ TEST(long_text_that_frames_share_is_packed_once)
     sl_buf_free(&out);
 }
 
+TEST(packed_threads_and_modules_may_be_empty)
+{
+    enum { COUNT = 1000 };
+    static struct sl_crash_thread threads[COUNT];
+    static struct sl_crash_module modules[COUNT];
+    static struct sl_crash_frame frames[COUNT];
+    struct sl_crash_thread full = {.frames = frames, .frame_count = COUNT};
+    const struct sl_crash crashes[] = {{.threads = threads, .thread_count = COUNT},
+                                       {.modules = modules, .module_count = COUNT},
+                                       {.threads = &full, .thread_count = 1}};
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_crash again;
+        struct sl_buf out = {0};
+        struct sl_arena mine = {0};
+        struct sl_error failure;
+        struct sl_packer packer = {.out = &out};
+        sl_crash_pack(&crashes[i], &packer);
+        sl_packer_free(&packer);
+        struct sl_unpacker u = {.r = sl_reader(sl_buf_bytes(&out), false), .arena = &mine};
+        assert_int_equal(sl_crash_unpack(&u, &again, &failure), SL_OK);
+        assert_int_equal(again.thread_count, crashes[i].thread_count);
+        assert_int_equal(again.module_count, crashes[i].module_count);
+        sl_arena_free(&mine);
+        sl_buf_free(&out);
+    }
+}
+
 /* Extras go into answers as they are. */
 TEST(extras_of_packed_crashes_must_be_json)
 {
