@@ -83,6 +83,7 @@ bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread)
     return true;
 }
 
+/* Reads "Thread 5 name: text"; false for other lines, and if no text follows. */
 bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread)
 {
     *thread = (struct apple_thread_line){0};
@@ -94,6 +95,8 @@ bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread)
 
 /* ---- registers and addresses ---- */
 
+/* Tells whether the line is "Thread 5 crashed with ARM Thread State (64-bit):", behind which the registers are listed. The processor in it
+ * may be any. */
 bool apple_registers_header(struct sl_str line)
 {
     static const char *const ends[] = {" Thread State:", " Thread State (64-bit):", " Thread State (32-bit):"};

@@ -2,6 +2,8 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/* Each 6 bits are a character, without padding (RFC 4648, section 5). `bits` keeps old bits at its top; only the lowest `held` of it are
+ * still to be written. */
 size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
 {
     char *at = out;

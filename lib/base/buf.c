@@ -104,6 +104,7 @@ void sl_buf_sleb(struct sl_buf *buf, int64_t v)
     for (;;) {
         uint8_t byte = (uint8_t)v & 0x7F;
         v >>= 7;
+        /* the sign bit of the last byte (0x40) must already say how the omitted bits are */
         bool last = (v == 0 && !(byte & 0x40)) || (v == -1 && (byte & 0x40));
         sl_buf_u8(buf, last ? byte : byte | 0x80);
         if (last)
@@ -170,6 +171,7 @@ void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end)
 {
     char digits[17];
     size_t at = sizeof digits;
+    /* the digits are written from the last to the first, with `end` behind them */
     digits[--at] = end;
     do
         digits[--at] = "0123456789abcdef"[value & 15];

@@ -55,6 +55,7 @@ bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value)
     uint64_t v = 0;
     for (size_t i = 0; i < digits.size; i++) {
         int digit = sl_hex_digit(digits.data[i]);
+        /* another digit would push bits out at the top */
         if (digit < 0 || v >> 60)
             return false;
         v = v << 4 | (uint64_t)digit;
@@ -168,6 +169,7 @@ int64_t sl_read_sleb(struct sl_reader *r)
         if (!sl_reader_need(r, 1))
             return 0;
         uint8_t byte = *r->at++;
+        /* the tenth byte has room for bit 63 only; its other bits must repeat the sign */
         if (shift == 63 && (byte & 0x7F) != 0 && (byte & 0x7F) != 0x7F)
             break;
         value |= (uint64_t)(byte & 0x7F) << shift;

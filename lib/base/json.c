@@ -493,6 +493,7 @@ bool sl_json_i64(struct sl_json *j, int64_t *out)
     bool negative;
     uint64_t magnitude;
     bool good = integer(j, &negative, &magnitude) && (negative || magnitude <= INT64_MAX);
+    /* the magnitude of INT64_MIN is no int64_t: negate while it is unsigned */
     *out = !good ? 0 : negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     return good;
 }

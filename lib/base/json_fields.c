@@ -128,6 +128,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
     bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
     if (hex ? sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, out) : sl_parse_u64(text, out))
         return true;
+    /* the message quotes no more of a text that may be long */
     text.size = text.size < 40 ? text.size : 40;
     return sl_fields_fail(s, at, where,
                           "invalid number \"" SL_STR_FMT "\", expected decimal digits, or 0x and hexadecimal digits",

@@ -37,6 +37,7 @@ static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 
 void sl_pack_text(struct sl_packer *packer, struct sl_str text)
 {
+    /* `known` is one more than the number of this long text, if the same bytes were written before; otherwise 0 */
     size_t known = text.data && text.size >= SL_PACK_LONG ? find_packed_text(packer, text) : 0;
     sl_buf_u64(packer->out, !text.data ? no_text : known ? known_text : text.size);
     if (known)
@@ -95,6 +96,7 @@ size_t sl_unpack_count(struct sl_reader *r, size_t least)
 
 /* ---- writing ---- */
 
+/* Writes a frame; unpack_frame() reads the same members in this order. */
 static void pack_frame(struct sl_packer *p, const struct sl_crash_frame *frame)
 {
     sl_buf_u64(p->out, frame->address);
@@ -107,6 +109,7 @@ static void pack_frame(struct sl_packer *p, const struct sl_crash_frame *frame)
     sl_buf_u8(p->out, frame->is_exact);
 }
 
+/* Writes a thread with its registers and frames; unpack_thread() reads the same members in this order. */
 static void pack_thread(struct sl_packer *p, const struct sl_crash_thread *thread)
 {
     sl_buf_u64(p->out, thread->id);
@@ -123,6 +126,7 @@ static void pack_thread(struct sl_packer *p, const struct sl_crash_thread *threa
         pack_frame(p, &thread->frames[i]);
 }
 
+/* Writes a module; unpack_module() reads the same members in this order. */
 static void pack_module(struct sl_packer *p, const struct sl_crash_module *module)
 {
     sl_buf_u64(p->out, module->address);
@@ -185,6 +189,8 @@ static void *unpack_list(struct sl_unpacker *u, size_t least, size_t item_size, 
     return items;
 }
 
+/* Reads what pack_frame() wrote. The bytes come from a worker that may have been taken over: a number above the limit fails the reader, and
+ * the masks keep what is stored within the bit-fields even then. */
 static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
 {
     struct sl_reader *r = &u->r;
@@ -198,6 +204,8 @@ static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
     frame->is_exact = sl_unpack_flag(r);
 }
 
+/* Reads what pack_thread() wrote. 16 and 57 are the least bytes that a register and a frame take: a count that the rest cannot hold fails
+ * the reader before memory is allocated. */
 static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
 {
     struct sl_reader *r = &u->r;
@@ -215,6 +223,7 @@ static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
         unpack_frame(u, &thread->frames[i]);
 }
 
+/* Reads what pack_module() wrote; hostile bytes fail the reader. */
 static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
 {
     struct sl_reader *r = &u->r;
@@ -252,6 +261,7 @@ static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
     r->failed = r->failed || !extra->name.data || !extra->json.data || !is_json(extra->json);
 }
 
+/* Reads a list of names with JSON values, each at least 16 bytes. A list longer than any that is written fails the reader. */
 static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count)
 {
     struct sl_crash_extra *extras = unpack_list(u, 16, sizeof *extras, count);
@@ -261,6 +271,8 @@ static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count
     return extras;
 }
 
+/* Reads the lists at the end of a crash. unpack_list() gets the bytes that an item takes at least: a count that the rest cannot hold fails
+ * the reader before memory is allocated. */
 static void unpack_lists(struct sl_unpacker *u, struct sl_crash *crash)
 {
     crash->threads = unpack_list(u, 41, sizeof *crash->threads, &crash->thread_count);

@@ -138,6 +138,8 @@ enum sl_language sl_demangle_detect(struct sl_str name)
     return is_swift(name) ? SL_LANG_SWIFT : SL_LANG_UNKNOWN;
 }
 
+/* Writes the name as its language's demangler prints it, in the language that sl_demangle_detect() recognises if it is unknown. False if
+ * the text is not mangled; `out` may then have a part of a name. */
 static bool demangle(struct sl_str name, enum sl_language language, enum sl_demangle_style style, struct sl_buf *out)
 {
     bool full = style != SL_DEMANGLE_CRASH;

@@ -574,6 +574,7 @@ static void constant(struct rust_v0_printer *v, bool value)
 bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
 {
     size_t skip = 0;
+    /* "_R", with one more `_` on Mach-O, and "R" where the platform's `_` was removed */
     while (skip < 2 && skip < name.size && name.data[skip] == '_')
         skip++;
     if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z' ||
@@ -584,6 +585,7 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     struct sl_str suffix;
     path(&v, true);
     if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic */
+        /* so it is read but not shown */
         v.out = NULL;
         path(&v, false);
         v.out = out;

@@ -330,6 +330,8 @@ static struct swift_node *swift_old_type_metatype(struct swift_reader *r, enum n
     return text ? node_add(r, node_write(r, kind, text), old_type(r)) : NULL;
 }
 
+/* Reads the rest of a type after `X`: functions of another convention, metatypes with a representation, boxes and references that do not
+ * own. NULL if it is none of these. */
 static struct swift_node *special(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -359,6 +361,7 @@ static struct swift_node *opaque_result(struct swift_reader *r)
     return NULL;
 }
 
+/* Reads a type of the mangling before Swift 4 ("_Tt..."): its first letter says of which kind it is. NULL if the text is malformed. */
 static struct swift_node *type(struct swift_reader *r)
 {
     char c = reader_peek(r);

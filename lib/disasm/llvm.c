@@ -172,6 +172,7 @@ bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine)
     call_once(&once, llvm_initialize);
     llvm->is_aarch64 = is_aarch64;
     *engine = (struct disasm_engine){llvm, llvm_read, llvm_close};
+    /* makes one context now, so that a lack of memory or an LLVM without this target shows here */
     if (get_context(llvm, false, false))
         return true;
     free(llvm);

@@ -76,6 +76,7 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key)
 {
     struct range_table *table = atomic_load_explicit(&set->table, memory_order_relaxed);
+    /* at most half of the slots are used, so that probing stays short */
     if (!table || (table->count + 1) * 2 > table->capacity)
         table = enlarge(set, table);
     if (!table)

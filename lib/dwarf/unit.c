@@ -137,6 +137,7 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 
 enum sl_language dwarf_language(uint64_t code)
 {
+    /* DW_LANG_* values (DWARF 5, table 7.17, and the later list on dwarfstd.org) */
     switch (code) {
     case 0x01:
     case 0x02:

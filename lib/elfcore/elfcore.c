@@ -142,6 +142,8 @@ static void read_segments(struct core_reader *c, uint64_t offset, uint16_t entry
     }
 }
 
+/* Reads the ELF header and the program headers behind it. A core of an unknown processor is read too: its modules are listed, its threads
+ * have no registers. */
 static enum sl_code read_header(struct core_reader *c, struct sl_error *error)
 {
     struct sl_minidump *dump = &c->core->dump;
@@ -150,11 +152,13 @@ static enum sl_code read_header(struct core_reader *c, struct sl_error *error)
     c->is_wide = c->bytes.data[EI_CLASS] == CLASS_64;
     dump->big_endian = c->bytes.data[EI_DATA] == DATA_BIG;
     struct sl_reader r = core_make_reader(c, c->bytes);
+    /* e_machine; before it are e_ident (16 bytes) and e_type */
     sl_reader_seek(&r, 18);
     c->machine = sl_read_u16(&r);
     sl_reader_skip(&r, 4);
     core_read_word(c, &r); /* entry */
     uint64_t headers = core_read_word(c, &r), sections = core_read_word(c, &r);
+    /* e_flags and e_ehsize */
     sl_reader_skip(&r, 6);
     uint16_t entry_size = sl_read_u16(&r), count = sl_read_u16(&r);
     if (r.failed)
@@ -218,6 +222,7 @@ static void find_stacks(struct core_reader *c)
     }
 }
 
+/* Hands the lists of threads over to the dump and finds the stack of each. */
 static void finish_threads(struct core_reader *c)
 {
     struct sl_minidump *dump = &c->core->dump;
@@ -231,6 +236,7 @@ static void finish_threads(struct core_reader *c)
 
 /* ---- reading ---- */
 
+/* Sets what every core file of Linux has in common and prepares empty lists. Steps and memory are limited by the size of the file. */
 static void begin(struct core_reader *c)
 {
     *c->core = (struct sl_elfcore){.dump = {.bytes = c->bytes, .os = SL_MINIDUMP_LINUX}};
@@ -246,6 +252,7 @@ static void begin(struct core_reader *c)
     c->packages = (struct sl_arena_array){.arena = c->arena, .item = sizeof(struct sl_elfcore_package)};
 }
 
+/* Gives back the memory of lists that were not handed over. Returns `code`. */
 static enum sl_code discard(struct core_reader *c, enum sl_code code)
 {
     sl_arena_array_discard(&c->threads);

@@ -69,6 +69,8 @@ static bool read_program(struct core_reader *c, struct core_program *program)
     return program->end;
 }
 
+/* Adds the program itself as a module. The dynamic linker lists it without a name, so that the name comes from the auxiliary vector
+ * (AT_EXECFN), or from the process's note if the core lacks that memory. */
 static void add_program(struct core_reader *c, const struct core_program *program)
 {
     struct core_image image;
@@ -84,6 +86,8 @@ struct core_library { /* struct link_map */
     uint64_t base, name, dynamic, next;
 };
 
+/* Reads an entry of the dynamic linker's list at `address`: the first four members of struct link_map (<link.h>). False if the core lacks
+ * that memory. */
 static bool read_library(struct core_reader *c, uint64_t address, struct core_library *library)
 {
     struct sl_reader r = core_make_reader(c, core_memory(c, address, 4 * word_size(c)));
@@ -138,6 +142,8 @@ static uint64_t search_region(struct core_reader *c, const struct sl_minidump_me
     return 0;
 }
 
+/* Searches the program's memory for the dynamic linker's list. Returns the address of its first entry, 0 if it is not found, and sets
+ * program->dynamic. */
 static uint64_t search_list(struct core_reader *c, struct core_program *program)
 {
     const struct sl_minidump *dump = &c->core->dump;

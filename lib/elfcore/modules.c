@@ -85,10 +85,13 @@ static bool is_zero(struct sl_bytes bytes)
     return true;
 }
 
+/* Sets the ids of a module by its build id, as for any ELF file. Build ids that are empty, too long or all zero are none, and a module that
+ * has ids keeps them. */
 static void set_ids(struct core_reader *c, struct sl_bytes build_id, struct sl_crash_module *module)
 {
     struct sl_buf text = {.budget = c->arena->budget};
     bool is_usable = build_id.size && build_id.size <= MAX_BUILD_ID && !is_zero(build_id);
+    /* the code id below takes two hexadecimal digits for a byte */
     if (!is_usable || module->has_debug_id || !sl_budget_charge(&c->budget, 2 * build_id.size))
         return;
     sl_buf_hex(&text, build_id.data, build_id.size);
@@ -112,6 +115,8 @@ static bool is_object(struct sl_str text)
     return is;
 }
 
+/* Adds the JSON object of a module's package note (FDO, .note.package). Anything that is not a JSON object of reasonable size is
+ * ignored. */
 static void add_package(struct core_reader *c, struct sl_bytes contents, const struct sl_crash_module *module)
 {
     struct sl_str json = {(const char *)contents.data, strnlen((const char *)contents.data, contents.size)};
@@ -308,6 +313,8 @@ static void clip_guessed(struct sl_crash_module *modules, size_t count)
     }
 }
 
+/* Lists the modules: by the note NT_FILE, or by the dynamic linker's list if that has none, and the vDSO, which neither lists. Then sorts
+ * them. */
 void core_read_modules(struct core_reader *c)
 {
     struct sl_crash *crash = &c->core->dump.crash;

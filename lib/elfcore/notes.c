@@ -119,6 +119,7 @@ static void read_pac_mask(struct core_reader *c, struct sl_bytes contents)
         c->core->dump.address_mask = (mask & -mask) - 1;
 }
 
+/* Reads one note. The types of "CORE" and "LINUX" notes overlap, so that both name and type are compared; other notes are ignored. */
 static void read_note(struct core_reader *c, const struct core_note *note)
 {
     bool is_linux = sl_str_equal(note->name, SL_STR("LINUX"));

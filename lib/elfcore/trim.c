@@ -84,6 +84,7 @@ static void join_kept(struct trim *t, size_t count)
 
 /* ---- pieces ---- */
 
+/* Adds a segment of the smaller core with these contents, which may be shorter than they were. Its place in the file is set later. */
 static void add_piece(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
 {
     struct trim_piece *piece = sl_arena_array_add(&t->pieces);
@@ -122,6 +123,7 @@ static void cut_segment(struct trim *t, const struct core_segment *s)
     add_part(t, s, at, end, false);
 }
 
+/* Lists the segments that the smaller core has: all notes, and the parts of memory that a stack trace needs. */
 static void make_pieces(struct trim *t)
 {
     const struct core_reader *c = t->c;
@@ -167,6 +169,8 @@ static void put_header(struct sl_buf *out, const struct core_reader *c, size_t c
     put_number(out, c, 0, 2);
 }
 
+/* Writes a program header (gABI, "Program Header"): `flags` stand second in 64-bit files and next to last in 32-bit ones. The physical
+ * address is not used: 0. */
 static void put_segment(struct sl_buf *out, const struct core_reader *c, const struct core_segment *s)
 {
     put_number(out, c, s->type, 4);
@@ -205,12 +209,14 @@ static uint64_t place_pieces(struct trim_piece *pieces, size_t count, uint64_t a
     return at;
 }
 
+/* Writes the smaller core: headers, then contents. SL_BUSY if out of memory; other codes are failed writes. */
 static enum sl_code write_pieces(struct trim *t, struct sl_error *error)
 {
     const struct core_reader *c = t->c;
     size_t count = t->pieces.count;
     struct trim_piece *pieces = sl_arena_array_finish(&t->pieces);
     struct sl_buf head = {.budget = c->arena->budget};
+    /* e_phnum has 16 bits: a count of 0xFFFF or more stands in section header 0 (64 bytes in a 64-bit core) */
     bool is_counted = count < NO_COUNT;
     uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c);
     if (!pieces)

@@ -82,6 +82,7 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path)
             continue;
         if (sl_str_equal(segment, SL_STR(".."))) {
             if (out->size > floor) {
+                /* remove the last segment and the separator before it */
                 while (out->size > floor && out->data[out->size - 1] != (uint8_t)separator)
                     out->size--;
                 if (out->size > floor)

@@ -81,6 +81,7 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
             break; /* truncated: the process is still writing it */
         at = sl_reader(sl_read_bytes(&r, size), r.big_endian);
         sl_reader_skip(&at, RECORD_HEADER);
+        /* debug information and unwind tables are skipped: only names and addresses are wanted */
         if (id == CODE_LOAD || id == CODE_MOVE)
             good = id == CODE_LOAD ? add_load(&d, &at) : add_move(&d, &at);
     }

@@ -646,10 +646,12 @@ enum js_state js_declarator(struct js_parser *p)
     p->at = end;
     js_skip(p);
     p->operand = O_OTHER;
+    /* `==` is no initializer */
     if (js_peek(p, 0) != '=' || js_peek(p, 1) == '=')
         return ENDED;
     if (!js_push(p, L_VARIABLE, 0))
         return FAILED;
+    /* where the name is: a function that is the initial value gets this name */
     js_top(p)->at = at;
     js_top(p)->size = size;
     js_advance(p, 1);

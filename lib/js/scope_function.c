@@ -351,6 +351,7 @@ enum js_state js_member(struct js_parser *p)
         return MEMBER;
     case '@': return in_class ? js_decorator(p, 0) : js_fail(p, "unexpected decorator in an object");
     case '.':
+        /* `...expression` in an object */
         if (!in_class && js_peek(p, 1) == '.' && js_peek(p, 2) == '.') {
             js_advance(p, 3);
             return OPERAND;

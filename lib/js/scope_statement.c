@@ -58,6 +58,7 @@ enum js_state js_head_ended(struct js_parser *p)
     case HEAD_IF: return js_push(p, L_IF, 0) ? STATEMENT : FAILED;
     case HEAD_SWITCH:
         return js_take(p, '{') && js_push(p, L_SWITCH, 0) ? STATEMENT : js_fail(p, "switch without cases");
+    /* the semicolon after `do ... while (...)` may be missing (ECMA-262, 12.10.1) */
     case HEAD_DO: js_take(p, ';'); return js_completed(p);
     default: return STATEMENT;
     }

@@ -375,6 +375,7 @@ static uint32_t find_file(struct jvm_build *b, struct sl_str file)
     return JVM_FILE_NAMED + jvm_string(&b->strings, file).id;
 }
 
+/* Applies R8's comment on a class: its source file, or that the compiler made the class. */
 static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct receiver receiver = get_receiver(b, b->receiver);

@@ -19,6 +19,7 @@ static void pack_registers(const struct sl_minidump *dump, size_t thread, struct
     sl_registers_pack(&registers, out);
 }
 
+/* Writes what the walk of a thread begins with; unpack_thread() reads the same members in this order. */
 static void pack_thread(const struct sl_minidump *dump, size_t index, struct sl_buf *out)
 {
     const struct sl_minidump_thread *thread = &dump->threads[index];
@@ -49,6 +50,7 @@ static void pack_threads(const struct sl_minidump *dump, struct sl_buf *out)
     }
 }
 
+/* Writes the unloaded modules: address, size and name of each. */
 static void pack_unloaded(const struct sl_minidump *dump, struct sl_packer *packer)
 {
     struct sl_buf *out = packer->out;
@@ -140,6 +142,8 @@ static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct
     return true;
 }
 
+/* Reads what pack_thread() wrote. Frames that the crash has already come from the client's own stack: they move to `prewalked`, so that the
+ * walk can fill in its own. False if out of memory. */
 static bool unpack_thread(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump, size_t index)
 {
     struct sl_minidump_thread *thread = &dump->threads[index];

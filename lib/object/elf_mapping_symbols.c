@@ -86,7 +86,7 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
         return SL_OK;
     if (elf_section_table(object, SHT_SYMTAB, &table)) {
         good = add_marks(&m, &table, false);
-        /* stripped of mapping symbols */
+        /* stripped of mapping symbols: derive the kind of code from functions (`true`) */
         if (good && !m.count)
             good = add_marks(&m, &table, true);
     }

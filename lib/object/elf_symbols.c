@@ -403,6 +403,7 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
     sl_object_section(object, "opd", &c.descriptors, NULL);
     for (size_t i = 0; i < symbols; i++) {
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
+        /* bit 0 says that a function is Thumb or microMIPS code; it is not part of the address */
         s.value &= has_mode_bit(elf) ? ~UINT64_C(1) : UINT64_MAX;
         passed += s.type == STT_FILE;
         if (s.type == STT_FILE)
@@ -422,6 +423,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
     struct elf_table table = {0};
     size_t entry = elf_entry_size(object);
     if (!elf_section_table(object, SHT_SYMTAB, &table) || table.symbols.size / entry < 2) {
+        /* a table with only the undefined symbol is none: use the dynamic one */
         table = (struct elf_table){0};
         if (!elf_dynamic_table(object, &table))
             return SL_OK;
@@ -435,6 +437,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         uint32_t section = elf_symbol_section(object, table.indexes, &s, i);
         section = section < elf->section_count ? section : 0;
+        /* values in relocatable files count from the section */
         if (elf->type == ET_REL && section)
             s.value += elf->sections[section].address;
         if (i) /* entry 0 is the undefined symbol */

@@ -94,6 +94,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         if (!is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
+                /* Mach-O stores no sizes: to the end of the section; object_clip_to_next() shortens it */
                 .size = s->address + s->size - symbol.value,
                 .name = macho_undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
@@ -117,6 +118,7 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
         if (name.size && !is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
+                /* Mach-O stores no sizes: to the end of the section; object_clip_to_next() shortens it */
                 .size = s->address + s->size - symbol.value,
                 .name = macho_undecorated(name),
             };

@@ -60,6 +60,7 @@ const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object)
     return object->info.format == SL_FORMAT_PDB ? object->impl : NULL;
 }
 
+/* Adds a public symbol to the list (a callback of the reader of PDB files). False if out of memory. */
 static bool add_symbol(void *arg, uint64_t address, uint64_t size, struct sl_str name)
 {
     struct symbol_list *list = arg;

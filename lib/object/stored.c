@@ -30,6 +30,8 @@ static bool has_code_segment(const struct sl_object *object)
     return false;
 }
 
+/* Finds out which parts of an ELF file have bytes: sections of SHT_NOBITS are only names of parts that another file has. Without section
+ * headers, an executable segment with bytes counts as code. */
 static void elf_stored_parts(const struct sl_object *object, struct sl_stored_parts *parts)
 {
     const struct elf *elf = object->impl;
@@ -46,6 +48,7 @@ static void elf_stored_parts(const struct sl_object *object, struct sl_stored_pa
         parts->has_code = has_code_segment(object);
 }
 
+/* Finds out which parts a WebAssembly file has. The section `name` is its symbol table. */
 static void wasm_stored_parts(struct sl_object *object, struct sl_stored_parts *parts)
 {
     struct sl_section_info section;
@@ -93,6 +96,7 @@ bool sl_object_load_headers_usable(const struct sl_object *object)
     return count;
 }
 
+/* Finds the first section of this name that has bytes, as stored. SL_SECTION_EMPTY if all of that name are SHT_NOBITS or cannot be read. */
 static enum sl_section_store elf_raw_section(const struct sl_object *object, struct sl_str name, struct sl_bytes *bytes)
 {
     const struct elf *elf = object->impl;

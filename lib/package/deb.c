@@ -85,6 +85,7 @@ void deb_source(struct sl_bytes file, struct sl_package_source *source)
     struct control_reading r = {0};
     struct sl_budget budget;
     struct sl_bytes control = find_member(file, SL_STR("control.tar"));
+    /* the source is a hint: whatever fails here, `source` stays empty */
     sl_budget_init(&budget, control.size);
     const struct sl_package_limits limits = {.budget = &budget};
     const struct sl_package_visitor visitor = {&r, begin_control, add_control, end_control};

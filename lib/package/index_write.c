@@ -148,6 +148,7 @@ static int compare_entries(const void *left, const void *right)
     return order ? order : sl_compare_u64(a->offset, b->offset);
 }
 
+/* Writes one record for each object, with its id, and the offsets of the objects in a section of their own, as few look-ups need them. */
 static void write_objects(const struct sl_index_builder *b, struct sl_table_writer *w)
 {
     sl_table_section(w, SECTION_OBJECTS);
@@ -165,6 +166,7 @@ static void write_objects(const struct sl_index_builder *b, struct sl_table_writ
         sl_buf_u64(&w->file, b->objects[i].offset);
 }
 
+/* Writes a record for each scanned file (with 3 zero bytes as padding) and for each source text in them. */
 static void write_files(const struct sl_index_builder *b, struct sl_table_writer *w)
 {
     sl_table_section(w, SECTION_FILES);

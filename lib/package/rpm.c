@@ -77,6 +77,8 @@ static void set_by_file_name(struct sl_str name, struct sl_package_source *sourc
                  SL_STR_ARG(((struct sl_str){name.data + at, name.size - at})));
 }
 
+/* Sets the name and version of the source package: from the name of the source RPM, or, for a package without it, from the package's own
+ * name, version and release. Left as it is if the header is damaged. */
 void rpm_source(struct sl_bytes file, struct sl_package_source *source)
 {
     struct sl_bytes entries, data;

@@ -139,6 +139,8 @@ bool stream_is_seekable(struct sl_bytes packed)
 
 /* ---- opening ---- */
 
+/* Begins at the block that contains the offset, or, if the file has no usable index of blocks, at the start; `drop` bytes of output are
+ * then skipped. */
 static bool open_xz(struct stream *s, uint64_t offset)
 {
     s->xz = (lzma_stream)LZMA_STREAM_INIT;
@@ -149,6 +151,7 @@ static bool open_xz(struct stream *s, uint64_t offset)
     return lzma_stream_decoder(&s->xz, DECODER_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
 }
 
+/* Begins at the frame that contains the offset; `drop` bytes of its output are skipped. */
 static bool open_zstd(struct stream *s, uint64_t offset)
 {
     struct block_place place = zstd_find_frame(s->packed, offset);
@@ -164,12 +167,15 @@ static bool open_stored(struct stream *s, uint64_t offset)
     return true;
 }
 
+/* Prepares the decoder, so that its output begins at `offset` behind `drop` bytes that are skipped. gzip and bzip2 have no index: they are
+ * decoded from their start. */
 static bool open_coding(struct stream *s, uint64_t offset)
 {
     switch (s->coding) {
     case CODING_STORED: return open_stored(s, offset);
     case CODING_XZ: return open_xz(s, offset);
     case CODING_ZSTD: return open_zstd(s, offset);
+    /* window bits; 16 more stands for a gzip header */
     case CODING_GZIP: s->drop = offset; return inflateInit2(&s->gzip, 15 + 16) == Z_OK;
     case CODING_BZIP2: break;
     }
@@ -223,6 +229,7 @@ static bool charge_stream(struct stream *s)
 
 /* ---- one piece of each coding: fills `out` as far as input allows; `*size` is what was made, 0 at the end ---- */
 
+/* Decodes up to PIECE bytes into s->out. zlib's counts have 32 bits, so that at most 1 GiB of input is offered at a time. */
 static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *error)
 {
     z_stream *z = &s->gzip;
@@ -249,6 +256,7 @@ static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *e
     return SL_OK;
 }
 
+/* Decodes up to PIECE bytes into s->out; a stream may follow a stream, as `bzip2 -d` accepts. */
 static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *error)
 {
     bz_stream *z = &s->bzip2;
@@ -264,6 +272,7 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
         if (result == BZ_STREAM_END) {
             s->ended = coding_detect(sl_bytes_from(s->packed, s->at)) != CODING_BZIP2;
             BZ2_bzDecompressEnd(z);
+            /* libbz2 has no reset: end the decoder and begin another at the same output */
             char *out = z->next_out;
             room = z->avail_out;
             *z = (bz_stream){.bzalloc = NULL};
@@ -275,6 +284,7 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
                 return sl_budget_fail(s->limits->budget, error);
         } else if (result == BZ_MEM_ERROR) {
             return sl_fail(error, SL_BUSY, "out of memory");
+            /* BZ_OK without progress: the input is cut off */
         } else if (result != BZ_OK || (part == z->avail_in && room == z->avail_out)) {
             return damaged(s, error);
         }
@@ -283,6 +293,8 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
     return SL_OK;
 }
 
+/* Reports why libzstd failed: SL_BUSY if out of memory, SL_MALFORMED for damaged data, and another error if the frame needs a larger window
+ * than allowed. */
 static enum sl_code fail_zstd(const struct stream *s, ZSTD_ErrorCode reason, struct sl_error *error)
 {
     if (reason == ZSTD_error_memory_allocation)
@@ -292,6 +304,7 @@ static enum sl_code fail_zstd(const struct stream *s, ZSTD_ErrorCode reason, str
     return damaged(s, error);
 }
 
+/* Decodes up to PIECE bytes into s->out. */
 static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *error)
 {
     ZSTD_inBuffer in = {s->packed.data, s->packed.size, s->at};
@@ -310,6 +323,8 @@ static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *e
     return SL_OK;
 }
 
+/* Reports why liblzma failed: SL_BUSY if out of memory, SL_MALFORMED for damaged data, and another error if decoding needs more memory than
+ * allowed. */
 static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_error *error)
 {
     if (result == LZMA_MEM_ERROR)
@@ -329,6 +344,8 @@ static enum sl_code end_xz_block(struct stream *s, struct sl_error *error)
     return begin_xz_block(s) ? SL_OK : damaged(s, error);
 }
 
+/* Decodes up to PIECE bytes into s->out. Read by blocks, the end of a block is only that; otherwise LZMA_FINISH makes liblzma report input
+ * that is cut off. */
 static enum sl_code next_xz(struct stream *s, size_t *size, struct sl_error *error)
 {
     s->xz.next_out = s->out;
@@ -354,6 +371,8 @@ static enum sl_code next_xz(struct stream *s, size_t *size, struct sl_error *err
 
 /* ---- reading ---- */
 
+/* Returns the next piece of the decoded stream, at most PIECE bytes in s->out; a stored stream is not copied but returned as a view of it.
+ * An empty piece is the end. */
 static enum sl_code next_of_coding(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

@@ -94,6 +94,7 @@ static la_ssize_t read_piece(struct archive *a, void *arg, const void **piece)
     return (la_ssize_t)bytes.size;
 }
 
+/* Reports why libarchive failed. The stream below it may have failed first (w->failure): its reason is the real one. */
 static enum sl_code fail_archive(const struct archive_walking *w, struct sl_error *error)
 {
     const char *text = archive_error_string(w->archive);
@@ -169,6 +170,7 @@ static enum sl_code visit_entry(struct archive_walking *w, struct archive_entry 
     return code;
 }
 
+/* Calls the visitor for each entry until the end, or until it returns SL_PACKAGE_STOP. ARCHIVE_WARN entries are usable. */
 static enum sl_code visit_entries(struct archive_walking *w, struct sl_error *error)
 {
     struct archive_entry *entry;

@@ -31,6 +31,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
         return sl_fail(error, SL_MALFORMED, "the profile is malformed: its strings are not an array");
     while (good && sl_json_next(&j, &key)) {
         if (!sl_json_text(&j, &text))
+            /* an item that is no string keeps its index */
             text = SL_STR("");
         good = !j.failed && add_known(pool, text);
     }

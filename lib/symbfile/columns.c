@@ -175,6 +175,7 @@ bool columns_read_pad(struct columns *columns, struct sl_bytes body, Symbfile__R
     if (!columns_reserve(columns, body.size))
         return false;
     uint32_t *next = columns->numbers;
+    /* fields 1 and 5 are the address (as difference or absolute), 2 to 4 the lists of frames */
     while (c.at < c.end) {
         bool good = false;
         switch (*c.at++) {

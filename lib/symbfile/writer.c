@@ -274,6 +274,7 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
                          sizeof *w->numbers))
         return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
+    /* the first bytes, with the address, are encoded now; the 3 numbers of a frame when the record is flushed */
     *r = (struct symbfile_record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {

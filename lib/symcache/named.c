@@ -37,10 +37,12 @@ bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_name
     if (count > 1)
         qsort(named, count, sizeof *named, named_by_string);
     for (uint32_t id = 0; good && id < c->function_count && sl_symcache_function(c, id, &function); id++) {
+        /* functions without an entry point are only inlined: they have no address to return */
         size_t first = function.entry == UINT64_MAX ? count : first_named(named, count, function.name);
         if (first == count || (named[first].found && named[first].entry == function.entry))
             continue;
         named[first].entry = function.entry;
+        /* counts no further than 2: "several" */
         named[first].found += named[first].found < 2;
     }
     for (size_t i = 1; i < count; i++) /* names that were asked for more than once */

@@ -58,15 +58,18 @@ static uint32_t module_numbered(const struct sl_text *t, uint64_t number)
     return index ? (uint32_t)index - 1 : SL_TEXT_NO_MODULE;
 }
 
+/* Remembers which module has this number in the markup. Once MAX_NUMBERS numbers are known, further ones are ignored. */
 static void number_module(struct sl_text *t, uint64_t number, uint32_t module)
 {
     if (t->number_count++ >= MAX_NUMBERS)
         return;
+    /* the map stores one more than the module's index, as 0 means that there is none */
     const char *copy = sl_arena_strndup(&t->numbers, (const char *)&number, sizeof number);
     if (!copy || !sl_map_put(&t->by_number, (struct sl_str){copy, sizeof number}, (void *)(uintptr_t)(module + 1)))
         t->out_of_memory = true;
 }
 
+/* Begins the line that replaces module and mapping elements. It stays open, as mappings of the module that follow are added to it. */
 static void begin_module_line(struct sl_text *t, const struct sl_text_module *m, struct sl_str before)
 {
     sl_buf_str(&t->pending, before);
@@ -169,6 +172,8 @@ static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str
 
 /* ---- frames ---- */
 
+/* Makes a frame of a {{{pc}}} or {{{bt}}} element: the element is what names replace. A return address is looked up one byte before, within
+ * the call. */
 static void set_frame(struct sl_text *t, const struct element *e, uint64_t address, bool is_return,
                       struct sl_text_frame *f)
 {

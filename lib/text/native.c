@@ -66,6 +66,8 @@ static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset
 
 /* ---- sanitizers: "#0 0x5626e022f314  (/tmp/a+0x1314) (BuildId: ab)", "#0 0x.. in f (/tmp/a+0x1)", TSan's "<null> <null>" ---- */
 
+/* Reads the rest of "#1 0x4011d6 in f (/bin/a+0x11d6) (BuildId: 12ab)" from `place` on, where a name may stand before the module. Names
+ * replace everything up to the bracket. */
 static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *place, struct sl_text_frame *f)
 {
     struct sl_str path, id;
@@ -127,6 +129,8 @@ static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct
 
 /* ---- gdb: "#1  0x000056507a7a2140 in ?? () from /lib/x.so" ---- */
 
+/* Reads the rest of gdb's "#1 0x0000000000401136 in f (x=1) at a.c:3" behind "in"; `??` is gdb's word for an unknown function. A line with
+ * arguments in brackets but no source stays to be looked up. */
 static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
 {
     struct sl_str rest = sl_scan_rest(&name);
@@ -144,6 +148,8 @@ static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_fra
 
 /* ---- systemd: "#0  0x00007f.. epoll_wait (libc.so.6 + 0x119877)" ---- */
 
+/* Reads the rest of "#1 0x00007f0e2a f (libc.so.6 + 0x2a1ca)" behind the address, as `coredumpctl info` prints it. `n/a` stands for no
+ * name. */
 static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *open;
@@ -168,6 +174,8 @@ static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name
 
 /* ---- eu-stack: "#2  0x.. - 1 main - /tmp/t" ---- */
 
+/* Reads the rest of "#1 0x00007f0e2a - 1 f - /lib/libc.so.6" behind the address: "- 1" marks a return address, and the module stands only
+ * in verbose output. A name with `(` or `:` is of another format. */
 static bool read_eu_stack(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
     const char *stem = s.at;
@@ -190,6 +198,8 @@ static bool read_eu_stack(struct sl_text *t, struct sl_str line, struct sl_scan 
 
 /* ---- Android: "#00 pc 0000000000012345  /system/lib64/libc.so (abort+164) (BuildId: ab)" ---- */
 
+/* Reads the rest of "#01 pc 0000000000001234 /system/lib64/libc.so (abort+56) (BuildId: 12ab)" behind "pc". The address counts from the
+ * file's first segment. */
 static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
     struct sl_str id;
@@ -236,6 +246,7 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
     return !is_in && (read_systemd(t, line, s.at, f) || read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f));
 }
 
+/* Finds a frame that begins with `#` and a number. What follows the number says which format it is. */
 static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;
@@ -243,11 +254,13 @@ static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_
         struct sl_scan s = {at + 1, end};
         if ((at > line.data && !is_edge(at[-1])) || !sl_scan_digits(&s, &f->number) || !sl_scan_blanks(&s))
             continue;
+        /* "#0" and "#00" (Android) are the first frame, whose address is no return address */
         f->is_return = f->number.size > 2 || f->number.data[f->number.size - 1] != '0' || f->number.data[0] != '0';
         if (!read_after_number(t, line, s, f))
             continue;
         set_head(t, line, at, f);
         f->is_first = !f->is_return;
+        /* addresses in files were already moved into the call by those who print them */
         f->is_return = f->is_return && f->base != SL_TEXT_OF_FILE;
         return true;
     }
@@ -256,6 +269,8 @@ static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_
 
 /* ---- glibc: "./bt(+0x1182)[0x559da1430182]", "libc.so.6(f+0x85) [0x..]", "./bt() [0x401136]" ---- */
 
+/* Reads a line of backtrace_symbols_fd(3): "/bin/a(f+0x1d)[0x4011d6]", "/bin/a(+0x11d6)[0x4011d6]" or "/bin/a()[0x4011d6]". With a name the
+ * offset counts from the function, without one from the file. */
 static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size;
@@ -264,6 +279,7 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
     if (!bracket || !sl_scan_0x(&s, &f->absolute) || !sl_scan_char(&s, ']') || s.at != end)
         return false;
     const char *close = bracket;
+    /* backtrace_symbols(3) of older versions has a blank before `[` */
     close -= close > line.data && close[-1] == ' ';
     const char *open =
         close > line.data && close[-1] == ')' ? memrchr(line.data, '(', (size_t)(close - 1 - line.data)) : NULL;
@@ -291,6 +307,7 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
 
 /* ---- hs_err: "C  [libc.so.6+0x27249]  f+0x85" ---- */
 
+/* Reads a native frame of a JVM's hs_err file: "C [libc.so.6+0x1d6] f+0x10", where `C` is native code and `V` the JVM's own. */
 static bool read_hs_err(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;
@@ -322,6 +339,8 @@ static bool is_module_char(char c)
     return sl_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' || c == '-' || c == '$';
 }
 
+/* Reads "module!function+0x1d" as WinDbg and Windows logs print it; WinDbg's "<BaseAddress>" as function makes the offset one from the
+ * image. " @ " introduces a source line. */
 static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *bang = memchr(line.data, '!', line.size);
@@ -352,6 +371,7 @@ static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_f
 
 /* ---- Rust: "   4:     0x556a.. - <unknown>" ---- */
 
+/* Reads " 1: 0x55d0 - f" of Rust's backtraces. `<unknown>` stands for no name. */
 static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = memmem(line.data, line.size, "0x", 2), *digits;
@@ -371,6 +391,7 @@ static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_fram
     f->number = sl_scan_between(digits, at);
     f->format = SL_TEXT_RUST;
     f->address = f->absolute;
+    /* frames count from 0: a number with another first digit is a caller */
     f->is_return = *digits != '0';
     f->symbol = sl_scan_rest(&s);
     if (sl_str_equal(f->symbol, SL_STR("<unknown>")))
@@ -399,6 +420,8 @@ static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t
     return sl_scan_digits(&s, &digits) && sl_parse_u64(digits, &offset);
 }
 
+/* Reads "3 libfoo.dylib 0x0000000100001234 f + 16", as backtraces of Apple's systems have it, from `prefix` on. What stands behind the
+ * address may have the base of the image. */
 static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
 {
     struct sl_scan s = {line.data + prefix, line.data + line.size};
@@ -470,6 +493,7 @@ static bool is_bare(struct sl_scan s)
     return !(sl_scan_word(&s, SL_STR("is")) && (s.at == s.end || sl_is_blank(*s.at)));
 }
 
+/* Reads a line that is only an address, or a module with an offset, behind a frame number such as "#3", "3:" or "3." if there is one. */
 static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
 {
     struct sl_scan s = {line.data + prefix, line.data + line.size};
@@ -478,6 +502,7 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     const char *begin = s.at;
     struct sl_scan number = s;
     bool has_number = sl_scan_char(&number, '#') | sl_scan_digits(&number, &digits);
+    /* `| 1`: the mark behind the number is optional, but is read if there */
     if (has_number && (sl_scan_char(&number, ':') | sl_scan_char(&number, '.') | 1) && sl_scan_blanks(&number))
         s = number;
     const char *shown = s.at;
@@ -529,6 +554,7 @@ static unsigned mark_at(struct sl_str line, size_t i)
     }
 }
 
+/* Collects in one pass which marks of formats the line has, so that only readers whose mark is there are tried. */
 unsigned sl_text_marks(struct sl_str line)
 {
     static const bool is_special[256] = {

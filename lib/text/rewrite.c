@@ -18,6 +18,7 @@ static void put_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *
     sl_buf_str(out, f->end);
 }
 
+/* Writes `before`, the source path with its line, and `after`; nothing if the path is unknown. Line 0 is unknown and not written. */
 static void put_place(const char *before, const struct sl_text_call *call, const char *after, struct sl_buf *out)
 {
     if (!call->path.size)
@@ -54,6 +55,8 @@ static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_te
     }
 }
 
+/* Writes a line for each call. Inlined calls become frames of their own, so that later frames of the stack are renumbered: `*shift` is by
+ * how much. */
 static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                           uint64_t *shift, struct sl_buf *out)
 {
@@ -290,6 +293,8 @@ static void put_markup_place(const struct sl_text_frame *f, const struct sl_text
     sl_buf_printf(out, ":%llu]", (unsigned long long)call->line);
 }
 
+/* Replaces an element by its names. An element of a stack trace gets a line for each call, an element in a sentence the innermost call
+ * only. */
 static void put_markup(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                        struct sl_buf *out)
 {
@@ -306,6 +311,8 @@ static void put_markup(const struct sl_text_frame *f, const struct sl_text_call 
 
 /* ---- all ---- */
 
+/* Writes a frame with its names in the form that the format's own tools use. Formats without such a form get " (function at path:line)"
+ * behind the line. */
 static void put_named(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                       struct sl_buf *out)
 {

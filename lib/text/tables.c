@@ -16,6 +16,8 @@ static struct sl_str copy_text(struct sl_text *t, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* Adds a module and returns its index. SL_TEXT_NO_MODULE if there are MAX_MODULES already, or if out of memory, which is noted in
+ * t->out_of_memory. */
 static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str id)
 {
     if (t->module_count >= MAX_MODULES)
@@ -118,6 +120,8 @@ static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, u
     sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
 }
 
+/* Reads a line of /proc/PID/maps: "7f00-7f10 r-xp 00001000 08:01 123 /lib/libc.so". True if it is one, also of a mapping without a file,
+ * which adds nothing. */
 static bool read_mapping(struct sl_text *t, struct sl_scan s)
 {
     uint64_t start, end, offset;
@@ -145,6 +149,7 @@ bool sl_text_is_gdb_mapping(struct sl_scan s, uint64_t numbers[4])
     return numbers[1] > numbers[0] && numbers[2] == numbers[1] - numbers[0];
 }
 
+/* Reads a line of gdb's `info proc mappings`: start, end, size, offset, path. True if it is one, also of a mapping without a file. */
 static bool read_gdb_mapping(struct sl_text *t, struct sl_scan s)
 {
     uint64_t numbers[4];
@@ -173,6 +178,8 @@ static bool plain_id(struct sl_str text, char id[64], struct sl_str *out)
     return size >= 32;
 }
 
+/* Reads a line of "Binary Images" in Apple's crash logs: "0x1000 - 0x1fff libfoo.dylib arm64 <uuid> /usr/lib/libfoo.dylib". The end is
+ * inclusive. */
 static bool read_image(struct sl_text *t, struct sl_scan s)
 {
     uint64_t start, end;
@@ -194,6 +201,7 @@ static bool read_image(struct sl_text *t, struct sl_scan s)
         return true;
     t->modules[module].base = start;
     t->modules[module].size = end - start + 1;
+    /* the id in `<>` is a UUID of a Mach-O file */
     t->modules[module].is_macho = hex.size > 0;
     sl_text_add_range(t, &(struct sl_text_range){start, end < UINT64_MAX ? end + 1 : end, 0, module, false});
     return true;
@@ -201,6 +209,7 @@ static bool read_image(struct sl_text *t, struct sl_scan s)
 
 /* ---- systemd: "Module /usr/bin/x with build-id 93ac61" ---- */
 
+/* Reads "Module /lib/libc.so.6 with build-id 12ab", as systemd-coredump logs it. An id has 1 to 64 bytes. */
 static bool read_systemd_module(struct sl_text *t, struct sl_str line)
 {
     static const struct sl_str words = SL_STR("Module "), with = SL_STR(" with build-id ");
@@ -263,6 +272,8 @@ static bool may_have_id(struct sl_str line)
     return false;
 }
 
+/* Reads a line of a module list in no known format: a name, an id and one or two numbers in any order. A line with more than MAX_WORDS
+ * words is none. */
 static bool read_module_list(struct sl_text *t, struct sl_str line)
 {
     enum { MAX_WORDS = 8 };
@@ -286,6 +297,7 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
     struct sl_text_module *m = &t->modules[module];
     uint64_t other = words.numbers[1], start = words.numbers[0];
     m->base = start;
+    /* the second number is the end if it is above the first, otherwise the size */
     m->size = words.number_count < 2 ? 0 : other > start ? other - start : other;
     uint64_t stop = m->size && start + m->size > start ? start + m->size : UINT64_MAX;
     sl_text_add_range(t, &(struct sl_text_range){start, stop, 0, module, false});

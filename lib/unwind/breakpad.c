@@ -158,6 +158,7 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_b
     struct breakpad_stack_record s = {.b = b};
     rules_clear(&s.rules);
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
+        /* cheap test first: most lines are FUNC and line records */
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && skip_word(&line, SL_STR("STACK")) &&
             builder_spend(b, count_steps(&s.rules)))
             read_record(&s, line);

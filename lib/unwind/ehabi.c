@@ -323,8 +323,10 @@ enum sl_code ehabi_read(struct sl_object *object, struct unwind_builder *b)
     while (b->code == SL_OK && sl_reader_left(&r) >= 4) {
         uint32_t content = sl_read_u32(&r);
         bool is_last = sl_reader_left(&r) < 8;
+        /* entries have no end: a function reaches to the next one, the last one to the end of its section */
         uint64_t next_start = is_last ? section_end(object, start) : function_at(at + 8, &r);
         builder_spend(b, 1);
+        /* ARM addresses have 32 bits */
         if (next_start <= UINT32_MAX)
             read_function(&t, at, start, next_start, content, b, &rules);
         else

@@ -243,6 +243,8 @@ enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *c
         return WALK_CALLER;
     if (sl_cfi_find(cfi, address, &row))
         return by_row(s, cfi, &row, address, callee, caller);
+    /* a function without unwind data is a leaf on Windows x64: the return address is on top of the stack. Only the innermost frame can be
+     * one */
     bool is_leaf =
         s->cpu->family == SL_CPU_X86_64 && s->target.is_windows && callee->trust == SL_TRUST_CONTEXT && cfi->row_count;
     return is_leaf ? by_leaf(s, callee, caller) : WALK_NOTHING;

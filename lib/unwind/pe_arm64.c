@@ -315,6 +315,7 @@ enum sl_code pe_read_arm64(const struct pe_tables *t, struct unwind_builder *b)
         steps.bad = false;
         if (!begin && !word) /* padding */
             continue;
+        /* flag 0: `word` is the RVA of an .xdata record; 1 and 2: packed unwind data; 3 is reserved */
         bool ok = flag == 0 ? read_xdata(t, word, &steps, &length) : flag < 3 && read_packed(word, &steps, &length);
         if (!builder_spend(b, 1 + (uint32_t)steps.count))
             break;

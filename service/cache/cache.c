@@ -358,6 +358,7 @@ bool cache_drop_faulted(void)
 enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error)
 {
     enum sl_code code = reader->run(arg, error);
+    /* SL_INTERNAL with a dropped entry: its mapped file could not be read. The next run gets the entry made again */
     for (int runs = 1; runs < CACHE_MAX_RUNS && code == SL_INTERNAL && cache_drop_faulted(); runs++) {
         reader->reset(arg);
         code = reader->run(arg, error);

@@ -80,6 +80,7 @@ enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error)
         struct sl_bytes details = {bytes.data + word.size, bytes.size - word.size};
         if (markers[i].code == SL_TIMEOUT)
             return decode_timeout(details, error);
+        /* sets the code; the text comes from a file and may be no UTF-8 */
         sl_fail(error, markers[i].code, "%s", "");
         if (error)
             copy_lossy(details, error->message, sizeof error->message);

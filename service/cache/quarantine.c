@@ -52,6 +52,7 @@ enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_e
     char path[CACHE_PATH_BYTES], name[MAX_NAME];
     const char *dir = cache_dir_of_process();
     int64_t until_ns;
+    /* without a cache directory, nothing is in quarantine */
     if (!dir || !record_name(work, "", name) ||
         snprintf(path, sizeof path, "%s/" DIRECTORY "/%s", dir, name) >= (int)sizeof path ||
         !is_fresh(AT_FDCWD, path, &until_ns))

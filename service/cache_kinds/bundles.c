@@ -165,6 +165,7 @@ static enum sl_code find_ppdb(const struct object_request *request, struct sourc
     return code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL ? code : SL_OK;
 }
 
+/* Opens the table of a Portable PDB, and the PDB itself for the texts in it. On failure nothing is held. */
 static enum sl_code open_table(const struct cache_key *key, const struct object_request *request,
                                struct source_object *object)
 {

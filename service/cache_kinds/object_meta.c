@@ -20,6 +20,7 @@ static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_
 /* Writes the features as JSON. */
 enum { MAX_LOADS = 32 }; /* of the PT_LOAD entries that are kept; programs have four to ten */
 
+/* Writes a load header as an array of numbers, as a file has many of them. */
 static void encode_load(struct sl_json_writer *w, const struct sl_load_header *load)
 {
     const uint64_t fields[] = {load->offset, load->address, load->file_size, load->memory_size, load->flags};
@@ -51,6 +52,7 @@ static void encode_stored(struct sl_json_writer *w, struct sl_object *object)
     sl_json_end_object(w);
 }
 
+/* Writes what is known of an object, as JSON. Members that most objects lack are left out. */
 static void object_meta_encode(const struct object_meta *meta, struct sl_object *object, struct sl_buf *out)
 {
     const struct sl_features *features = &meta->features;

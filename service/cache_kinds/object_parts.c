@@ -9,6 +9,7 @@
 
 /* ---- sections ---- */
 
+/* Runs in a worker: finds a section as it is stored in the file, by its name (INPUT_NAME). */
 static enum sl_code find_section(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -82,6 +83,8 @@ static void keep_relative(struct path_search *p, const struct sl_file *file)
         snprintf(p->found->relative, sizeof p->found->relative, SL_STR_FMT, SL_STR_ARG(path));
 }
 
+/* Tells whether this file of a line table is the one that is searched for, and if so records it in p->found. The end is compared first, as
+ * joining all parts of each path costs more. */
 static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
 {
     struct sl_str directory, name;
@@ -115,6 +118,8 @@ static enum sl_code search_units(struct conversion *conversion, struct sl_dwarf_
     return SL_OK;
 }
 
+/* Runs in a worker: finds the path (INPUT_NAME) among the source files that the object's DWARF names. Without it, `named` in the result
+ * stays false. */
 static enum sl_code find_source_path(struct conversion *conversion, const struct converter_call *call, void *result,
                                      struct sl_error *error)
 {

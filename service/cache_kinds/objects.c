@@ -174,6 +174,8 @@ static void report_mismatch(const struct object_request *request, const struct o
 /* Downloads the file and checks it. */
 _Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
 
+/* Downloads the file into the entry and checks that it is the file that was asked for. Another id or checksum is reported, but the file is
+ * served: its source's answer is what it is. */
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {

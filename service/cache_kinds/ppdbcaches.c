@@ -59,6 +59,7 @@ static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_
     return code;
 }
 
+/* Runs in a worker: makes the look-up table of the Portable PDB in the file, which may be one itself, or a PE file with one embedded. */
 static enum sl_code make_table(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -84,6 +85,7 @@ static bool check_result(const void *result)
 const struct converter converter_ppdb_cache = {"ppdb_cache", sizeof(struct reader_limits),
                                                sizeof(struct ppdb_cache_result), make_table, check_result};
 
+/* Runs in a worker: writes the Portable PDB that is embedded in a PE file. */
 static enum sl_code write_ppdb(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -101,6 +103,7 @@ static enum sl_code write_ppdb(struct conversion *conversion, const struct conve
 /* Makes the entry; logs methods and documents that could not be read. */
 const struct converter converter_embedded_ppdb = {"embedded_ppdb", sizeof(struct reader_limits), 0, write_ppdb};
 
+/* Makes the look-up table in a worker. Damaged methods cost only themselves; that some were dropped is logged. */
 static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {

@@ -36,6 +36,8 @@ void script_free(void *loaded)
     free(script);
 }
 
+/* Runs in a worker: what a script says of itself: its debug id, its hash, and where its source map is. The reference to the map is written
+ * to the output unless it is a `data:` URL, which has the map in it, or too long. */
 static enum sl_code find_facts(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {

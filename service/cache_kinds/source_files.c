@@ -26,6 +26,8 @@ static bool decode_text(bool is_utf8, struct sl_bytes bytes, struct sl_buf *scra
     return sl_str_is_utf8(*text);
 }
 
+/* Runs in a worker: writes the text as UTF-8. Nothing is written if it is UTF-8 already: the file itself then serves. SL_NOT_FOUND for an
+ * empty file. */
 static enum sl_code decode(struct conversion *conversion, const struct converter_call *call, void *result,
                            struct sl_error *error)
 {

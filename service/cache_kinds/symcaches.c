@@ -141,6 +141,7 @@ static enum sl_code make_symcache(struct conversion *conversion, const struct co
     return code;
 }
 
+/* Checks the members that a worker could have set to values outside of their types or arrays. */
 static bool check_result(const void *result)
 {
     const struct symcache_result *told = result;

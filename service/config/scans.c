@@ -55,6 +55,7 @@ static unsigned scan_kind_bit(struct sl_str word)
     return 0;
 }
 
+/* Reads which kinds of files a scan opens, as bits. All of them if the key is missing or unusable, the latter with a complaint. */
 static unsigned read_kinds(const struct scan_reading *r, const struct value *list)
 {
     unsigned kinds = 0;
@@ -73,6 +74,7 @@ static unsigned read_kinds(const struct scan_reading *r, const struct value *lis
     return kinds;
 }
 
+/* Reads the time between two scans; 5 minutes by default. 0 stands for a single scan at the start. */
 static uint64_t read_interval(const struct scan_reading *r, const struct value *value)
 {
     uint64_t ns = UINT64_C(300) * 1000000000;
@@ -100,6 +102,7 @@ static void check_names(const struct scan_reading *r, const struct value *map)
     }
 }
 
+/* Reads an entry of `scans`. Without an absolute path it is left empty, with a complaint. */
 static void read_scan(const struct scan_reading *r, const struct value *map, struct config_scan *scan)
 {
     const struct value *path = value_get(map, "path");

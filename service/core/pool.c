@@ -381,6 +381,7 @@ static void start_heavy(void)
     lend_helpers();
 }
 
+/* Starts background jobs, in the order of their arrival, as long as their share of the threads has one free. */
 static void start_background(void)
 {
     struct pool_task *job;

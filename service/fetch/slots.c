@@ -90,6 +90,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     if (!host)
         return sl_fail(error, SL_BUSY, "out of memory");
     slot->host = host;
+    /* nobody overtakes those who wait */
     if (has_room(host) && host->waiting == 0) {
         occupy(host);
         return SL_OK;
@@ -99,6 +100,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     waiting++;
     host->waiting++;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
+    /* a slot that was granted just before the cancellation is taken: the caller gives it back */
     while (!w.granted) {
         fiber_set_wait_reason("a download slot");
         if (!fiber_suspend() && !w.granted) {

@@ -399,6 +399,7 @@ void transfer_end(struct transfer *t)
     t->location = NULL;
 }
 
+/* Fails with SL_TIMEOUT: the message is only the limit ("5m"), and the number is kept in error->duration_ns. */
 enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns)
 {
     struct sl_buf text = {0};

@@ -42,6 +42,8 @@ struct unpacking {
     int fd; /* the file */
 };
 
+/* Collects what unpacking of `fd` needs. Limits of the caller come before those of the configuration; without a ratio in it (fetch_init was
+ * not called), 1000 holds. */
 static struct unpacking make_unpacking(int fd, enum unpack_format format, struct sl_str member,
                                        const struct decode_limits *limits)
 {
@@ -59,6 +61,7 @@ static enum sl_code make_out(void *arg, struct sl_error *error)
     return request->out < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
 }
 
+/* Unpacks within this process, on the pool. SL_TIMEOUT if the time limit passes. */
 static enum sl_code unpack_mapped(void *arg, struct sl_error *error)
 {
     struct unpacking *u = arg;
@@ -149,6 +152,7 @@ static enum sl_code run(struct unpacking *u, struct sl_error *error)
     return code == SL_TIMEOUT ? fail_for_time_limit(error, u->limits.timeout_ns) : code;
 }
 
+/* Unpacks into a new file and copies that over the packed one, so that the descriptor of the caller has the unpacked file. */
 static enum sl_code unpack(struct unpacking *u, struct sl_error *error)
 {
     enum sl_code code = pool_call(POOL_IO, make_out, u, error);

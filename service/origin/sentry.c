@@ -115,6 +115,7 @@ static size_t add_trace(struct fetch_header *headers)
 enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size, struct sl_buf *answer,
                             struct sl_error *error)
 {
+    /* credentials, encoding, and up to two of add_trace() */
     struct fetch_header headers[4] = {*query->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
     struct fetch_request request = {.url = query->url,
                                     .headers = headers,
@@ -299,6 +300,7 @@ enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_erro
     struct sl_arena arena = {0};
     const struct source *source = file->source;
     struct fetch_header header;
+    /* credentials go only to Sentry itself, not to another host that its answer named */
     bool own = !file->url.size || is_sentrys(&arena, file);
     struct fetch_request request = {.url = file_url(&arena, file),
                                     .headers = &header,

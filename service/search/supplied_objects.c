@@ -238,6 +238,8 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
     return fiber_self() ? pool_call(POOL_CONVERT, take_records, file, error) : take_records(file, error);
 }
 
+/* Reads a file of the request in a worker, and the objects in it if it is an archive. Their unpacked sizes are taken off the bytes that all
+ * files of the request may have together. */
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
@@ -384,6 +386,8 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
     return true;
 }
 
+/* Adds an object of the request to the candidates in the answer. `use->report` is the offset of the member of struct candidate that reports
+ * this use; 0: none does. */
 static void report_candidate(const struct search_scope *where, const struct supplied_object *object,
                              const struct search_target *use, struct search_result *found)
 {

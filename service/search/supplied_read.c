@@ -25,6 +25,7 @@ static bool fail_memory(struct supplied_reading *r)
     return false;
 }
 
+/* Appends to the output; false with r->error set if it cannot be written. */
 static bool put(struct supplied_reading *r, const void *data, size_t size)
 {
     if (!sl_write_all_at(r->out, (struct sl_bytes){data, size}, r->written)) {
@@ -99,6 +100,8 @@ static bool add_file(struct supplied_reading *r, struct supplied_text name, stru
 
 /* ---- archives ---- */
 
+/* Unpacks a member of a ZIP archive and adds it if it is an object. A member that cannot be unpacked, or is larger than what is left, is
+ * skipped. */
 static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, const struct sl_zip_entry *entry)
 {
     struct sl_buf out = {.budget = &r->conversion->budget};
@@ -108,6 +111,7 @@ static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, con
         sl_buf_free(&out);
         return true;
     }
+    /* the unpacked bytes are input too: work may grow with them */
     sl_budget_grow(&r->conversion->budget, out.size);
     r->room -= out.size;
     uint64_t begin = r->written = (r->written + 15) & ~UINT64_C(15); /* objects are aligned, as in memory */
@@ -136,6 +140,7 @@ static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
     return true;
 }
 
+/* Adds the members of a ZIP archive. A damaged archive adds nothing and is no error; false if out of memory. */
 static bool add_zip(struct supplied_reading *r, struct sl_bytes file)
 {
     struct sl_arena arena = {.budget = &r->conversion->budget};
@@ -181,6 +186,7 @@ static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum un
 
 /* ---- the converter ---- */
 
+/* Reads a supplied file: a ZIP archive, a compressed file or an object. */
 static bool read_file(struct supplied_reading *r, struct sl_bytes file)
 {
     enum unpack_format format = unpack_detect(file);
@@ -190,6 +196,7 @@ static bool read_file(struct supplied_reading *r, struct sl_bytes file)
                                  : add_file(r, (struct supplied_text){0, 0}, file, false, 0);
 }
 
+/* Runs in a worker: writes the objects in a supplied file to the output, their records behind them. A plain object is not copied. */
 static enum sl_code read_supplied(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {

@@ -133,6 +133,7 @@ static bool add_page(struct bucket_listing *l, const struct object_list *page, s
     return true;
 }
 
+/* Lists up to `most` names in a directory of the bucket, page by page: `after` is the last name of the page before. */
 static enum sl_code bucket_list(const struct store_area *area, struct sl_str directory, size_t most,
                                 struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
@@ -164,6 +165,7 @@ static enum sl_code bucket_list(const struct store_area *area, struct sl_str dir
     return code;
 }
 
+/* Opens an area in a bucket. SL_BUSY if out of memory, other codes if the configuration of the bucket cannot be used. */
 enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket_config *config, struct sl_arena *arena,
                                     struct sl_error *error)
 {

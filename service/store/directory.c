@@ -164,6 +164,8 @@ static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_er
                                 : code;
 }
 
+/* Publishes a temporary file under its name. It has no name of its own where the file system supports O_TMPFILE: link_new() then links it,
+ * unless the name exists. A name that exists needs a named file, which is renamed over it. */
 static enum sl_code directory_put_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
@@ -268,6 +270,7 @@ void store_directory_sweep(const struct store_area *area, uint64_t try_life_s)
     close(fd);
 }
 
+/* Removes temporary files older than `life_s` in a subdirectory of the area, at most `depth` levels down. */
 static void directory_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth)
 {
     int fd = open(area->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -286,6 +289,7 @@ struct lock_job {
     bool is_busy;
 };
 
+/* Tries to lock a name, without waiting: SL_OK with is_busy if another process has the lock. */
 static enum sl_code directory_lock_job(void *arg, struct sl_error *error)
 {
     struct lock_job *job = arg;
@@ -327,6 +331,7 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
 
 /* ---- removing and listing ---- */
 
+/* Removes a file on the pool. SL_NOT_FOUND if there is none. */
 static enum sl_code directory_remove_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
@@ -345,6 +350,7 @@ struct listing_job {
     size_t count, capacity;
 };
 
+/* Adds a copy of the name to the list; false if out of memory. */
 static bool add_listed_name(struct listing_job *job, const char *name)
 {
     size_t size = strlen(name);
@@ -355,6 +361,7 @@ static bool add_listed_name(struct listing_job *job, const char *name)
     return true;
 }
 
+/* Lists up to `most` regular files of a directory, sorted by name. A directory that does not exist is an empty list. */
 static enum sl_code directory_list_job(void *arg, struct sl_error *error)
 {
     struct listing_job *job = arg;
@@ -413,6 +420,8 @@ static enum sl_code directory_remove(const struct store_area *area, struct sl_st
     return pool_call(POOL_IO, directory_remove_job, &job, error);
 }
 
+/* Lists names as bucket_list() does, on the pool. The pool's list is in an arena of its own and is copied: the caller's arena belongs to
+ * the loop thread. */
 static enum sl_code directory_list(const struct store_area *area, struct sl_str directory, size_t most,
                                    struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
