@@ -12,6 +12,7 @@ from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
 SYMLOOM = None  # path of the binary, set by run.py
 CORPUS = None   # directory of the conformance corpus, likewise
 CHECK = None    # what looks at each request and its answer (openapi.check), likewise: benchmarks have nothing that does
+ISOLATION = os.environ.get("SYMLOOM_TEST_ISOLATION")  # conversion.isolation of services whose test does not choose one; None = default
 os.environ.setdefault("TSAN_OPTIONS",
                       "suppressions=" + os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tsan.supp"))
 
@@ -88,6 +89,8 @@ class Service:
         self.work = tempfile.mkdtemp(dir=work)
         self.cache = cache_dir or os.path.join(self.work, "cache")
         settings = {"bind": "127.0.0.1:0", "cache_dir": self.cache, "connect_to_reserved_ips": True, **(config or {})}
+        if ISOLATION:  # for programs under ThreadSanitizer, whose shadow memory a confined worker cannot map
+            settings["conversion"] = {"isolation": ISOLATION, **(settings.get("conversion") or {})}
         self.found = []  # by CHECK, also on threads whose errors nobody hears of
         self.prefixes = [(settings.get(section) or {}).get("path_prefix") for section in ("mozilla", "symbfile", "debuginfod")]
         path = os.path.join(self.work, "config.yml")
