@@ -7,7 +7,16 @@
 
 enum {
     MAX_TRUST = 7, /* the bits of sl_crash_frame.trust */
-    DEBUG_ID_BYTES = 16 + 8 + 1,
+    /* The least bytes of each item when it is written: a count that the rest cannot hold is refused before memory is allocated. */
+    NUMBER = 8,
+    TEXT = 8, /* an absent one has only its size */
+    FLAG = 1,
+    REGISTER_BYTES = TEXT + NUMBER,
+    FRAME_BYTES = 4 * NUMBER + 3 * TEXT + FLAG,
+    THREAD_BYTES = 4 * NUMBER + TEXT + FLAG,
+    DEBUG_ID_BYTES = 16 + NUMBER + FLAG,
+    MODULE_BYTES = 3 * NUMBER + 4 * TEXT + DEBUG_ID_BYTES + FLAG,
+    EXTRA_BYTES = 2 * TEXT,
     MAX_EXTRAS = 64, /* more than any reader makes: each is parsed, and many could be views of one long text */
 };
 
@@ -204,8 +213,7 @@ static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
     frame->is_exact = sl_unpack_flag(r);
 }
 
-/* Reads what pack_thread() wrote. 16 and 57 are the least bytes that a register and a frame take: a count that the rest cannot hold fails
- * the reader before memory is allocated. */
+/* Reads what pack_thread() wrote; hostile bytes fail the reader. */
 static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
 {
     struct sl_reader *r = &u->r;
@@ -213,12 +221,12 @@ static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
     thread->has_id = sl_unpack_flag(r);
     thread->requesting = (enum sl_requesting_thread)sl_unpack_number(r, SL_REQUESTING_THREAD_YES);
     thread->name = sl_unpack_text(u);
-    thread->registers = unpack_list(u, 16, sizeof *thread->registers, &thread->register_count);
+    thread->registers = unpack_list(u, REGISTER_BYTES, sizeof *thread->registers, &thread->register_count);
     for (size_t i = 0; i < thread->register_count && !r->failed; i++) {
         thread->registers[i].name = sl_unpack_text(u);
         thread->registers[i].value = sl_read_u64(r);
     }
-    thread->frames = unpack_list(u, 57, sizeof *thread->frames, &thread->frame_count);
+    thread->frames = unpack_list(u, FRAME_BYTES, sizeof *thread->frames, &thread->frame_count);
     for (size_t i = 0; i < thread->frame_count && !r->failed; i++)
         unpack_frame(u, &thread->frames[i]);
 }
@@ -264,21 +272,20 @@ static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
 /* Reads a list of names with JSON values, each at least 16 bytes. A list longer than any that is written fails the reader. */
 static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count)
 {
-    struct sl_crash_extra *extras = unpack_list(u, 16, sizeof *extras, count);
+    struct sl_crash_extra *extras = unpack_list(u, EXTRA_BYTES, sizeof *extras, count);
     u->r.failed = u->r.failed || *count > MAX_EXTRAS;
     for (size_t i = 0; i < *count && !u->r.failed; i++)
         unpack_extra(u, &extras[i]);
     return extras;
 }
 
-/* Reads the lists at the end of a crash. unpack_list() gets the bytes that an item takes at least: a count that the rest cannot hold fails
- * the reader before memory is allocated. */
+/* Reads the lists at the end of a crash. */
 static void unpack_lists(struct sl_unpacker *u, struct sl_crash *crash)
 {
-    crash->threads = unpack_list(u, 41, sizeof *crash->threads, &crash->thread_count);
+    crash->threads = unpack_list(u, THREAD_BYTES, sizeof *crash->threads, &crash->thread_count);
     for (size_t i = 0; i < crash->thread_count && !u->r.failed; i++)
         unpack_thread(u, &crash->threads[i]);
-    crash->modules = unpack_list(u, 56 + DEBUG_ID_BYTES, sizeof *crash->modules, &crash->module_count);
+    crash->modules = unpack_list(u, MODULE_BYTES, sizeof *crash->modules, &crash->module_count);
     for (size_t i = 0; i < crash->module_count && !u->r.failed; i++)
         unpack_module(u, &crash->modules[i]);
     crash->extras = unpack_extras(u, &crash->extra_count);
