@@ -113,8 +113,10 @@ struct log_destination {
     pthread_cond_t more, out;
     pthread_t thread;
     char *bytes;
-    uint64_t head, tail, dropped;
-    bool running, stopping, sleeping, hurry;
+    _Atomic uint64_t head, tail; /* log_last_lines reads them without the lock */
+    uint64_t dropped;
+    atomic_bool running; /* likewise */
+    bool stopping, sleeping, hurry;
     atomic_int fd; /* of the file; -1 = none */
     char *path;
 };
