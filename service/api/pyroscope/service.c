@@ -126,6 +126,7 @@ static struct sl_str stored_name(struct sl_arena *arena, const char *prefix, str
 #define RECORD_PREFIX "uploads/pyroscope/"
 #define FILE_PREFIX   "chunks/received/pyroscope-"
 
+/* Reads the record of an upload; one that is damaged counts as none. */
 static enum sl_code get_record(struct sl_str build_id, struct sl_arena *arena, struct debuginfo_object *object,
                                struct sl_error *error)
 {
@@ -133,10 +134,10 @@ static enum sl_code get_record(struct sl_str build_id, struct sl_arena *arena, s
     struct sl_str name = stored_name(arena, RECORD_PREFIX, build_id);
     enum sl_code code =
         name.data ? store_area_read(debug_files_area(), name, &text, error) : sl_fail(error, SL_BUSY, "out of memory");
-    struct sl_str kept = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
+    struct sl_str record = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
     sl_buf_free(&text);
     if (code == SL_OK) {
-        code = kept.data ? debuginfo_read_record(kept, arena, object) : SL_BUSY;
+        code = record.data ? debuginfo_read_record(record, arena, object) : SL_BUSY;
         if (code == SL_BUSY)
             return sl_fail(error, code, "out of memory");
     }
@@ -383,9 +384,8 @@ static void delete_upload(struct http_exchange *x)
                                : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text");
     struct object_id id = make_id(file.gnu_build_id);
     struct sl_str name = stored_name(&x->arena, RECORD_PREFIX, file.gnu_build_id);
-    bool is_unknown =
-        has_id &&
-        code == SL_NOT_FOUND; /* a success, as with Pyroscope: the client may delete again after a lost answer */
+    /* Deleting an unknown upload succeeds, as with Pyroscope: the client may delete again after a lost answer. */
+    bool is_unknown = has_id && code == SL_NOT_FOUND;
     if (code == SL_OK)
         code = debug_file_remove(&id, FILE_ELF_DEBUG, &x->arena, &error);
     if (code == SL_OK)
