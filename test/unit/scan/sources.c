@@ -207,12 +207,12 @@ static uint64_t files_after_pass(void)
 static void short_of_descriptors_body(void *arg)
 {
     enum { DEPTH = 50, FREE = 16 };
-    char name[2 * DEPTH + 8] = "", path[512];
+    char name[2 * DEPTH + 8], path[512];
     struct rlimit limit, low;
     (void)arg;
     for (size_t i = 0; i < DEPTH; i++)
-        strcat(name, "d/");
-    strcat(name, "x.deb");
+        memcpy(name + 2 * i, "d/", 2);
+    snprintf(name + 2 * DEPTH, sizeof name - 2 * DEPTH, "x.deb");
     snprintf(path, sizeof path, "%s/%s", mirror, name);
     assert_true(files_make_parents(path, 0700));
     write_deb(name, "foo", 7);
