@@ -128,6 +128,17 @@ def test_overload_and_shutdown_reset_elfutils_clients(work, objects):
         for connection in holders:
             connection.sendall(f"GET {t.path('executable')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait_until("a refusal", lambda: "all fibers are in use" in s.logged())
+
+        def is_refused():
+            """Requests that are accepted wait, and keep their fibers."""
+            holders.append(socket.create_connection(("127.0.0.1", s.port), 0.3))
+            holders[-1].sendall(f"GET {t.path('executable')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            try:
+                return holders[-1].recv(100).startswith(b"HTTP/1.1 503")
+            except TimeoutError:
+                return False
+
+        wait_until("refusals, when the first requests have no more look-ups of their own", is_refused)
         equal(raw(s, t.path("debuginfo"), agent), (b"", True))
         equal(raw(s, t.path("debuginfo"), "curl/7")[0][:12], b"HTTP/1.1 503")
         release.set()
