@@ -68,8 +68,9 @@ void catalog_prepare_workers(void)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned size;
-    EVP_Digest("", 0, digest, &size, EVP_sha256(), NULL); /* reads openssl.cnf; on failure conversions that hash fail */
-    timegm(&(struct tm){.tm_mday = 1});                   /* reads the time zone, for times in crash reports */
+    EVP_Digest("", 0, digest, &size, EVP_sha256(),
+               NULL);                   /* reads openssl.cnf. Failure shows later: whatever hashes then fails, too */
+    timegm(&(struct tm){.tm_mday = 1}); /* reads the time zone, for times in crash reports */
     /* libarchive converts names of tar and ZIP members; the C library reads its list of character sets at the first conversion */
     iconv_t names = iconv_open(nl_langinfo(CODESET), "UTF-8");
     if (names != (iconv_t)-1)

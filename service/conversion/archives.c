@@ -39,6 +39,7 @@ struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct s
                                   .is_link = entry->is_link};
 }
 
+/* The converter: writes the directory of the ZIP archive to the output, as an array of struct archive_entry. It has no result struct. */
 static enum sl_code list(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)
 {
@@ -70,6 +71,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     struct conversion_description about = {.size = archive.size, .location = SL_STR("an archive")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(whole)};
     if (fd >= 0) {
+        /*  The worker gets the whole file; the window says which part of it is the archive. */
         call.options = CONVERTER_OPTIONS(*window);
         converter_add_file(&call, INPUT_FILE, fd);
     } else {
@@ -102,12 +104,15 @@ static bool unpack_entry(struct archive_entry entry, struct sl_bytes archive, st
     return true;
 }
 
+/* Makes the directory of the array that the converter wrote. SL_MALFORMED if it is no array of whole entries, or one of them does not lie
+ * in the archive. */
 static enum sl_code read_entries(struct sl_bytes listed, struct sl_bytes archive, struct sl_arena *arena,
                                  struct sl_zip *zip, struct sl_error *error)
 {
     size_t count = listed.size / sizeof(struct archive_entry);
     if (listed.size % sizeof(struct archive_entry) || count > SL_ZIP_MAX_ENTRIES)
         return sl_fail(error, SL_MALFORMED, "the list of the archive's entries is damaged");
+    /* + 1: an empty array is not NULL, which would mean that memory is used up */
     *zip = (struct sl_zip){archive, SL_ARENA_ARRAY(arena, struct sl_zip_entry, count + 1), count};
     if (!zip->entries)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -145,11 +150,13 @@ struct member_scan {
     uint64_t dropped;
 };
 
+/* Drops the pages of packed bytes in front of offset `to` from memory: the walk will not read them again. Does nothing if the archive is
+ * not a mapped file. */
 static void scan_drop(struct member_scan *scan, uint64_t to)
 {
     const struct sl_mapping mapping = {.bytes = scan->file->bytes, .mapped = scan->file->bytes.size};
     size_t offset = (size_t)(scan->packed.data - mapping.bytes.data);
-    if (scan->file->fd >= 0) /* memory that is not a mapping must stay */
+    if (scan->file->fd >= 0) /* anonymous memory would lose its contents */
         sl_mapping_drop(&mapping, offset + scan->dropped, to - scan->dropped);
     scan->dropped = to;
 }
@@ -169,6 +176,8 @@ static void scan_end(struct member_scan *scan)
     scan_drop(scan, scan->packed.size);
 }
 
+/* Finds the member and its packed bytes in the archive. The archive of `scan` has this one member only. SL_MALFORMED if the window or the
+ * entry does not lie in the file. */
 static enum sl_code scan_begin(struct member_scan *scan, struct conversion *conversion,
                                const struct converter_call *call, const struct archive_window *window,
                                const struct archive_entry *entry, struct sl_error *error)
@@ -198,6 +207,8 @@ struct member_checking {
     size_t tail_size;
 };
 
+/* Searches the bytes for each forbidden text; on a match sets the result: its number, and `is_forbidden`. A damaged list (a length past its
+ * end) ends the search. */
 static bool has_text(struct member_checking *c, const void *data, size_t size)
 {
     struct sl_reader r = sl_reader(c->texts, false);
@@ -235,6 +246,8 @@ static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return !c->texts.size || is_allowed(c, piece);
 }
 
+/* Decompresses the member, hashes it and searches it for forbidden texts. The sink stops (SL_CANCELLED) in two cases: a text was found,
+ * which is a complete answer, or the work budget is used up, which is an error. */
 static enum sl_code check_contents(struct member_checking *c, struct sl_error *error)
 {
     struct sl_zip_sink sink = {check_piece, c};
@@ -249,6 +262,7 @@ static enum sl_code check_contents(struct member_checking *c, struct sl_error *e
     return code;
 }
 
+/* The converter: computes the MD5 of a member's contents and searches them for forbidden texts. */
 static enum sl_code check_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -284,6 +298,8 @@ struct member_writing {
     uint8_t *deflated; /* WRITE_PIECE bytes */
 };
 
+/* Writes to the output, a file of the upload store. False with `w->error`: SL_UNSUPPORTED stands for a full disk, which callers answer with
+ * 507. */
 static bool write_bytes(struct member_writing *w, const void *data, size_t size)
 {
     if (sl_write_all(w->out, (struct sl_bytes){data, size}))
@@ -340,6 +356,8 @@ static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return deflate_some(w, piece, Z_NO_FLUSH) && move_on(w, used);
 }
 
+/* The sink of the decompressed member: writes the piece, cut so that the output has at most `max_output` bytes (0 = no limit). Returns
+ * false to stop the decompression: on a failure, or once `max_output` bytes are written. */
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_writing *w = arg;
@@ -390,6 +408,7 @@ static bool write_gzip(struct member_writing *w)
            (entry->method == SL_ZIP_DEFLATED ? write_packed(w) : write_deflated(w)) && write_bytes(w, end, sizeof end);
 }
 
+/* The converter: writes a member to the output: as a gzip file if the options contain a gzip header, otherwise decompressed. */
 static enum sl_code write_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -406,6 +425,7 @@ static enum sl_code write_member(struct conversion *conversion, const struct con
     scan_end(&w.scan);
     if (good)
         return SL_OK;
+    /*  A sink that fails or stops the walk has set `failure`. */
     *error = failure;
     return failure.code ? failure.code : sl_fail(error, SL_INTERNAL, "cannot write a member");
 }

@@ -208,6 +208,8 @@ static bool hand_over_all(struct running *r, struct worker_input *inputs)
     return true;
 }
 
+/* Runs the converter in a worker process and waits for its answer. SL_INTERNAL can mean that a file shrank under its mapping, which ends
+ * the worker; then reads the inputs in this process, too (read_mapped). */
 static enum sl_code run_in_worker(struct running *r)
 {
     struct worker_input inputs[CONVERTER_MAX_INPUTS + CONVERTER_MAX_TABLES];
@@ -297,6 +299,7 @@ static enum sl_code run(const struct conversion_description *about, struct runni
     return code;
 }
 
+/* Sums up the bytes of all inputs and tables; inputs without bytes in memory count with the size of their file. */
 static uint64_t size_of_inputs(const struct converter_call *call)
 {
     uint64_t size = 0;
@@ -331,8 +334,8 @@ enum sl_code conversion_run(const struct conversion_description *about, const st
     if (!measured.size)
         measured.size = size_of_inputs(call);
     for (size_t i = 0; i < call->input_count; i++)
-        r.opened[i] = -1;
-    if (!fiber_self())
+        r.opened[i] = -1; /* inputs are opened when they are first needed */
+    if (!fiber_self())    /* a command or test: no loop, no workers */
         return run_here(&r);
     enum sl_code code = run(&measured, &r);
     release_inputs(&r);

@@ -4,6 +4,8 @@
 
 /* ---- members that only answers for cores have ---- */
 
+/* Writes the member `process` of the answer: an object with what the core says of its process. The command line can contain secrets, so it
+ * needs an option. */
 static void write_process(struct sl_json_writer *w, const struct sl_elfcore *core, const struct core_options *options)
 {
     sl_json_begin_object(w);
@@ -61,12 +63,15 @@ static bool make_members(const struct sl_elfcore *core, const struct core_option
 
 /* ---- the converter ---- */
 
+/* The converter: writes what a core contains as a packed minidump, the form in which the stack walk reads both. The result says where in
+ * the file the code of the vDSO lies (size 0 if the core has none). */
 static enum sl_code read_core(struct conversion *conversion, const struct converter_call *call, void *result,
                               struct sl_error *error)
 {
     struct core_result *found = result;
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
-    const struct sl_minidump_client client = {.count = 0};
+    const struct sl_minidump_client client = {.count =
+                                                  0}; /* a core has no sections of Breakpad's or Crashpad's clients */
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_buf out = {.budget = &conversion->budget};
     struct sl_elfcore core;

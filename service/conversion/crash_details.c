@@ -87,6 +87,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         {dump->is_wow64, "wow64_missing_stacks", write_wow64_missing},
     };
     struct sl_crash *crash = &dump->crash;
+    /*  One extra for each row at most, and one for the analysis. */
     crash->extras = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows + 1);
     if (!crash->extras)
         return false;
@@ -101,6 +102,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
             return false;
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){sl_str(rows[i].name), json};
     }
+    /*  Only a crash can be analysed. analysis.data is NULL if memory is used up, analysis.size 0 if there was nothing to say. */
     struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
     if (analysis.size)
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+/* The converter: reads a crash report of Apple and writes it as a packed struct sl_crash. */
 static enum sl_code read_apple(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -53,6 +54,8 @@ static bool complete(struct sl_minidump *dump, struct sl_minidump_client *client
            (!options->details || crash_details(dump, arena));
 }
 
+/* The converter: reads a minidump and writes it packed. With `compat`, threads of a CPU that the service it stands for does not support are
+ * left out. */
 static enum sl_code read_minidump(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {

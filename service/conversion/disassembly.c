@@ -49,6 +49,7 @@ static void name_target(void *arg, uint64_t address, struct sl_buf *out)
 
 /* ---- lines ---- */
 
+/* Appends a line of the disassembly to the output. False ends the disassembly: no memory, or the work budget is used up. */
 static bool put_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct disassembling *d = arg;
@@ -86,6 +87,7 @@ static uint64_t size_wanted(const struct disassembling *d, uint64_t start)
     return size < DISASSEMBLY_MAX_CODE ? size : DISASSEMBLY_MAX_CODE;
 }
 
+/* Disassembles the function that starts at result->start: lines are appended to d->out; sets result->size to the bytes that they cover. */
 static enum sl_code disassemble(struct disassembling *d, struct sl_bytes bytes, struct sl_error *error)
 {
     struct sl_disasm_code code = {.arch = d->result->arch,
@@ -127,6 +129,8 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
     return disassemble(d, bytes, error);
 }
 
+/* The converter: writes the disassembly of the function at an address. A failure of the question (unsupported CPU, no code there) is SL_OK
+ * with result->problem. */
 static enum sl_code convert(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error)
 {
@@ -147,6 +151,8 @@ static enum sl_code convert(struct conversion *conversion, const struct converte
     return code;
 }
 
+/* Checks the result of a worker, which is distrusted. `problem` is copied as an integer first: a load of an enum with a value outside of it
+ * would be undefined. */
 static bool check_result(const void *result)
 {
     const struct disassembly_result *found = result;

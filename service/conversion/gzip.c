@@ -46,6 +46,7 @@ static bool take(struct gzip_checking *c, const uint8_t *data, size_t size)
            EVP_DigestUpdate(c->md5, data, size) == 1;
 }
 
+/* Counts and hashes a file that is not compressed, in pieces, so that the time limit is checked after each. */
 static bool take_plain(struct gzip_checking *c, struct sl_bytes file)
 {
     for (size_t at = 0; at < file.size; at += INFLATE_PIECE) {
@@ -93,6 +94,8 @@ static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
     return header && inflate_only(c, (struct sl_bytes){file.data + header, file.size - header});
 }
 
+/* The converter: checks that a file is a gzip file with one member (with `is_plain`: any file) and returns size and MD5 of its contents;
+ * writes the first `head_size` bytes of the contents to the output if the call has one. */
 static enum sl_code check(struct conversion *conversion, const struct converter_call *call, void *result,
                           struct sl_error *error)
 {

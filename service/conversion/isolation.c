@@ -33,6 +33,7 @@ static struct {
 
 /* ---- in the worker ---- */
 
+/* Runs a converter in a worker: sorts the inputs of the job into tables and other inputs, as the caller had them. */
 static enum sl_code run_converter(struct worker_job *job, void *result, struct sl_error *error)
 {
     const struct converter *converter = job->function->context;
@@ -57,6 +58,7 @@ static bool check_result(const struct worker_function *function, const void *res
     return converter->check_result ? converter->check_result(result) : !converter->result_size;
 }
 
+/* Makes the row of the launcher's function table for a converter. */
 static struct worker_function make_function(const struct converter *converter)
 {
     return (struct worker_function){.name = converter->name,
@@ -102,6 +104,7 @@ static uint64_t most_input(const struct config *config)
     return most;
 }
 
+/* Makes the settings of the worker pool. As many workers as threads of the pool can wait for one: more would never run. */
 static struct worker_settings make_settings(const struct config *config)
 {
     unsigned threads = pool_parallel()->workers;
@@ -114,6 +117,8 @@ static struct worker_settings make_settings(const struct config *config)
                                     .max_threads = threads};
 }
 
+/* Starts the pool of workers and waits for the first one, to learn what confines it. Falls back to threads if that fails, and stores the
+ * reason. */
 static void open_pool(const struct config *config)
 {
     struct worker_settings settings = make_settings(config);
@@ -122,7 +127,7 @@ static void open_pool(const struct config *config)
     isolation.launcher = NULL;
     isolation.max_memory = settings.max_memory;
     isolation.max_mapped = settings.max_mapped;
-    for (size_t i = 0; isolation.pool && i < isolation.count; i++) /* shows which there are */
+    for (size_t i = 0; isolation.pool && i < isolation.count; i++) /* creates all series of this metric with value 0 */
         metric_add(METRIC_FILES_READ, 0, isolation.functions[i].name, "worker", NULL);
     if (!isolation.pool) {
         use_threads(&error);
@@ -130,7 +135,7 @@ static void open_pool(const struct config *config)
     }
     if (worker_pool_probe(isolation.pool, &isolation.measures, &error) == SL_OK)
         return;
-    worker_pool_close(isolation.pool);
+    worker_pool_close(isolation.pool); /* use_threads() sets it to NULL */
     use_threads(&error);
 }
 

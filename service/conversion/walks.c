@@ -33,6 +33,7 @@ void walks_write_request(const struct thread_walk *walks, size_t walk_count, con
     }
 }
 
+/* Reads the number of items that follow; fails if the rest of the request is too short for so many of `least` bytes each. */
 static uint32_t read_count(struct sl_reader *r, size_t least)
 {
     uint32_t count = sl_read_u32(r);
@@ -40,6 +41,7 @@ static uint32_t read_count(struct sl_reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
+/* Reads a byte that may be at most `most`. */
 static uint8_t read_small(struct sl_reader *r, uint8_t most)
 {
     uint8_t value = sl_read_u8(r);
@@ -92,6 +94,8 @@ struct walks_work {
     struct sl_buf out;
 };
 
+/* Gives the module its CFI table, or, if `bytes` has no data, the answer that there is none (so that the walk does not ask again). The walk
+ * adds `ahead` to addresses relative to the module before it looks them up. */
 static enum sl_code set_cfi(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes, uint64_t ahead,
                             struct sl_error *error)
 {
@@ -105,6 +109,7 @@ static enum sl_code set_cfi(struct walks_work *w, struct sl_walk_module *module,
     return code;
 }
 
+/* Does the same with the symcache of the module: the walk asks it whether a possible return address lies in a function. */
 static enum sl_code set_symbols(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes,
                                 uint64_t ahead, struct sl_error *error)
 {
@@ -119,6 +124,8 @@ static enum sl_code set_symbols(struct walks_work *w, struct sl_walk_module *mod
     return code;
 }
 
+/* Reads the list of tables in the request and gives them to their modules. The tables that were found are the call's table inputs, in the
+ * same order. */
 static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct sl_error *error)
 {
     uint32_t count = read_count(r, TABLE_BYTES);
@@ -141,6 +148,7 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
 
 /* ---- walks ---- */
 
+/* Writes the frames that a walk has found so far, with their registers if the caller wants them. */
 static void write_frames(struct walks_work *w, const struct sl_walk *walk)
 {
     sl_buf_u32(&w->out, (uint32_t)walk->frame_count);
@@ -182,6 +190,8 @@ static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_save
     return good && !w->out.failed;
 }
 
+/* Walks all stacks of the request as far as the tables allow. Converters run in a worker without state, so each call brings the saved state
+ * of each walk with it. */
 static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(converter_input_bytes(w->call, INPUT_WALKS), false);
@@ -207,6 +217,8 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
     return code;
 }
 
+/* The converter: continues the walks of the request and writes their frames and new states. They share one budget of steps (`w.work`),
+ * which is separate from the conversion's budget: when it is used up the stacks are cut, and the conversion still succeeds. */
 static enum sl_code walk(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)
 {
@@ -225,6 +237,7 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
         code = walk_all(&w, error);
     if (code == SL_OK)
         code = conversion_write(conversion, call, &w.out, error);
+    /*  Several threads may have taken steps below 0. */
     int64_t left = atomic_load(&w.work.steps);
     found->steps = left < 0 ? 0 : left < w.options->steps ? left : w.options->steps;
     found->out_of_work = sl_budget_exhausted(&w.work);
