@@ -48,6 +48,8 @@ static struct sl_str id_directory(struct sl_arena *arena, struct sl_str hex)
     return sl_buf_move_to_arena(&name, arena);
 }
 
+/* Makes the name of a list entry, DIRECTORY/TIME-SHA1; with leading zeros names sort by time. Data NULL when out of memory or if
+ * `directory` is. */
 static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory, uint64_t time_us, struct sl_str sha1)
 {
     struct sl_buf name = {0};
@@ -59,6 +61,8 @@ static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory,
 
 /* ---- adding ---- */
 
+/* Creates list entries: objects whose names are the information, so the contents are an empty JSON object. NAMES_AT_ONCE are created in
+ * parallel. SL_BUSY if a name could not be made. */
 static enum sl_code put_entries(const struct sl_str *names, size_t count, struct sl_error *error)
 {
     for (size_t i = 0; i < count; i++)
@@ -138,6 +142,7 @@ struct indexing {
     struct artifact_index_result result;
 };
 
+/* Runs the converter on the bundle and maps the list of debug ids that it wrote. */
 static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_error *error)
 {
     struct conversion_description about = {.size = get_file_size(fd)};
@@ -176,6 +181,8 @@ static enum sl_code publish_bundle(struct store_tmp_file *file, struct sl_str sh
     return code;
 }
 
+/* Indexes the bundle, checks the index (the reader is distrusted) and publishes the bundle under its ids and its release. The release that
+ * the client asked for comes before that of the manifest. */
 static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1, const struct artifact_release *asked,
                                  struct indexing *indexing, struct sl_error *error)
 {
@@ -200,7 +207,7 @@ enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1
         indexing ? store_bundle(file, sha1, release, indexing, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (indexing && indexing->mapping.bytes.data)
         pool_unmap(&indexing->mapping);
-    if (indexing && indexing->ids.fd > 0)
+    if (indexing && indexing->ids.fd > 0) /* 0, from calloc: not created */
         cache_tmp_discard(&indexing->ids);
     store_tmp_file_discard_on_pool(file);
     free(indexing);
@@ -276,6 +283,7 @@ enum sl_code artifact_bundles_find(const struct artifact_release *release, const
                                    struct sl_arena *arena, struct found_bundle **bundles, size_t *count,
                                    struct sl_error *error)
 {
+    /* each of the three lists adds MAX_FOUND_BUNDLES at most */
     struct bundle_finding f = {.arena = arena, .capacity = 3 * (size_t)MAX_FOUND_BUNDLES};
     char hex[ID_HEX + 1];
     enum sl_code code = SL_OK;

@@ -21,12 +21,12 @@ enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1
 enum sl_code artifact_bundle_link(struct sl_str sha1, const struct artifact_release *release,
                                   struct sl_error *error) SL_SUSPENDS;
 
-/* Finds the bundles with a debug id (NULL: none is known) or of a release, newest first, at most MAX_FOUND_BUNDLES of each. */
 enum { MAX_FOUND_BUNDLES = 32 };
 struct found_bundle {
     struct remote_file file; /* for origin_fetch() */
     bool by_id;              /* else by release */
 };
+/* Finds the bundles with a debug id (NULL: none is known) or of a release, newest first, at most MAX_FOUND_BUNDLES of each. */
 enum sl_code artifact_bundles_find(const struct artifact_release *release, const struct sl_debug_id *debug_id,
                                    struct sl_arena *arena, struct found_bundle **bundles, size_t *count,
                                    struct sl_error *error) SL_SUSPENDS;

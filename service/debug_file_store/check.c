@@ -20,6 +20,8 @@ static bool has_symbol_table(struct sl_object *object, enum sl_format format)
     return false;
 }
 
+/* Tells whether the file contains machine code, and not only debug information about it. Files made by `strip --only-keep-debug` have
+ * executable segments without bytes. WASM has no segments. */
 static bool has_code(const struct sl_object *object, const struct sl_object_info *info)
 {
     struct sl_segment segment;
@@ -31,6 +33,7 @@ static bool has_code(const struct sl_object *object, const struct sl_object_info
     return info->format == SL_FORMAT_WASM && info->kind != SL_KIND_NONE;
 }
 
+/* Rates how much a file says about code: lines, only symbols, or nothing. Of two files of one id the better one is served. */
 static enum debug_file_quality rate(struct sl_object *object, const struct sl_object_info *info)
 {
     if (info->format == SL_FORMAT_BREAKPAD)
@@ -50,6 +53,8 @@ static enum object_type program_type(enum sl_format format)
     return OBJECT_UNKNOWN;
 }
 
+/* Fills in what the store records of an object. False if the store does not accept files of its format. A code id that is too long is left
+ * out. */
 static bool describe_object(struct sl_object *object, struct checked_object *checked)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -67,10 +72,13 @@ static bool describe_object(struct sl_object *object, struct checked_object *che
         checked->program = program_type(info->program_format);
     if (info->code_id.size < CHECKED_CODE_ID)
         snprintf(checked->code_id, sizeof checked->code_id, SL_STR_FMT, SL_STR_ARG(info->code_id));
+    /*  A stripped library has symbols and code; a file with symbols but no code is a debug file even without DWARF. */
     bool is_debug = checked->has_debug_info || (!checked->has_code && checked->has_symbols);
     return file_type_for_format(info->format, is_debug, &checked->type);
 }
 
+/* Describes each object of the file, which may be a fat file with several. The first usable file name among them becomes the name of the
+ * upload. */
 static enum sl_code describe_objects(struct conversion *conversion, struct sl_bytes file,
                                      const struct reader_limits *limits, struct upload_check_result *found,
                                      struct sl_error *error)
@@ -138,6 +146,8 @@ static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_
                                               "symloom knows");
 }
 
+/* The converter: finds out what an uploaded file is. If it is no object, it may be one of the auxiliary formats (property lists, source
+ * maps of il2cpp and so on), which have no ids. */
 static enum sl_code check_upload(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -157,6 +167,8 @@ static bool code_id_is_valid(const char *text)
     return size < CHECKED_CODE_ID && !text[size];
 }
 
+/* Checks what a worker says of an object. Enums are copied as integers first: a load of an enum with a value outside of it would be
+ * undefined. */
 static bool object_is_valid(const struct checked_object *object)
 {
     const bool *const flags[] = {&object->has_code, &object->has_debug_info, &object->has_symbols,
@@ -174,6 +186,7 @@ static bool object_is_valid(const struct checked_object *object)
            code_id_is_valid(object->code_id);
 }
 
+/* Checks the result of a worker, which is distrusted. */
 static bool check_result(const void *result)
 {
     const struct upload_check_result *found = result;

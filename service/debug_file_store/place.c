@@ -34,6 +34,8 @@ struct tmp_job {
     struct symbfile_failure failure;
 };
 
+/* Creates a temporary file of the store. In a directory it first deletes old symbfiles if the disk is nearly full; buckets do not fill up.
+ * */
 static enum sl_code make_tmp(void *arg, struct sl_error *error)
 {
     struct tmp_job *job = arg;
@@ -253,6 +255,7 @@ enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena
         struct store_meta meta;
         if (!list_paths(arena, id, (enum file_type)type, paths))
             continue;
+        /* Of files that have several paths each path is stored, so the first one stands for all. */
         struct sl_str name = object_name(arena, paths[0]);
         enum sl_code code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");
@@ -274,6 +277,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
         if (name.data)
             code = rate_stored(name, id, NULL, NULL, quality, error);
     }
+    /*  A store that cannot be read is not an answer about the file. */
     if (code != SL_OK && code != SL_NOT_FOUND)
         return code;
     if (code == SL_OK && *quality == QUALITY_LINES) /* no source has a better one */
@@ -287,6 +291,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
 
 /* ---- storing ---- */
 
+/* Tells all processes that share the cache to forget what they cached of this path. Only logs a failure; SL_BUSY when out of memory. */
 static enum sl_code invalidate(struct sl_str path, struct sl_arena *arena)
 {
     struct sl_error error;
@@ -306,6 +311,7 @@ struct debug_file_copying {
     struct store_tmp_file file;
 };
 
+/* Copies the bytes to a new temporary file of the store. The only failure of a write that users can act on is a full disk. */
 static enum sl_code copy_file(void *arg, struct sl_error *error)
 {
     struct debug_file_copying *c = arg;
@@ -397,6 +403,7 @@ static struct sl_str hex_text(const uint8_t *bytes, size_t size, struct sl_arena
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Returns the text behind the last slash or backslash (clients send whole paths), cut to 255 bytes. */
 static struct sl_str base_name(struct sl_str path)
 {
     enum { LONGEST = 255 };
@@ -409,6 +416,8 @@ static struct sl_str base_name(struct sl_str path)
     return path.data ? path : SL_STR("");
 }
 
+/* Fills in the record of the upload, which is listed to clients: from its first object, though a fat file has more. False when out of
+ * memory. */
 static bool fill_record(const struct debug_file_adding *a)
 {
     static const char *const kind_words[] = {
@@ -452,6 +461,7 @@ static bool fill_record(const struct debug_file_adding *a)
 
 /* ---- all ---- */
 
+/* Hashes, checks, stores and records the file; a->mapping is its contents. All allocations are checked where they are used. */
 static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *error)
 {
     struct debug_file_upload *u = a->upload;

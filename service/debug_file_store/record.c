@@ -63,6 +63,7 @@ static const struct sl_field record_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Parses the JSON of a record. A damaged one counts as missing (SL_NOT_FOUND): the next upload of the file writes it anew. */
 static enum sl_code parse_record(struct sl_str text, struct sl_arena *arena, struct debug_file_record *record,
                                  struct sl_error *error)
 {
