@@ -37,12 +37,15 @@ static bool may_prefetch(const struct extracting *e, const struct sl_package_mem
            member->size <= e->options->prefetch_bytes - e->prefetched_bytes;
 }
 
+/* Called at each member: decides whether to write it, to skip it, or to stop. The wanted one must be at its recorded offset with its
+ * recorded path and size; members in front of it may be written to the prefetch file. */
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
 {
     struct extracting *e = arg;
     e->written = 0;
     e->is_wanted = member->offset == e->options->offset;
     if (!e->is_wanted) {
+        /*  Members come in the order of their offsets: the wanted one would have come before. */
         if (member->offset > e->options->offset)
             return stop(e, sl_fail(e->error, SL_NOT_FOUND, "the package has no file at its recorded place"));
         e->current = (struct prefetched_member){member->offset, member->size, e->prefetched_bytes};
@@ -54,9 +57,11 @@ static enum sl_package_choice begin_member(void *arg, const struct sl_package_me
     return SL_PACKAGE_READ;
 }
 
+/* Called with each piece of a member's contents: writes it to the output, or to the prefetch file if the member is not the wanted one. */
 static enum sl_package_choice write_piece(void *arg, struct sl_bytes piece)
 {
     struct extracting *e = arg;
+    /*  The first piece shows the format: only debug files are prefetched. */
     if (!e->is_wanted && e->written == 0 && sl_format_detect(piece) == SL_FORMAT_UNKNOWN)
         return SL_PACKAGE_SKIP;
     uint64_t at = e->is_wanted ? e->written : e->current.at + e->written;
@@ -70,6 +75,7 @@ static enum sl_package_choice write_piece(void *arg, struct sl_bytes piece)
     return SL_PACKAGE_READ;
 }
 
+/* Called behind the last byte of a member. A prefetched one is listed only now, as it is complete. */
 static enum sl_package_choice end_member(void *arg)
 {
     struct extracting *e = arg;
@@ -80,6 +86,8 @@ static enum sl_package_choice end_member(void *arg)
     return SL_PACKAGE_READ;
 }
 
+/* The converter: writes one member of a package to the output, and debug files in front of it to INPUT_SCRATCH (result->members lists
+ * them): one request for a file of a package is often followed by one for another file of that package. */
 static enum sl_code extract_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                    struct sl_error *error)
 {
@@ -98,6 +106,7 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
     bool prefetches = scratch && e.options->prefetch_bytes && !sl_package_is_seekable(file);
     if (prefetches)
         e.prefetch = scratch->fd;
+    /*  A seekable package is entered at the member; otherwise the walk starts at the first byte. */
     enum sl_code code = sl_package_walk(file, prefetches ? 0 : e.options->offset, &visitor, &limits, error);
     if (code == SL_OK)
         code = e.code;

@@ -42,7 +42,8 @@ static bool is_wanted(const struct sl_object_info *info)
            info->format != SL_FORMAT_COFF && (info->code_id.size || sl_debug_id_has_uuid(&info->debug_id));
 }
 
-static uint8_t content_of(const struct sl_object_info *info)
+/* Returns what the file contains, as bits of enum sl_index_content. Breakpad files describe a program but have no code. */
+static uint8_t index_content_bits(const struct sl_object_info *info)
 {
     const struct sl_features *f = &info->features;
     bool is_program = info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB || info->kind == SL_KIND_REL;
@@ -68,7 +69,7 @@ static void add_id(struct identifying *s, struct sl_index_object *object, struct
 /* Adds an object under each of its ids. */
 static void add_object(struct identifying *s, struct sl_bytes bytes, const struct sl_object_info *info)
 {
-    struct sl_index_object object = {.content = content_of(info),
+    struct sl_index_object object = {.content = index_content_bits(info),
                                      .format = (uint8_t)info->format,
                                      .file = s->file,
                                      .member = {s->member.path, s->member.path_size},
@@ -108,6 +109,8 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 
 /* ---- members ---- */
 
+/* Called at each member of a package: records source texts, skips what is too small or too large for a debug file, and has the rest read.
+ * */
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
 {
     struct identifying *s = arg;
@@ -129,6 +132,8 @@ static enum sl_package_choice begin_member(void *arg, const struct sl_package_me
     return SL_PACKAGE_READ;
 }
 
+/* Called with each piece of a member: collects it in `contents`. As soon as there are DETECT_BYTES bytes, skips the rest of a member whose
+ * format is unknown. */
 static enum sl_package_choice add_piece(void *arg, struct sl_bytes piece)
 {
     struct identifying *s = arg;
@@ -154,6 +159,7 @@ static enum sl_package_choice end_member(void *arg)
 
 /* ---- the file ---- */
 
+/* Tells whether the scan is configured to look into packages of this kind (`kinds`: bits SCAN_*). */
 static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
 {
     static const unsigned bits[SL_PACKAGE_KINDS] = {[SL_PACKAGE_DEB] = SCAN_DEB,
@@ -164,6 +170,7 @@ static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
     return kinds & bits[kind];
 }
 
+/* Adds the scanned file to the record; the objects that follow refer to its number. `name` is its path as the scan found it. */
 static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name, enum sl_package_kind kind)
 {
     struct sl_package_source source = {""};
@@ -207,6 +214,8 @@ static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, stru
     return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");
 }
 
+/* The converter: finds the debug files in a file or package and writes a record of them, an index of one file (package/index.h). Large
+ * members are collected in INPUT_SCRATCH instead of memory. */
 static enum sl_code make_record(struct conversion *conversion, const struct converter_call *call, void *result,
                                 struct sl_error *error)
 {

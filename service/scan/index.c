@@ -45,6 +45,8 @@ static void touch_pages(struct sl_bytes bytes)
         sum = (uint8_t)(sum + bytes.data[i]);
 }
 
+/* Maps and checks the index in `fd`; its key must be that of the scan's configuration. Reads all pages now, on the pool, so that look-ups
+ * do not wait for the disk. */
 static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *error)
 {
     struct scan_index *index = calloc(1, sizeof *index);
@@ -66,6 +68,8 @@ static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *
     return SL_OK;
 }
 
+/* Opens the index at o->path, or in o->fd if that is given (then it stays open). Leaves o->index NULL if it is the one in use, which its
+ * inode and time of change show. SL_NOT_FOUND: there is none yet. */
 static enum sl_code open_index(void *arg, struct sl_error *error)
 {
     struct index_opening *o = arg;
@@ -145,6 +149,7 @@ bool scan_index_refresh(struct scan *scan)
                  code == SL_MALFORMED ? "cannot use the index of a scanned directory; the next pass makes it anew"
                                       : "cannot open the index of a scanned directory",
                  LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
+    /*  The configuration may have changed while the pool worked. */
     bool is_current = scan->exists && scan->key == opening.key;
     if (opening.index && is_current)
         use_index(scan, opening.index);
@@ -168,6 +173,8 @@ static enum sl_code write_in_memory(struct index_writing *w, struct sl_error *er
                                                        : sl_fail_errno(error, errno, "cannot write an index to memory");
 }
 
+/* Writes the index to a temporary file and renames it, so that other processes see the old one or the whole new one. Without a path it
+ * becomes a file in memory, w->fd. */
 static enum sl_code write_index(void *arg, struct sl_error *error)
 {
     struct index_writing *w = arg;
@@ -192,6 +199,7 @@ enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes
     char path[INDEX_PATH];
     struct index_writing writing = {.bytes = bytes, .path = index_path(key, path) ? path : NULL, .fd = -1};
     enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, write_index, &writing, error);
+    /*  The new index is opened like every other, from its file, which also checks it. */
     struct index_opening opening = {.path = writing.path, .key = key, .fd = writing.fd};
     if (code == SL_OK)
         code = pool_call(POOL_IO | POOL_BACKGROUND, open_index, &opening, error);
@@ -247,10 +255,13 @@ static bool is_of_system(const struct sl_index_object *object, enum object_type 
     return wanted == SL_FORMAT_UNKNOWN || program == SL_FORMAT_UNKNOWN || wanted == program;
 }
 
+/* Adds an indexed object to the results if it is a file of the wanted type. Returns false to end the search: enough are found, or memory is
+ * used up. */
 static bool add_found(struct index_search *f, const struct sl_index_object *object)
 {
     struct sl_index_file file;
     struct sl_buf member = {0};
+    /* Of a newer version of symloom */
     if (object->format > SL_FORMAT_COFF || !is_listed_as(object, f->type) || !is_of_system(object, f->id->type) ||
         !sl_index_file(f->index, object->file, &file))
         return true;
@@ -288,6 +299,8 @@ static void find_by_debug_id_of_build_id(struct index_search *f)
         find_by_id(f, &plain, UUID, false);
 }
 
+/* Searches the index by the ids of the module, best first: code id, debug id, and, as a code id of 32 hex digits may be one, file id
+ * (symbfile/fileid.h). Later ones are tried only if nothing was found. Reads the mapping, so it runs under the SIGBUS guard. */
 static void find_all(void *arg)
 {
     struct index_search *f = arg;

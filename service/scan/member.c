@@ -95,6 +95,7 @@ struct prefetched_copy { /* pool work */
     uint64_t at, size;
 };
 
+/* Copies a member from the prefetch file of an earlier request; c->at is its offset there. */
 static enum sl_code copy_member(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
@@ -103,7 +104,7 @@ static enum sl_code copy_member(void *arg, struct sl_error *error)
     enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (uint64_t done = 0; code == SL_OK && done < c->size;) {
         size_t size = c->size - done < PIECE ? (size_t)(c->size - done) : PIECE;
-        ssize_t n = pread(c->from, piece, size, (off_t)(c->at + done));
+        ssize_t n = pread(c->from, piece, size, (off_t)(c->at + done)); /* 0: shorter than it was written */
         if (n <= 0 || !sl_write_all_at(c->to, (struct sl_bytes){piece, (size_t)n}, done))
             code = sl_fail_errno(error, n == 0 ? EIO : errno, "cannot copy a file of a package");
         done += n > 0 ? (uint64_t)n : 0;
@@ -179,6 +180,8 @@ struct member_fetch {
     int fd;
 };
 
+/* Extracts the member to m->fd. Members that the converter met on its way are kept for later requests; if that fails, only they are lost.
+ * */
 static enum sl_code read_member(const struct member_fetch *m, int package, struct sl_error *error)
 {
     struct cache_tmp scratch;
@@ -209,6 +212,8 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
     return code;
 }
 
+/* Gets a member: from prefetched ones, else out of the package. Only one request reads a package at a time; the others wait in
+ * begin_reading(). */
 static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *error)
 {
     struct reading reading = {.name = m->name};
@@ -218,6 +223,7 @@ static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *
     if (!begin_reading(&reading))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = SL_OK;
+    /*  The request that read the package before may have prefetched the member. */
     if (!copy_prefetched(m->name, &m->place, m->fd)) {
         code = pool_call(POOL_IO, open_package, &opening, error);
         if (code == SL_OK) {
@@ -238,6 +244,8 @@ static const char *package_name(const struct member_fetch *m, struct sl_arena *a
     return sl_buf_move_to_arena(&text, arena).data;
 }
 
+/* Fetches a member whose location is "PACKAGE!MEMBER". The package's path may contain '!', so its length comes from the version.
+ * SL_NOT_FOUND if location and version do not fit each other. */
 static enum sl_code fetch_in_arena(const struct remote_file *file, int fd, struct sl_arena *arena,
                                    struct sl_error *error)
 {

@@ -42,6 +42,8 @@ static bool is_main_id(const struct sl_index_object *object)
            object->id.size <= SL_INDEX_ID_BYTES;
 }
 
+/* Compares a file with the best candidate of a query: more equal directories win; then, among files with one id, the newest. Files with
+ * different ids and equally many directories make the candidate ambiguous (`several`); with `newest` the later one is used all the same. */
 static void compare_candidate(struct module_search *s, size_t query, const struct sl_index_object *object,
                               const struct sl_index_file *file, struct sl_str path)
 {
@@ -72,6 +74,8 @@ static void compare_object(struct module_search *s, const struct sl_index_object
         compare_candidate(s, at - 1, object, &file, path);
 }
 
+/* Pool work: compares all objects of one index with the queries. Looks at the clock every CHECK_EVERY objects, and goes on counting over
+ * all indexes. */
 static enum sl_code find_modules(void *arg, struct sl_error *error)
 {
     struct module_search *s = arg;
@@ -124,6 +128,8 @@ static bool set_ids(const struct module_candidate *best, struct sl_arena *arena,
     return best->id.type != SL_INDEX_CODE_ID || id->code_id.data;
 }
 
+/* Sets the answers of all queries. Nothing counts as found if the time was over, because a better file might be in the part that was not
+ * read. False when out of memory. */
 static bool set_results(struct module_search *s, size_t count, struct sl_arena *arena)
 {
     for (size_t i = 0; i < count; i++) {

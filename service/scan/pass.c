@@ -85,7 +85,7 @@ struct head_check { /* pool work: does the file look like something to be scanne
 };
 
 /* Recognises what may be a package by its first bytes: compressed files may have anything in them. */
-static void judge_head(struct head_check *c, struct sl_bytes head)
+static void recognise_head(struct head_check *c, struct sl_bytes head)
 {
     bool is_compressed = sl_package_is_compressed(head);
     enum sl_package_kind kind = is_compressed ? SL_PACKAGE_NONE : sl_package_detect(head);
@@ -104,6 +104,7 @@ static bool has_package_name(const char *path)
     return false;
 }
 
+/* Pool work: reads the first bytes of a file and decides whether it is worth a conversion. */
 static enum sl_code check_head(void *arg, struct sl_error *error)
 {
     struct head_check *c = arg;
@@ -116,7 +117,7 @@ static enum sl_code check_head(void *arg, struct sl_error *error)
     close(fd);
     if (size < 0)
         return sl_fail_errno(error, number, "cannot read a scanned file");
-    judge_head(c, (struct sl_bytes){head, (size_t)size});
+    recognise_head(c, (struct sl_bytes){head, (size_t)size});
     return SL_OK;
 }
 
@@ -126,6 +127,8 @@ struct record_merge {
     const struct sl_index *record;
 };
 
+/* Adds the record of one file to the index that is being built. Path and time come from this pass: the record may be older than a rename.
+ * */
 static enum sl_code merge_record(void *arg, struct sl_error *error)
 {
     const struct record_merge *m = arg;
@@ -156,6 +159,8 @@ static void unlock_builder(struct pass *p)
     fiber_wake_one(&p->builder_free);
 }
 
+/* Adds a file's record to the index, which only one fiber may change at a time. Small records are merged on the loop, as that is faster
+ * than a way through the pool. */
 static enum sl_code add_record(struct pass *p, const struct scan_found_file *found, const struct cache_item *item,
                                struct sl_error *error)
 {
@@ -202,6 +207,7 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
     return code;
 }
 
+/* Counts one file of the pass in the scan's state, which /status shows, and in the metrics. */
 static void count_file(struct pass *p, const struct scan_found_file *found, enum sl_code code, bool skipped,
                        const struct sl_error *error)
 {
@@ -228,6 +234,7 @@ static enum sl_code build_index(void *arg, struct sl_error *error)
     return sl_index_finish(&p->builder, p->key, &p->out) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Writes the index as it is built so far and uses it. The builder is locked meanwhile. */
 static enum sl_code publish(struct pass *p, struct sl_error *error)
 {
     if (!lock_builder(p))
@@ -281,6 +288,8 @@ static void read_files(void *arg)
     }
 }
 
+/* Reads all files that the old index lacks, by several fibers: twice as many as the pool's background threads, so that threads have work
+ * while fibers wait. The calling fiber is one of them (- 1). */
 static enum sl_code read_new_files(struct pass *p, struct sl_error *error)
 {
     p->scan->state.state = "reading";
@@ -293,6 +302,7 @@ static enum sl_code read_new_files(struct pass *p, struct sl_error *error)
     return p->failure.code;
 }
 
+/* Walks the directory and matches what is there with the old index. Files that cannot be examined now are not deleted from the index. */
 static enum sl_code find_files(struct pass *p, struct sl_error *error)
 {
     p->scan->state.state = "walking";
@@ -310,6 +320,7 @@ static enum sl_code find_files(struct pass *p, struct sl_error *error)
     return pool_call(POOL_WALK | POOL_BACKGROUND, match_files, p, error);
 }
 
+/* Makes the pass: finds, reads, publishes. Without a change since the old index nothing is written. */
 static enum sl_code run_steps(struct pass *p, struct sl_error *error)
 {
     enum sl_code code = find_files(p, error);
@@ -322,6 +333,7 @@ static enum sl_code run_steps(struct pass *p, struct sl_error *error)
     return code == SL_OK && changed ? publish(p, error) : code;
 }
 
+/* Copies what the pass needs of the configuration, which may be replaced while the pass runs. False when out of memory. */
 static bool copy_config(struct pass *p, const struct config_scan *config)
 {
     const char *include = config->include, *exclude = config->exclude;
@@ -334,6 +346,7 @@ static bool copy_config(struct pass *p, const struct config_scan *config)
     return p->root && (!include || p->walk.include) && (!exclude || p->walk.exclude);
 }
 
+/* Pool work: frees a pass, which can have millions of files. */
 static void free_pass(void *arg)
 {
     struct pass *p = arg;
@@ -345,6 +358,7 @@ static void free_pass(void *arg)
     free(p);
 }
 
+/* Records and logs how the pass ended. A cancelled one is not worth a message. */
 static void finish(struct pass *p, enum sl_code code, const struct sl_error *error, uint64_t begun_ns)
 {
     struct scan_state *state = &p->scan->state;

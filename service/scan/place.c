@@ -13,6 +13,7 @@ static bool read_number(struct sl_str *rest, uint64_t *value)
     return true;
 }
 
+/* Parses "FILE_SIZE MTIME" or, for a member of a package, "FILE_SIZE MTIME PACKAGE_PATH_SIZE OFFSET SIZE". False if it is neither. */
 bool scan_place_parse(struct sl_str version, struct scan_place *place)
 {
     uint64_t mtime;

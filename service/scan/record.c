@@ -22,6 +22,7 @@ int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64
         int number = errno;
         if (number == EACCES || number == EPERM)
             sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
+        /* Symbolic links and paths out of the root are refused */
         else if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV)
             sl_fail(error, SL_NOT_FOUND, "%s", "");
         else
@@ -53,6 +54,7 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
 /* Members of larger packages may not fit in memory; smaller ones grow to 256 MiB at most. */
 enum { NEEDS_SCRATCH = 256 << 10 };
 
+/* Runs the converter on the file; `scratch` -1: the file is so small that no member can need it. Logs what an operator should know. */
 static enum sl_code convert_file(const struct scan_file_request *r, int fd, int scratch, int out,
                                  struct sl_error *error)
 {
@@ -81,6 +83,7 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
     return code;
 }
 
+/* The kind's `compute`: makes the record of a file. */
 static enum sl_code record_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct scan_file_request *r = context;
@@ -106,6 +109,7 @@ static bool copy_text(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
+/* The kind's `retain`: copies the request, for a computation that outlives the fiber that began it. NULL when out of memory. */
 static void *record_retain(const void *context, struct sl_arena *arena)
 {
     struct scan_file_request *copy = SL_ARENA_NEW(arena, struct scan_file_request);

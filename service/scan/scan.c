@@ -70,7 +70,9 @@ void scan_configure(struct config *config)
         scan->source = (struct source_index){.find = scan_find, .fetch = scan_fetch};
         snprintf(scan->id, sizeof scan->id, "scan:%zu", i);
         scan->config = config->scan.items[i];
+        /*  An index belongs to the path and the filters, which the key is a hash of. */
         scan->key = scan_key(&scan->config);
+        /*  A scan that runs keeps its state. */
         scan->state.state = scan->state.state ? scan->state.state : "idle";
         attach(config, scan);
         if (!existed || scan->key != key) {
@@ -108,6 +110,7 @@ struct sweeping { /* pool work */
     size_t count;
 };
 
+/* Tells whether the file is the index of a configured scan. */
 static bool is_of_scan(const struct sweeping *s, const char *name)
 {
     char current[32];
@@ -138,6 +141,7 @@ static void sweep(void *arg)
         closedir(dir);
 }
 
+/* Deletes the indexes of scans that are no longer configured. */
 static void sweep_indexes(void)
 {
     struct sweeping sweeping = {.cache_dir = scan_config->cache_dir};

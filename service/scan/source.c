@@ -81,6 +81,7 @@ static bool copy_into(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
+/* Pool work: adds the packages of one index that contain source texts and were built from the source s->source. */
 static enum sl_code find_packages(void *arg, struct sl_error *error)
 {
     struct package_search *s = arg;
@@ -97,6 +98,7 @@ static enum sl_code find_packages(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
+/* Pool work: finds the source package of the program with the build id; s->source stays empty if this index does not know it. */
 static enum sl_code find_name(void *arg, struct sl_error *error)
 {
     struct package_search *s = arg;
@@ -159,6 +161,8 @@ struct text_search { /* pool work, for one package */
     struct sl_index_source source; /* views of the record */
 };
 
+/* Searches the source texts of one package for the path that fits best so far. match_path() returns SIZE_MAX for an equal path. Different
+ * paths that fit equally well make the result ambiguous. */
 static void find_text(void *arg)
 {
     struct text_search *t = arg;
@@ -320,6 +324,7 @@ static bool add_named(struct name_search *s, const struct sl_index_object *objec
     return copy_into(s->arena, &named->path) && copy_into(s->arena, &named->package);
 }
 
+/* Pool work: adds the files of one index whose path matches. Stops with `complete` false at the limit of time or number. */
 static enum sl_code find_names(void *arg, struct sl_error *error)
 {
     struct name_search *s = arg;

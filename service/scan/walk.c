@@ -36,6 +36,8 @@ struct root_walk {
     bool no_memory;
 };
 
+/* Compiles a pattern; without a text, code NULL stands for "none". False when out of memory; the configuration was checked before, so the
+ * syntax is valid. */
 static bool pattern_open(struct pattern *p, const char *text)
 {
     int number;
@@ -75,6 +77,7 @@ static size_t add_path(struct root_walk *w, const struct dir_entry *entry)
     return at + 1 + size;
 }
 
+/* Adds a file to the list: its path, relative to the root and terminated, in `paths`, and the offset of that, 32 bits to save memory. */
 static void add_file(struct root_walk *w, const struct stat *st, size_t size)
 {
     struct scan_walk *walk = w->walk;
@@ -92,6 +95,8 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         (struct scan_found_file){.size = (uint64_t)st->st_size, .mtime_ns = files_mtime_ns(st), .path = (uint32_t)at};
 }
 
+/* Adds the file if it is to be scanned. Files of other file systems are not: mounts below the root are left out. Returns false: nothing is
+ * to be deleted. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;
@@ -121,6 +126,7 @@ static bool enter(void *arg, const struct dir_entry *entry)
     return entry->st->st_dev == w->device && !atomic_load(&scan_is_stopping) && !w->no_memory;
 }
 
+/* Walks the scanned directory. Symbolic links are resolved for the root alone. */
 static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
 {
     struct stat st;
