@@ -166,6 +166,7 @@ uint32_t confine(const struct confine_filter *filter, const struct confine_limit
     return done;
 }
 
+/* Lists the names of the measures, separated by commas. */
 struct worker_text worker_measures_text(uint32_t measures)
 {
     static const struct {

@@ -85,6 +85,7 @@ static const int refused_with_sanitizer[] = {
 
 #define ALLOW(call, ...) (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(call), __VA_ARGS__) == 0)
 
+/* Allows the calls that are harmless only with certain arguments. False if libseccomp refuses a rule. */
 static bool add_conditions(scmp_filter_ctx filter)
 {
     const uint64_t new_thread = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND,
@@ -99,11 +100,14 @@ static bool add_conditions(scmp_filter_ctx filter)
         /* its socket is descriptor 0 */
         ALLOW(recvmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) && ALLOW(sendmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) &&
         ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFL)) && ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD)) &&
+        /*  new threads, but no processes and namespaces */
         ALLOW(clone, 1, SCMP_A0(SCMP_CMP_MASKED_EQ, new_thread | new_namespace, new_thread)) &&
+        /*  signals to itself, as abort() sends; confine_filter_apply() replaces OWN_PID by the worker's pid */
         ALLOW(tgkill, 1, SCMP_A0(SCMP_CMP_EQ, OWN_PID));
     return good;
 }
 
+/* Adds all rules. What no rule allows or refuses ends the process (confine_filter_make). */
 static bool add_rules(scmp_filter_ctx filter)
 {
     bool good = add_conditions(filter);
@@ -127,6 +131,7 @@ static void take_program(scmp_filter_ctx rules, struct confine_filter *filter)
         filter->count = (unsigned short)((size_t)size / sizeof *filter->code);
 }
 
+/* Compiles the filter; a failure leaves count 0, and then no worker can be confined. */
 void confine_filter_make(struct confine_filter *filter)
 {
     filter->count = 0;
@@ -143,15 +148,16 @@ void confine_filter_make(struct confine_filter *filter)
 
 bool confine_filter_apply(const struct confine_filter *filter)
 {
-    struct confine_filter own = *filter;
+    struct confine_filter copy = *filter;
     bool found = false;
-    for (unsigned short i = 0; i < own.count; i++) {
-        struct sock_filter *step = &own.code[i];
+    /*  The filter was compiled before the worker had a pid: replaces the number that stands for it. */
+    for (unsigned short i = 0; i < copy.count; i++) {
+        struct sock_filter *step = &copy.code[i];
         if (BPF_CLASS(step->code) == BPF_JMP && step->k == OWN_PID) {
             step->k = (uint32_t)getpid();
             found = true;
         }
     }
-    struct sock_fprog program = {own.count, own.code};
+    struct sock_fprog program = {copy.count, copy.code};
     return found && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }

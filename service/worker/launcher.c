@@ -32,15 +32,15 @@ static struct { /* state of the launcher process */
         pid_t pid;
     } children[LAUNCHER_MAX_WORKERS];
     size_t child_count;
-} own;
+} self;
 
 /* ---- the end ---- */
 static _Noreturn void end(void)
 {
-    for (size_t i = 0; i < own.child_count; i++)
-        kill(own.children[i].pid, SIGKILL);
-    for (size_t i = 0; i < own.child_count; i++)
-        while (waitpid(own.children[i].pid, NULL, 0) < 0 && errno == EINTR)
+    for (size_t i = 0; i < self.child_count; i++)
+        kill(self.children[i].pid, SIGKILL);
+    for (size_t i = 0; i < self.child_count; i++)
+        while (waitpid(self.children[i].pid, NULL, 0) < 0 && errno == EINTR)
             ;
     _exit(0);
 }
@@ -60,12 +60,12 @@ static bool say(const struct launcher_message *message, const int *fds, size_t c
 /* The only place that waits for children and removes them: until then a pid in `children` cannot be reused. */
 static void reap(void)
 {
-    for (size_t i = 0; i < own.child_count;) {
-        struct launcher_child child = own.children[i];
+    for (size_t i = 0; i < self.child_count;) {
+        struct launcher_child child = self.children[i];
         int status = -1;
         pid_t got = waitpid(child.pid, &status, WNOHANG);
         if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: the child was already waited for */
-            own.children[i] = own.children[--own.child_count];
+            self.children[i] = self.children[--self.child_count];
             struct launcher_message message = {LAUNCHER_DIED, got < 0 ? -1 : status, child.id, child.pid};
             if (child.id != LAUNCHER_ID)
                 say(&message, NULL, 0);
@@ -75,6 +75,8 @@ static void reap(void)
     }
 }
 
+/* In a new child: turns it into a worker, with its end of the job socket as descriptor 0, and the report pipe as 1 and 2. All other
+ * descriptors are closed. */
 static _Noreturn void become_worker(int socket, int report, const struct launcher_message *request)
 {
     sigset_t none;
@@ -84,11 +86,12 @@ static _Noreturn void become_worker(int socket, int report, const struct launche
         _exit(1);
     closefrom(STDERR_FILENO + 1);
     setpriority(PRIO_PROCESS, 0, NICE);
-    struct worker_start start = own.start;
+    struct worker_start start = self.start;
     start.limits = (struct confine_limits){request->max_memory, request->max_mapped, request->threads};
     worker_serve(&start);
 }
 
+/* Forks a worker and sends the parent's ends of socket and pipe to the parent. Returns 0 or an errno; then no worker runs. */
 static int fork_worker(const struct launcher_message *request, const int sockets[2], const int report[2])
 {
     pid_t pid = fork();
@@ -96,7 +99,7 @@ static int fork_worker(const struct launcher_message *request, const int sockets
         become_worker(sockets[1], report[1], request);
     if (pid < 0)
         return errno;
-    own.children[own.child_count++] = (struct launcher_child){request->id, pid};
+    self.children[self.child_count++] = (struct launcher_child){request->id, pid};
     struct launcher_message started = {.what = LAUNCHER_STARTED, .id = request->id, .pid = pid};
     if (say(&started, (int[]){sockets[0], report[0]}, 2))
         return 0;
@@ -105,10 +108,11 @@ static int fork_worker(const struct launcher_message *request, const int sockets
     return error;
 }
 
+/* Starts the worker that the parent asked for, or answers that it failed. The parent's ends are closed here once they are sent. */
 static void start_worker(const struct launcher_message *request)
 {
-    int sockets[2] = {-1, -1}, report[2] = {-1, -1}, error = EAGAIN;
-    if (own.child_count < LAUNCHER_MAX_WORKERS) {
+    int sockets[2] = {-1, -1}, report[2] = {-1, -1}, error = EAGAIN; /* too many workers */
+    if (self.child_count < LAUNCHER_MAX_WORKERS) {
         bool open = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 &&
                     pipe2(report, O_CLOEXEC | O_NONBLOCK) == 0;
         error = open ? fork_worker(request, sockets, report) : errno;
@@ -124,36 +128,39 @@ static void start_worker(const struct launcher_message *request)
 
 static void kill_worker(uint64_t id)
 {
-    for (size_t i = 0; i < own.child_count; i++)
-        if (own.children[i].id == id)
-            kill(own.children[i].pid, SIGKILL);
+    for (size_t i = 0; i < self.child_count; i++)
+        if (self.children[i].id == id)
+            kill(self.children[i].pid, SIGKILL);
 }
 
 /* ---- other launchers ---- */
 static _Noreturn void serve_parent(void);
 
+/* In a new child: turns it into a launcher of its own right, which serves the process at the other end of `socket`. It ends with `parent`,
+ * the old launcher; if that has ended already there is no death signal, so it ends here. */
 static _Noreturn void become_launcher(int socket, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(socket, SOCKET) < 0)
         _exit(1);
     closefrom(SOCKET + 1);
-    own.child_count = 0;
-    own.start.launcher = getpid();
+    self.child_count = 0;
+    self.start.launcher = getpid();
     serve_parent();
 }
 
+/* Starts a second launcher, for a process that the service is about to fork, and sends its socket to the parent. */
 static void start_launcher(void)
 {
     int sockets[2] = {-1, -1};
     pid_t parent = getpid(), pid = -1;
     struct launcher_message answer = {.what = LAUNCHER_STARTED, .id = LAUNCHER_ID};
     bool open =
-        own.child_count < LAUNCHER_MAX_WORKERS && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
+        self.child_count < LAUNCHER_MAX_WORKERS && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
     if (open && (pid = fork()) == 0)
         become_launcher(sockets[1], parent);
     if (pid > 0) {
-        own.children[own.child_count++] = (struct launcher_child){LAUNCHER_ID, pid};
+        self.children[self.child_count++] = (struct launcher_child){LAUNCHER_ID, pid};
         answer.pid = pid;
         say(&answer, &sockets[0], 1);
     } else {
@@ -197,8 +204,8 @@ static void open_signals(void)
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_SETMASK, &children, NULL);
-    own.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (own.signals < 0)
+    self.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (self.signals < 0)
         _exit(1);
 }
 
@@ -209,6 +216,7 @@ static int open_null(void)
     return null >= 0 ? null : memfd_create("null", MFD_CLOEXEC);
 }
 
+/* In the first child: turns it into the launcher and serves the parent for ever. Workers inherit all that is set here. */
 static _Noreturn void launch(int socket, pid_t parent, const struct worker_function *functions, size_t count,
                              void (*prepare)(void))
 {
@@ -221,14 +229,15 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
         dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(socket, SOCKET) < 0)
         _exit(1);
     closefrom(SOCKET + 1);
+    /*  A signal to the service's process group (Ctrl-C) does not reach workers: the service itself ends them. */
     setpgid(0, 0);
     /* Leaves the directory where the service was started, so that it can be unmounted. In a root directory that is closed to the user of
      * the service this fails, and the launcher stays where it is. */
     int stays = chdir("/");
     (void)stays;
-    own.start = (struct worker_start){functions, count, &own.filter, .launcher = getpid()};
-    own.start.no_environment = confine_erase_environment();
-    confine_filter_make(&own.filter);
+    self.start = (struct worker_start){functions, count, &self.filter, .launcher = getpid()};
+    self.start.no_environment = confine_erase_environment();
+    confine_filter_make(&self.filter);
     if (prepare)
         prepare();
     malloc_trim(0); /* every worker would inherit the memory that libseccomp used */
@@ -236,17 +245,18 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
     serve_parent();
 }
 
+/* Waits for requests of the parent and for deaths of workers, for ever. */
 static _Noreturn void serve_parent(void)
 {
     open_signals();
-    struct pollfd ready[] = {{SOCKET, POLLIN, 0}, {own.signals, POLLIN, 0}};
+    struct pollfd ready[] = {{SOCKET, POLLIN, 0}, {self.signals, POLLIN, 0}};
     for (;;) {
         if (poll(ready, 2, -1) < 0 && errno != EINTR)
             end();
         struct signalfd_siginfo info;
-        while (ready[1].revents && read(own.signals, &info, sizeof info) > 0)
+        while (ready[1].revents && read(self.signals, &info, sizeof info) > 0)
             ;
-        reap();
+        reap(); /* after each wake-up: one signal may stand for several deaths */
         if (ready[0].revents)
             take_request();
     }

@@ -17,6 +17,7 @@ struct spread_thread {
     pthread_t thread;
 };
 
+/* Does pieces of the work until none is left; threads take the next number from a shared counter. */
 static void *do_pieces(void *arg)
 {
     struct spread_thread *self = arg;
@@ -26,6 +27,7 @@ static void *do_pieces(void *arg)
     return NULL;
 }
 
+/* The `sl_parallel` callback of workers: does the pieces in up to self->workers threads, of which the calling one is the first. */
 static void spread(const struct sl_parallel *self, size_t count, void (*work)(void *arg, size_t index, unsigned worker),
                    void *arg)
 {

@@ -42,6 +42,7 @@ static void set_settings(struct worker_pool *pool, const struct worker_settings 
         pool->settings.max_threads = WORKER_MAX_THREADS;
 }
 
+/* Initialises locks and starts the thread that reads messages of the launcher. Waits are measured on the monotonic clock. */
 static bool begin(struct worker_pool *pool)
 {
     pthread_condattr_t monotonic;
@@ -138,7 +139,7 @@ enum sl_code worker_pool_probe(struct worker_pool *pool, uint32_t *measures, str
     pthread_mutex_unlock(&pool->lock);
     if (good)
         return SL_OK;
-    return *measures && !(*measures & MEASURE_FILTER)
+    return *measures && !(*measures & MEASURE_FILTER) /* a worker without a filter says hello and ends */
                ? sl_fail(error, SL_UNSUPPORTED, "this system has no seccomp filters: workers cannot be confined")
                : sl_fail(error, SL_BUSY, "a worker ended before its first job");
 }

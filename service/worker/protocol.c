@@ -113,7 +113,9 @@ bool worker_answer_encode(const struct worker_answer *answer, struct sl_buf *out
     return !out->failed;
 }
 
-static bool is_code_about_file(uint32_t code)
+/* Tells whether a worker may answer with this code. Others, as SL_CANCELLED, only this process can give; a worker that sends them is
+ * broken. */
+static bool worker_may_answer(uint32_t code)
 {
     switch (code) {
     case SL_OK:
@@ -136,7 +138,7 @@ bool worker_answer_decode(struct sl_bytes message, struct worker_answer *answer)
     answer->peak = sl_read_u64(&r);
     answer->heap = sl_read_u64(&r);
     uint32_t end = sl_read_u32(&r), flags = sl_read_u32(&r), text = sl_read_u32(&r), result = sl_read_u32(&r);
-    good = good && !r.failed && is_code_about_file(code) && end <= SL_BUDGET_TIME && flags <= IS_TRIAL &&
+    good = good && !r.failed && worker_may_answer(code) && end <= SL_BUDGET_TIME && flags <= IS_TRIAL &&
            text < sizeof((struct sl_error *)0)->message && result <= WORKER_MAX_RESULT &&
            (code == SL_OK) == (text == 0);
     if (!good)
@@ -171,6 +173,7 @@ union worker_control {
     char space[CMSG_SPACE(WORKER_MAX_DESCRIPTORS * sizeof(int))];
 };
 
+/* Sends a message and descriptors. The socket keeps message boundaries, so it sends all or nothing. False with errno. */
 bool worker_send(int socket, struct sl_bytes message, const int *fds, size_t fd_count)
 {
     union worker_control control = {.space = {0}};

@@ -105,6 +105,8 @@ static bool is_given(const struct worker_input *input)
     return input->bytes.data || input->fd >= 0;
 }
 
+/* Adds a descriptor to the message. Bytes in memory become a file in memory; a file that is open for writing is opened again for reading,
+ * so that the worker cannot change it. Such new descriptors are closed after the job (`owned`). */
 static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)
 {
     int flags = input->fd >= 0 ? fcntl(input->fd, F_GETFL) : 0, fd = input->fd;
@@ -153,6 +155,7 @@ static void copy_small_inputs(struct running_job *run)
     }
 }
 
+/* Collects the descriptors of the message: inputs that are not inline, in order, then the output, as in ACCESS_* of the request. */
 static enum sl_code collect_descriptors(struct running_job *run, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -265,6 +268,7 @@ static bool take_result(struct running_job *run)
     return false;
 }
 
+/* Receives the worker's answer. JOB_DIED: the socket is closed; JOB_BROKEN: the message is no valid answer to this job. */
 static enum job_end receive_answer(struct running_job *run)
 {
     ssize_t size = worker_receive(run->slot->socket, run->message, sizeof run->message, NULL, NULL);
@@ -313,6 +317,7 @@ static enum sl_code fail_death(int status, struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "the reader crashed on this file: status %d", WEXITSTATUS(status));
 }
 
+/* Sets the error of a job that got no answer, and returns its code. */
 static enum sl_code fail_end(struct running_job *run, enum job_end end, int status, struct worker_outcome *outcome,
                              struct sl_error *error)
 {
@@ -328,6 +333,7 @@ static enum sl_code fail_end(struct running_job *run, enum job_end end, int stat
     }
 }
 
+/* Returns how the worker ended, for the metrics. `code` SL_BUSY: something outside killed it, so its file is not to blame. */
 static enum worker_end find_cause(enum job_end end, enum sl_code code)
 {
     switch (end) {
@@ -380,6 +386,7 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
     return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) && empty_written_files(run->call);
 }
 
+/* Copies the worker's answer to the caller and gives the worker back to the pool. */
 static enum sl_code take_answer(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     const struct worker_answer *answer = &run->answer;
@@ -409,6 +416,7 @@ static enum sl_code run_call(struct running_job *run, struct worker_outcome *out
     }
 }
 
+/* Checks that the call fits in a message; only a mistake in the program makes it fail. */
 static enum sl_code check_call(const struct worker_function *function, const struct worker_call *call,
                                struct sl_error *error)
 {
@@ -418,6 +426,7 @@ static enum sl_code check_call(const struct worker_function *function, const str
     return SL_OK;
 }
 
+/* Checks that the inputs together do not exceed the address space of a worker, `most` bytes (0 = no limit). */
 static enum sl_code check_sizes(const struct running_job *run, uint64_t most, struct sl_error *error)
 {
     uint64_t mapped = 0;

@@ -55,6 +55,8 @@ static enum sl_code map_part(int fd, uint64_t offset, size_t size, struct sl_byt
     return SL_OK;
 }
 
+/* In a worker: makes the inputs of the job of the request and its descriptors, which come in the same order. Closes nothing: unmap_inputs()
+ * does. */
 static enum sl_code map_inputs(struct served_job *served, struct sl_error *error)
 {
     struct worker_job *job = &served->job;
@@ -71,7 +73,7 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
         }
         uint64_t offset = served->request.inputs[i].offset;
         int fd = served->fds[next++];
-        job->inputs[i].fd = offset ? -1 : fd;
+        job->inputs[i].fd = offset ? -1 : fd; /* a part of a file: readers get its bytes alone */
         if (served->request.inputs[i].access == ACCESS_WRITE)
             continue;
         enum sl_code code = map_part(fd, offset, size, &job->inputs[i].bytes, error);
@@ -88,6 +90,7 @@ static void unmap_part(const struct sl_bytes *bytes, uint64_t offset)
     munmap((void *)(bytes->data - before), before + bytes->size);
 }
 
+/* Unmaps the inputs and closes all descriptors of the job. */
 static void unmap_inputs(struct served_job *served)
 {
     for (size_t i = 0; i < served->job.input_count; i++)
@@ -110,6 +113,7 @@ static enum sl_code judge(struct served_job *served, enum sl_code code)
     return conversion_judge(&served->job.conversion, code, &served->error);
 }
 
+/* Runs the function of the request and measures its CPU time, without that of mapping. */
 static enum sl_code run_function(struct served_job *served)
 {
     struct worker_job *job = &served->job;
@@ -151,6 +155,7 @@ static struct sl_str error_text(const struct served_job *served, enum sl_code co
     return sl_buf_view(space);
 }
 
+/* Does the job and sends the answer. A failure to answer ends the worker, which the parent sees. */
 static void work(struct served_job *served)
 {
     uint64_t begin = clock_mono_ns();

@@ -81,6 +81,7 @@ static bool start_locked(struct worker_pool *pool)
     return false;
 }
 
+/* Makes the slot free for a new worker and wakes threads that wait for one. */
 static void free_slot_locked(struct worker_pool *pool, struct worker_slot *slot)
 {
     sl_close(slot->socket);
@@ -134,6 +135,7 @@ struct worker_settings pool_get_settings(struct worker_pool *pool)
     return settings;
 }
 
+/* Ends idle workers that were started with older settings; busy ones end after their job (pool_return_worker). */
 void pool_retire_old(struct worker_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -144,7 +146,7 @@ void pool_retire_old(struct worker_pool *pool)
 }
 
 /* ---- messages of the launcher ---- */
-static void heard_start_locked(struct worker_pool *pool, struct worker_slot *slot, pid_t pid, int socket, int report)
+static void on_start_locked(struct worker_pool *pool, struct worker_slot *slot, pid_t pid, int socket, int report)
 {
     slot->pid = pid;
     slot->socket = socket;
@@ -156,7 +158,8 @@ static void heard_start_locked(struct worker_pool *pool, struct worker_slot *slo
         retire_locked(pool, slot);
 }
 
-static void heard_death_locked(struct worker_pool *pool, struct worker_slot *slot, int status)
+/* Records the death of a worker. The thread that uses a busy one frees its slot. */
+static void on_death_locked(struct worker_pool *pool, struct worker_slot *slot, int status)
 {
     slot->is_dead = true;
     slot->status = status;
@@ -174,14 +177,14 @@ void pool_on_launcher_message(struct worker_pool *pool, const struct launcher_me
     pthread_mutex_lock(&pool->lock);
     struct worker_slot *slot = find_locked(pool, message->id);
     if (slot && message->what == LAUNCHER_STARTED) {
-        heard_start_locked(pool, slot, message->pid, socket, report);
+        on_start_locked(pool, slot, message->pid, socket, report);
         socket = report = -1;
     } else if (slot && message->what == LAUNCHER_FAILED) {
         pool->failures++;
         pool->failure = message->number;
         slot->state = WORKER_NONE;
     } else if (slot && message->what == LAUNCHER_DIED) {
-        heard_death_locked(pool, slot, message->number);
+        on_death_locked(pool, slot, message->number);
     }
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
@@ -189,6 +192,7 @@ void pool_on_launcher_message(struct worker_pool *pool, const struct launcher_me
     sl_close(report);
 }
 
+/* Counts a failed start, so that threads that wait can give up. */
 void pool_on_start_failed(struct worker_pool *pool, int error)
 {
     pthread_mutex_lock(&pool->lock);
@@ -198,6 +202,7 @@ void pool_on_start_failed(struct worker_pool *pool, int error)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* The launcher has ended, and all workers with it. Frees their slots, but for busy ones, which their threads free. */
 void pool_on_launcher_lost(struct worker_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -235,13 +240,15 @@ static struct worker_slot *find_idle_locked(struct worker_pool *pool, bool is_ne
     return best;
 }
 
-static void make_place_locked(struct worker_pool *pool)
+/* Ends idle workers that have had a job, if the pool is full and a thread waits for a new one. */
+static void retire_for_new_locked(struct worker_pool *pool)
 {
     for (unsigned i = 0; i < pool->settings.max_workers && is_place_wanted_locked(pool); i++)
         if (pool->slots[i].state == WORKER_IDLE && pool->slots[i].jobs)
             retire_locked(pool, &pool->slots[i]);
 }
 
+/* Waits until an idle worker can be lent. Gives up if a start failed and no worker is left whose return could be awaited. */
 static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new, struct worker_slot **slot,
                                            struct sl_error *error)
 {
@@ -258,10 +265,11 @@ static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new
         if (pool->failures != failures && !count_locked(pool, WORKER_BUSY) && !count_locked(pool, WORKER_IDLE))
             return sl_fail(error, SL_BUSY, "cannot start a worker: %s", strerror(pool->failure));
         unsigned starting = count_locked(pool, WORKER_STARTING);
+        /*  One new worker for each waiting thread, as far as the limit allows. */
         while (starting < pool->waiting && pool->failures == failures && start_locked(pool))
             starting++;
         if (is_new)
-            make_place_locked(pool);
+            retire_for_new_locked(pool);
         wait_a_tick_locked(pool);
     }
 }
@@ -283,6 +291,7 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_lock(&pool->lock);
     const struct worker_settings *settings = &pool->settings;
     slot->state = WORKER_IDLE;
+    /*  Also ends workers with too many jobs or too large a heap, whose memory is not worth keeping. */
     if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
         (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
         (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
