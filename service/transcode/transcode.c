@@ -308,7 +308,8 @@ enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error 
     if (!run)
         return sl_fail(error, SL_BUSY, "out of memory");
     *run = (struct transcode_process){.job = job, .fd = fd, .log = -1, .error = error};
-    enum sl_code code = pool_run(POOL_IO, transcode_begin, run, error);
+    enum sl_code code =
+        pool_run(POOL_IO, transcode_begin, run, error); /* says only whether the step ran; run->code is its result */
     if (code == SL_OK && run->code == SL_OK)
         run->code = run_process(run);
     struct sl_error end;
