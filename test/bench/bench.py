@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import mmap, multiprocessing, os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
+import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, package_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -91,6 +91,7 @@ def main():
     converter = os.path.join(ROOT, "build/test/bench/bench_convert")
     apart(breakpad_rows.main, SYMLOOM, converter, DATA, row)
     apart(scan_rows.main, SYMLOOM, work, row)
+    apart(package_rows.main, SYMLOOM, work, row)
     apart(name_rows.main, os.path.join(ROOT, "build/test/bench/bench_names"), work, row)
     apart(pdb_rows.main, SYMLOOM, converter, DATA, row)
     apart(crash_rows.main, SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_crash"), elf, work, row)
