@@ -5,7 +5,8 @@ usage: soak.py --symloom PATH [--seed N] [SECONDS]
 
 Two processes share one cache directory (on a small file system of its own where the system lets us mount one); two more
 nodes have directories of their own and share a Redis and an S3 server. Clients ask all of them for modules that are there,
-that are not, and that are malformed, and compare every answer with the right one. Meanwhile things break at random. An
+that are not, and that are malformed, and compare every answer with the right one. Meanwhile things break at random, and each
+second a worker of each node is killed. An
 answer may say that something failed while the source is down; it may never be wrong, and every half minute, with
 everything in order again, all nodes have to give all the right answers. Prints figures; status 1 when something was wrong.
 """
@@ -13,8 +14,9 @@ import argparse, collections, contextlib, hashlib, http.client, json, os, random
 import threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 import cloud, faults, harness
+from killer import WorkerKiller
 
 os.environ["SYMLOOM_LOG"] = "info,fetch=warn,cleanup=warn"
 
@@ -392,10 +394,13 @@ class Soak:
         threads = [threading.Thread(target=self.client, args=(node, i)) for i, node in enumerate(self.nodes * self.CLIENTS)]
         for t in threads:
             t.start()
+        killer = WorkerKiller(lambda: [node.service for node in self.nodes if not node.down], self.args.seed)
         try:
-            self.break_things(seconds)
+            with killer:
+                self.break_things(seconds)
         except Exception as e:
             self.note(str(e))
+        self.counts.update(killer.counts)
         self.stop.set()
         for t in threads:
             t.join()

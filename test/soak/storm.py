@@ -4,11 +4,11 @@
 usage: storm.py --symloom PATH --load PATH [--seconds N] [PHASE...]     phases: usual, tiny, pending, hostile (default: all)
 
 A storm is ten times as many clients as there are slots, with readers that never read, bodies that trickle in, bodies that
-want a lot of memory, and uploads; once with usual limits, once with tiny ones. Answers are compared, byte by byte, with those
-of a service at ease. A refusal is allowed where a limit is reached; a wrong answer, a slow /healthcheck or memory beyond the
-budget is not, nor that anything wrong is remembered afterwards. Then thousands of jobs wait for a source that hangs.
-Hostile are short requests that ask for long answers or much work (test/hostile.py), each alone and then four at a time, beside
-cached ones. Prints figures; status 1 when something was wrong.
+want a lot of memory, and uploads; once with usual limits, once with tiny ones. Answers are compared, byte by byte, with
+those of a service at ease, while each second a worker is killed. A refusal is allowed where a limit is reached; a wrong
+answer, a slow /healthcheck or memory beyond the budget is not, nor that anything wrong is remembered afterwards. Then
+thousands of jobs wait for a source that hangs. Hostile are short requests that ask for long answers or much work
+(test/hostile.py), each alone and then four at a time, beside cached ones. Prints figures; status 1 when something was wrong.
 """
 import argparse, asyncio, concurrent.futures, contextlib, gzip, hashlib, http.client, json, os, re, shutil, subprocess, sys
 import tempfile, threading, time
@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HTTP = os.path.join(os.path.dirname(HERE), "http")
 sys.path[:0] = [os.path.dirname(HERE), HTTP, os.path.join(HTTP, "symbfile")]
 import faults, harness, hostile
+from killer import WorkerKiller
 from test_symbfile import RANGES
 
 MODULES = 300
@@ -190,7 +191,7 @@ class Storm:
             try:
                 service.request("GET", "/healthcheck")
                 idle = status_kb(service, "RssAnon") / 1024
-                with Peak(service, "RssAnon") as peak:
+                with Peak(service, "RssAnon") as peak, WorkerKiller(lambda: [service]) as killer:
                     names = {k: [n for n in questions if n.startswith(k)] for k in ("one", "ten", "hundred")}
                     first = plan.start(self.load, service.port, self.seconds + 2, ("deaf", SLOTS // 2, "large"))
                     time.sleep(2)
@@ -214,6 +215,7 @@ class Storm:
                     self.check(peak.value <= peak_must, f"peak {peak.value:.0f} MB anonymous (must <= {peak_must})")
                 else:
                     print(f"  peak {peak.value:.0f} MB anonymous")
+                self.check(killer.counts["workers killed"] > 0, f"{killer.counts['workers killed']} workers were killed meanwhile (must > 0)")
                 took = self.settle(service, questions, answers)
                 self.check(took is not None, f"every module is found {'' if took is None else f'{took:.1f} s '}afterwards")
                 self.back_to_idle(service, idle)
