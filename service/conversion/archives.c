@@ -5,7 +5,6 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -77,7 +76,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     } else {
         converter_add_bytes(&call, INPUT_FILE, archive);
     }
-    call.out = *entries = memfd_create("entries", MFD_CLOEXEC);
+    call.out = *entries = conversion_new_output("entries");
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     enum sl_code code = conversion_run(&about, &converter_archive_list, &call, NULL, error);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "core/log.h"
@@ -340,6 +341,11 @@ enum sl_code conversion_run(const struct conversion_description *about, const st
     enum sl_code code = run(&measured, &r);
     release_inputs(&r);
     return code;
+}
+
+int conversion_new_output(const char *name)
+{
+    return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 /* ---- shared by computations ---- */

@@ -41,8 +41,9 @@ struct running_job {
     struct worker_slot *slot;
     uint64_t serial;
     unsigned most_threads;
-    int fds[WORKER_MAX_DESCRIPTORS];    /* descriptors to send */
-    bool owned[WORKER_MAX_DESCRIPTORS]; /* close_descriptors closes it */
+    int fds[WORKER_MAX_DESCRIPTORS];     /* descriptors to send */
+    bool owned[WORKER_MAX_DESCRIPTORS];  /* close_descriptors closes it */
+    int written[WORKER_MAX_DESCRIPTORS]; /* the caller's descriptor of a file that the worker writes; -1 = an input */
     size_t fd_count;
     uint64_t sizes[WORKER_MAX_INPUTS];               /* of the inputs, in bytes */
     const uint8_t *inline_inputs[WORKER_MAX_INPUTS]; /* in `copies`; NULL = it has a descriptor, or is missing */
@@ -105,19 +106,35 @@ static bool is_given(const struct worker_input *input)
     return input->bytes.data || input->fd >= 0;
 }
 
-/* Adds a descriptor to the message. Bytes in memory become a file in memory; a file that is open for writing is opened again for reading,
- * so that the worker cannot change it. Such new descriptors are closed after the job (`owned`). */
-static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)
+/* Opens a file that the worker writes once more: only then can has_let_go() tell whether the worker still has it open. */
+static int open_for_writing(int fd)
 {
-    int flags = input->fd >= 0 ? fcntl(input->fd, F_GETFL) : 0, fd = input->fd;
-    bool owned = input->fd < 0 || (!input->is_scratch && (flags & O_ACCMODE) != O_RDONLY);
-    if (owned)
-        fd = input->fd < 0 ? make_memory_file(input->bytes) : open_for_reading(input->fd);
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* Adds a descriptor to the message, unless it is -1 with errno set. `owned`: it is closed after the job. */
+static enum sl_code add_descriptor(struct running_job *run, int fd, bool owned, int written, struct sl_error *error)
+{
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot hand a file to a worker");
     run->owned[run->fd_count] = owned;
+    run->written[run->fd_count] = written;
     run->fds[run->fd_count++] = fd;
     return SL_OK;
+}
+
+/* Adds an input. Bytes in memory become a file in memory; a file that is open for writing is opened again for reading, so that the worker
+ * cannot change it. */
+static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)
+{
+    if (input->is_scratch)
+        return add_descriptor(run, open_for_writing(input->fd), true, input->fd, error);
+    if (input->fd < 0)
+        return add_descriptor(run, make_memory_file(input->bytes), true, -1, error);
+    bool is_writable = (fcntl(input->fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    return add_descriptor(run, is_writable ? open_for_reading(input->fd) : input->fd, is_writable, -1, error);
 }
 
 static uint64_t size_of_input(const struct worker_input *input)
@@ -163,7 +180,7 @@ static enum sl_code collect_descriptors(struct running_job *run, struct sl_error
         if (!run->inline_inputs[i] && is_given(&run->call->inputs[i]))
             code = add_input(run, &run->call->inputs[i], error);
     if (code == SL_OK && run->call->out >= 0)
-        run->fds[run->fd_count++] = run->call->out;
+        code = add_descriptor(run, open_for_writing(run->call->out), true, run->call->out, error);
     return code;
 }
 
@@ -172,6 +189,7 @@ static void close_descriptors(struct running_job *run)
     for (size_t i = 0; i < run->fd_count; i++)
         if (run->owned[i])
             close(run->fds[i]);
+    run->fd_count = 0;
 }
 
 /* ---- the request ---- */
@@ -352,18 +370,44 @@ static void log_end(const struct running_job *run, pid_t pid, const struct sl_er
              LOG_STR("report", run->report));
 }
 
-static bool empty_file(int fd)
-{
-    return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0;
-}
-
 /* Makes the files that the worker could write empty again. Functions write at the file position, which a descriptor shares with the
  * worker's copy of it, so that has to go back, too. */
-static bool empty_written_files(const struct worker_call *call)
+static bool empty_written_files(const struct running_job *run)
 {
-    bool good = call->out < 0 || empty_file(call->out);
-    for (size_t i = 0; good && i < call->input_count; i++)
-        good = !call->inputs[i].is_scratch || empty_file(call->inputs[i].fd);
+    bool good = true;
+    for (size_t i = 0; good && i < run->fd_count; i++)
+        if (run->written[i] >= 0)
+            good = ftruncate(run->fds[i], 0) == 0 && lseek(run->fds[i], 0, SEEK_SET) == 0;
+    return good;
+}
+
+/* True if the worker can change the file no more. A file in memory is sealed, which fails while it is mapped for writing. Of others the
+ * kernel grants a lease for writing only while nobody else has them open or mapped: a descriptor of the worker's that is left counts,
+ * because it was opened for it alone. */
+static bool has_let_go(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals >= 0 && !(seals & F_SEAL_SEAL))
+        return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
+    return fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
+}
+
+/* Takes back the files that the worker has written, before anybody looks at them: what was checked may not change afterwards. Their
+ * positions become those after the last byte, as if this process had written them. False if the worker may have kept one, or the file
+ * system has no leases. */
+static bool take_back_files(struct running_job *run)
+{
+    int written[WORKER_MAX_DESCRIPTORS];
+    size_t count = 0;
+    bool good = true;
+    for (size_t i = 0; i < run->fd_count; i++)
+        if (run->written[i] >= 0)
+            written[count++] = run->written[i];
+    close_descriptors(run);
+    for (size_t i = 0; i < count; i++) {
+        lseek(written[i], 0, SEEK_END);
+        good = has_let_go(written[i]) && good;
+    }
     return good;
 }
 
@@ -383,10 +427,10 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
         *error = own;
     if (*code != SL_CANCELLED)
         log_end(run, pid, &own);
-    return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) && empty_written_files(run->call);
+    return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) && empty_written_files(run);
 }
 
-/* Copies the worker's answer to the caller and gives the worker back to the pool. */
+/* Copies the worker's answer to the caller and gives the worker back to the pool, or ends it if it can still write to its files. */
 static enum sl_code take_answer(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     const struct worker_answer *answer = &run->answer;
@@ -395,7 +439,15 @@ static enum sl_code take_answer(struct running_job *run, struct worker_outcome *
     outcome->peak = answer->peak;
     if (answer->code != SL_OK)
         sl_fail(error, answer->code, SL_STR_FMT, SL_STR_ARG(answer->message));
-    pool_return_worker(run->pool, run->slot, answer->heap);
+    if (take_back_files(run)) {
+        pool_return_worker(run->pool, run->slot, answer->heap);
+    } else {
+        bool is_dying = false;
+        log_debug("worker", "ending a worker that may still have its output open",
+                  LOG_STR("function", run->function->name));
+        if (pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report) == -1)
+            return sl_fail(error, SL_BUSY, "a worker that may still have its output open does not end");
+    }
     return answer->code;
 }
 

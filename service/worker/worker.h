@@ -164,7 +164,7 @@ struct worker_call {
     const struct worker_input *inputs;
     size_t input_count;
     struct sl_bytes options;
-    int out; /* an empty regular file, or -1 */
+    int out; /* an empty regular file, or -1; a memfd that allows seals is sealed against writing after the job */
     struct worker_limits limits;
     struct sl_str about; /* location of the file, for the log */
 };

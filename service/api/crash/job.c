@@ -2,7 +2,6 @@
 #include "api/crash/crash.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- the file ---- */
@@ -87,7 +86,7 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
                            struct sl_error *error)
 {
     struct conversion_description about = {.location = SL_STR("a crash file")};
-    struct converter_call call = {.options = options, .out = memfd_create("crash", MFD_CLOEXEC)};
+    struct converter_call call = {.options = options, .out = conversion_new_output("crash")};
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     work->packed_fd = call.out;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/order.h"
@@ -283,7 +282,7 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
 static enum sl_code run_round(struct dump_walk *w, struct sl_error *error)
 {
     struct sl_buf request = {0};
-    int out = memfd_create("walks", MFD_CLOEXEC);
+    int out = conversion_new_output("walks");
     if (out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     enum sl_code code = run_converter(w, out, &request, error);

@@ -1,6 +1,5 @@
 /* Assembly of a function, from the binary itself: symbol files do not contain code. */
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "api/impl.h"
@@ -103,7 +102,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
 
 static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct sl_error *error)
 {
-    int lines = memfd_create("disassembly", MFD_CLOEXEC);
+    int lines = conversion_new_output("disassembly");
     if (lines < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     enum sl_code code = disassemble(w, job, lines, error);

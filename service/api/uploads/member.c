@@ -2,7 +2,6 @@
 #include "api/uploads/uploads.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,7 +126,7 @@ static enum sl_code read_info(struct member_job *job)
     options.head_size = 0;
     options.max_output = HEAD_MAX;
     struct converter_call call = make_call(job, CONVERTER_OPTIONS(options));
-    call.out = job->head = memfd_create("head", MFD_CLOEXEC);
+    call.out = job->head = conversion_new_output("head");
     if (job->head < 0)
         return sl_fail_errno(&job->error, errno, "cannot create a file in memory");
     enum sl_code code = conversion_run(&about, &converter_member_write, &call, NULL, &ignored);

@@ -217,6 +217,13 @@ static enum sl_code write_files(struct worker_job *job, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot write");
 }
 
+static enum sl_code keep_output(struct worker_job *job, bool is_mapped, struct sl_error *error)
+{
+    bool good = sl_write_all(job->out, (struct sl_bytes){(const uint8_t *)"written", 7}) &&
+                (!is_mapped || mmap(NULL, 7, PROT_READ | PROT_WRITE, MAP_SHARED, job->out, 0) != MAP_FAILED);
+    return good ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot write");
+}
+
 static enum sl_code crash(struct worker_job *job, const struct deed_options *options, struct sl_error *error)
 {
     switch (options->deed) {
@@ -237,6 +244,7 @@ static enum sl_code crash(struct worker_job *job, const struct deed_options *opt
     case RAISE_SIGNAL: raise((int)options->number); break;
     case POISON: is_poisoned = true; break;
     case WRITE_FILES: return write_files(job, error);
+    case KEEP_OUTPUT: return keep_output(job, options->number, error);
     case LOOP_FOR_EVER:
         for (;;)
             depth++;

@@ -32,6 +32,7 @@ enum deed {
     RAISE_SIGNAL, /* `number` */
     POISON,       /* the next job in this worker crashes */
     WRITE_FILES,  /* writes "written" to the output and to scratch files, and crashes if the worker had a job before */
+    KEEP_OUTPUT,  /* writes "written" to the output, and keeps it mapped for writing if `number` is not 0 */
     /* limits */
     LOOP_FOR_EVER,
     SLEEP_FOR_EVER,

@@ -110,6 +110,37 @@ TEST(repeated_jobs_begin_with_empty_files)
     assert_written(scratch);
 }
 
+/* Has a worker write the file and returns its pid. */
+static pid_t keep_output(int out, bool is_mapped)
+{
+    struct deed_options options = {.deed = KEEP_OUTPUT, .number = is_mapped};
+    struct deed_result result;
+    struct worker_outcome outcome;
+    struct sl_error error = {.code = SL_OK};
+    struct worker_call call = {.out = out, .limits = test_limits};
+    call.options = (struct sl_bytes){(const uint8_t *)&options, sizeof options};
+    pid_t pid = (pid_t)run_deed(pool, TELL_PROCESS, 0).result.value;
+    assert_int_equal(worker_run(pool, &test_functions[DEED], &call, &result, &outcome, &error), SL_OK);
+    assert_written(out);
+    return pid;
+}
+
+TEST(workers_that_keep_their_output_open_are_ended)
+{
+    int files[] = {fileno(tmpfile()), memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    for (size_t i = 0; i < 2; i++)
+        wait_until_gone(keep_output(files[i], true));
+}
+
+TEST(workers_that_close_their_output_are_kept)
+{
+    int files[] = {fileno(tmpfile()), memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    for (size_t i = 0; i < 2; i++) {
+        pid_t pid = keep_output(files[i], false);
+        assert_int_equal(run_deed(pool, TELL_PROCESS, 0).result.value, pid);
+    }
+}
+
 TEST(a_launcher_makes_another_one)
 {
     struct sl_error error;
