@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+/* /proc/self/cgroup has a line "0::/path" for cgroup v2. In a cgroup namespace that path may be the host's, which is not mounted here:
+ * then the mounted root is this process's cgroup. */
 FILE *cgroup_open(const char *name)
 {
     char path[640] = "", line[512];
@@ -16,6 +18,6 @@ FILE *cgroup_open(const char *name)
     file = path[0] ? fopen(path, "re") : NULL;
     if (file)
         return file;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name); /* inside a cgroup namespace */
+    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name); /* in a cgroup namespace the root is the own cgroup */
     return fopen(path, "re");
 }

@@ -3,5 +3,5 @@
 
 #include <stdio.h>
 
-/* Opens a file of the process's own cgroup ("cpu.max", "memory.max") for reading; NULL if there is none. */
+/* Opens a file of the process's own cgroup ("cpu.max", "memory.max") for reading; NULL if there is none. Close it with fclose(3). */
 FILE *cgroup_open(const char *name);

@@ -23,6 +23,8 @@ static inline void *context_make(void *top, void (*run)(void *arg), void *arg)
     frame[7] = frame[8] = 0;
     return frame;
 #else
+    /* x19 to x30, then d8 to d15, as context_switch loads them: context_entry finds the function in x19 and its argument in x20, and
+     * x30 is where context_switch returns to. */
     uintptr_t *frame = (uintptr_t *)top - 20;
     for (int i = 0; i < 20; i++)
         frame[i] = 0;

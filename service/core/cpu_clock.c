@@ -52,6 +52,7 @@ void cpu_clock_leave(struct cpu_clock *clock)
     at.serial = 0;
 }
 
+/* The thread's own CPU time is added at most once per step_ns; a thread that is not charged to this clock only compares. */
 bool cpu_clock_expired(void *arg)
 {
     struct cpu_clock *clock = arg;
@@ -79,6 +80,7 @@ static void do_piece(void *arg, size_t index, unsigned worker)
         cpu_clock_leave(pieces->clock);
 }
 
+/* The function `run` of a struct cpu_parallel: lets the threads of `base` do the pieces, each charged to the clock. */
 static void run_pieces(const struct sl_parallel *parallel, size_t count,
                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {

@@ -60,7 +60,7 @@ static void crash_add(struct crash_line *line, const char *text)
     add_bytes(line, text, strlen(text));
 }
 
-/* Appends a number without printf, which is not async-signal-safe. */
+/* Appends a number with at least `width` digits, and at least one. Without printf, which is not async-signal-safe. */
 static void crash_add_number(struct crash_line *line, uint64_t value, unsigned base, unsigned width)
 {
     char digits[24];
@@ -97,8 +97,8 @@ static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
     }
 }
 
-/* Keeps what the report needs of a loaded module. It is collected before a crash, because dl_iterate_phdr takes a lock. The first module
- * is the program, whose name is empty. */
+/* Callback of dl_iterate_phdr(3): notes what the report needs of a loaded module. Modules are noted before a crash, because
+ * dl_iterate_phdr takes a lock. Two modules have an empty name: the first is the program, a later one is the vDSO. */
 static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -242,7 +242,7 @@ void crash_report(int number, const siginfo_t *info)
     if (!atomic_compare_exchange_strong(&crash.thread, &nobody, self)) {
         while (nobody != self) /* the other thread ends the process */
             pause();
-        return; /* this thread failed while it reported */
+        return; /* this thread crashed again while it wrote the report: end now */
     }
     alarm(PATIENCE_S); /* ends the process if a lock that the unwinder needs is held */
     int fds[2] = {STDERR_FILENO, log_report_fd()};
@@ -278,6 +278,7 @@ static _Unwind_Reason_Code stop_walk(struct _Unwind_Context *context, void *arg)
     return _URC_END_OF_STACK;
 }
 
+/* A thread that has an alternate stack already keeps it: the sanitizers install one. */
 void crash_thread(void)
 {
     stack_t old, stack = {.ss_size = STACK_BYTES};

@@ -158,6 +158,7 @@ void duration_format(uint64_t ns, struct sl_buf *out)
         sl_buf_cstr(out, "0s");
 }
 
+/* The fraction has as many digits as it needs: zeros at its end are left out. */
 void duration_format_short(uint64_t ns, struct sl_buf *out)
 {
     uint64_t unit = ns >= S ? S : ns >= MS ? MS : ns >= US ? US : NS;

@@ -20,7 +20,7 @@
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
 struct fiber_trace_ids { /* distributed trace of a request; the texts follow the struct */
-    unsigned holders;
+    unsigned holders;    /* fibers that refer to it */
     struct sl_str trace, baggage;
 };
 
@@ -134,6 +134,7 @@ static void stack_give(struct fiber *fiber)
 /* Switches to the resumer; returns when the fiber is resumed. */
 static void park(struct fiber *fiber)
 {
+    /* NULL tells the sanitizer that this fiber will not run again, so that it frees the fiber's fake stack. */
     context_start_switch(fiber->ended ? NULL : &fiber->fake_stack, resumer.stack, resumer.stack_size);
     context_tsan_to(resumer.tsan);
     context_switch(&fiber->sp, resumer.sp);
@@ -355,6 +356,7 @@ const atomic_bool *fiber_cancel_flag(void)
     return current ? current->cancel : NULL;
 }
 
+/* Without memory the request goes on without its trace, rather than with the one of before. */
 void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
 {
     struct fiber_trace_ids *kept =
@@ -496,6 +498,7 @@ static void timer_set(struct timer *timer, uint64_t ms)
     uv_timer_start(&timer->handle, on_timer, ms, 0);
 }
 
+/* Waits again after a wake-up that another event caused, until the timer has fired. */
 bool fiber_sleep(uint64_t ms)
 {
     if (fiber_cancelled())
@@ -570,11 +573,13 @@ bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void 
 {
     if (live >= limit / 2 || !fiber_start(group, run, arg))
         return false;
+    /* fiber_new puts the new fiber first */
     group->first->work = current->work;
     group->first->cancel = current->cancel;
     return true;
 }
 
+/* Not cancellable: the fibers of a cancelled group use its owner's memory until they have ended. */
 void fiber_group_wait(struct fiber_group *group)
 {
     while (group->count > 0) {

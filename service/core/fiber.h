@@ -26,7 +26,7 @@ struct fiber_group {
     struct fiber_group **parent_link; /* the pointer to this group in the parent's list */
     struct fiber *first;              /* running or suspended fibers */
     struct fiber *waiter;             /* the fiber in fiber_group_wait */
-    size_t count;                     /* live fibers of the group itself */
+    size_t count;                     /* live fibers of the group itself, without those of child groups */
     void *timer;                      /* deadline, or NULL */
     atomic_bool cancelled;            /* written by the loop; pool threads may read it */
     bool expired;                     /* cancelled by its deadline */
@@ -37,7 +37,8 @@ struct fiber_group {
 /* `parent` may be NULL. The group is embedded in its owner and must outlive its fibers. */
 void fiber_group_init(struct fiber_group *group, struct fiber_group *parent);
 
-/* Cancels the group when `ms` milliseconds from now have passed. Once per group. */
+/* Cancels the group when `ms` milliseconds from now have passed. Once per group: a second call is ignored. Without memory for a timer
+ * the group has no deadline. */
 void fiber_group_deadline(struct fiber_group *group, uint64_t ms);
 
 void fiber_group_cancel(struct fiber_group *group);
@@ -70,7 +71,7 @@ bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void 
  * cancelled, which happens to all of them with the running fiber's group. Returns when all have ended; false when cancelled. */
 bool fiber_run_workers(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
 
-/* Calls `run` for each item, by a crew of at most `at_once` fibers. False when cancelled: then some items were skipped. */
+/* Calls `run` for each item, in at most `at_once` fibers, the running one among them. False when cancelled: then some items were skipped. */
 bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once) SL_SUSPENDS;
 
 struct fiber *fiber_self(void); /* NULL outside of fibers */
@@ -115,7 +116,7 @@ struct fiber_wait_list {
 };
 enum fiber_wait { FIBER_WOKEN, FIBER_TIMED_OUT, FIBER_CANCELLED };
 
-/* Waits on the list; `timeout_ms` UINT64_MAX = for ever. */
+/* Waits on the list; `timeout_ms` UINT64_MAX = for ever. Without memory for a timer it times out at once. */
 enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms) SL_SUSPENDS;
 void fiber_wake_one(struct fiber_wait_list *list);
 void fiber_wake_all(struct fiber_wait_list *list);
@@ -130,14 +131,14 @@ void fiber_set_trace(struct sl_str trace, struct sl_str baggage);
 struct sl_str fiber_trace(void); /* data is NULL if there is none, or outside of fibers */
 struct sl_str fiber_baggage(void);
 
-/* Names the work that pool jobs of this fiber, and of its crew, are charged to in the ledger; NULL = do not note it. Must live
- * until the next call. */
+/* Names the work that pool jobs of this fiber, and of its helpers (fiber_start_helper), are charged to in the journal (journal.h); NULL
+ * = do not note it. Must live until the next call. */
 struct journal_work;
 void fiber_set_work(const struct journal_work *work);
 const struct journal_work *fiber_work(void); /* NULL outside of fibers */
 
-/* Sets the flag that ends pool jobs of this fiber, and of its crew, early once it is raised (base/cancel.h, pool_run); NULL =
- * jobs run to their end. The flag must live until the next call, and until the jobs have ended. */
+/* Sets the flag that ends pool jobs of this fiber, and of its helpers (fiber_start_helper), early once it is raised (base/cancel.h,
+ * pool_run); NULL = jobs run to their end. The flag must live until the next call, and until the jobs have ended. */
 void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 

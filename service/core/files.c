@@ -31,7 +31,8 @@ bool files_sync_directory(const char *path)
     return good;
 }
 
-/* The directory that `path` lies in. False, with errno, if the path is too long. */
+/* Writes the directory that `path` lies in to `parent`: "." for a bare name, "/" for a file of the root. False, with errno, if the path
+ * is too long. */
 static bool get_parent(const char *path, char parent[MAX_PATH])
 {
     const char *slash = strrchr(path, '/');
@@ -144,6 +145,7 @@ struct file_place *file_place_new(const char *path, int fd)
 
 static atomic_ulong unnamed_files; /* descriptors of file_place_new_unnamed */
 
+/* Such files may use an eighth of the process's descriptors: the others are for connections and downloads. */
 static bool may_keep_unnamed(void)
 {
     struct rlimit files;
@@ -175,6 +177,7 @@ void file_place_free(struct file_place *place)
     free(place);
 }
 
+/* O_NONBLOCK: opening a FIFO that has taken the file's place must not wait for a writer. */
 int file_place_open(const struct file_place *place)
 {
     struct stat st;
@@ -267,6 +270,7 @@ bool dir_walk(const struct dir_walk *walk, int at, const char *name)
     return dir ? walk_directory(walk, dir, &root, true) : walk_failed(walk, &root);
 }
 
+/* Tries unlinkat(2) first, as most entries are files; it fails for a directory, which is then removed with its contents. */
 void dir_remove(int at, const char *name, unsigned depth)
 {
     DIR *dir = dir_open(at, name);
@@ -296,6 +300,8 @@ struct change_counter change_counter_read(const char *path, bool remote)
     return known ? make_counter(&st) : (struct change_counter){0};
 }
 
+/* The new mtime is the present time or, if that is not later than the file's mtime, a little more than the latter: by a random number
+ * of nanoseconds, so that two processes do not choose the same. */
 bool change_counter_bump(const char *path, bool exclusive, struct change_counter *before, int64_t *made)
 {
     struct timespec now, times[2];

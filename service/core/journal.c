@@ -93,6 +93,7 @@ void journal_close(void)
     journal.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
 }
 
+/* A thread beyond the last slot notes nothing. `busy` is set last: a crash report in between must not find a half-written slot. */
 void journal_begin(const struct journal_work *work)
 {
     if (own_slot < 0 && journal.head.slots)
@@ -116,6 +117,7 @@ void journal_end(void)
     journal_put(&journal.slots[own_slot].busy, sizeof journal.slots[own_slot].busy, slot_at((size_t)own_slot));
 }
 
+/* Without a lock: a crash report reads the slots of threads that may be running. */
 bool journal_slot_work(unsigned i, const struct journal_work **work)
 {
     if (i >= journal.head.slots)

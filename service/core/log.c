@@ -186,6 +186,7 @@ bool log_set_file(const char *path, struct sl_error *error)
     return sink_set_file(&log_sink, path, error);
 }
 
+/* The access log has a writer once its file is set and the writer of the main log runs. */
 bool log_set_access_file(const char *path, struct sl_error *error)
 {
     bool set = sink_set_file(&access_sink, path, error);
@@ -326,7 +327,8 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* Adds a line to the ring; drops it if the ring is full. Before the writer runs, writes it directly. */
+/* Adds a line to the ring, or writes it directly before the writer runs. Drops it if the ring is full, and all lines after it until the
+ * writer has noted how many were dropped: the note must stand where they are missing. */
 static void sink_emit(struct log_destination *sink, const char *text, size_t size, enum log_format format)
 {
     pthread_mutex_lock(&sink->lock);
@@ -334,7 +336,7 @@ static void sink_emit(struct log_destination *sink, const char *text, size_t siz
     if (!direct) {
         dropped = sink->dropped > 0 || !ring_add(sink, text, size);
         sink->dropped += dropped;
-        /* When half full, ends the pause of the writer early. */
+        /* wakes the writer, or ends its pause early when the ring is half full */
         if (sink->sleeping || (!sink->hurry && sink->head - sink->tail > RING_SIZE / 2)) {
             sink->hurry = true;
             pthread_cond_signal(&sink->more);
@@ -372,6 +374,7 @@ static bool has_field(const struct log_field *fields, const char *key)
     return false;
 }
 
+/* Counts lines by level. Lines of the access log are not counted: they are requests, which have metrics of their own. */
 static void count_message(const struct log_record *record)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -434,6 +437,7 @@ struct sl_str log_request_id(void)
     return fiber_self() ? fiber_request_id() : thread_request_id;
 }
 
+/* The note about suppressed lines goes before the line, with the same level and request id. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields)
 {
@@ -462,7 +466,7 @@ void log_access_line(struct sl_str line)
     sink_emit(atomic_load(&access_sink.fd) >= 0 ? &access_sink : &log_sink, line.data, line.size, format);
 }
 
-/* Starts the thread that writes. Without it, lines are written directly. */
+/* Starts the writer of the sink. Without memory or a thread for it, lines go on to be written directly. */
 static void sink_start(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);

@@ -281,7 +281,7 @@ static int get_rank(const char *key)
 static void put_json_fields(struct log_line *line, const struct log_field *fields)
 {
     const struct log_field *first[FIRST_KEYS] = {NULL};
-    uint64_t put = 0; /* bit set of the fields written */
+    uint64_t put = 0; /* bit set of those of the first 64 fields that are written */
     for (size_t i = 0; fields[i].key && i < 64; i++) {
         int rank = get_rank(fields[i].key);
         if (rank < FIRST_KEYS && !first[rank]) {

@@ -73,14 +73,14 @@ void loop_init(unsigned pool_threads)
         fputs("symloom: cannot create the event loop\n", stderr);
         abort();
     }
-    uv_loop_configure(&the_loop, UV_METRICS_IDLE_TIME);
+    uv_loop_configure(&the_loop, UV_METRICS_IDLE_TIME); /* for loop_busy_seconds */
     started_ns = uv_hrtime();
     sigbus_guard_open();
     loop_slices_open(&the_loop);
     fibers_open(&the_loop);
     pool_open(&the_loop);
     uv_timer_init(&the_loop, &lag_timer);
-    uv_unref((uv_handle_t *)&lag_timer);
+    uv_unref((uv_handle_t *)&lag_timer); /* this timer alone does not keep the loop running */
     lag_due_ns = uv_hrtime() + LAG_PERIOD_MS * 1000000ull;
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
 }
@@ -124,6 +124,7 @@ bool loop_descriptors_short(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)fd > files.rlim_cur / 20 * 19;
 }
 
+/* uv_run also returns when no handle is active; the handle of pool_open keeps it running, so the outer loop rarely turns. */
 void loop_run(void)
 {
     while (!stopping)

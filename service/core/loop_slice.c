@@ -78,7 +78,7 @@ static void on_idle(uv_idle_t *handle)
 static void on_prepare(uv_prepare_t *handle)
 {
     (void)handle;
-    bool more = fibers_run_ready(); /* in the time slice of the fibers after poll */
+    bool more = fibers_run_ready(); /* in the slice that on_check began: fibers get one slice a turn */
     new_slice();
     run_queue();
     new_slice();

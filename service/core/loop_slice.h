@@ -20,7 +20,7 @@ bool loop_is_calm(void);
 struct loop_waiter {
     struct sl_link link;
     void (*run)(struct loop_waiter *waiter); /* called after it has left the queue; may queue it again */
-    bool taken;
+    bool taken;                              /* it is in the queue */
 };
 
 void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter)); /* appends it, once */

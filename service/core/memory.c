@@ -115,6 +115,7 @@ static void grant(void)
     }
 }
 
+/* A fiber may be granted memory and be cancelled before it runs again: then it returns the memory. */
 enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, struct sl_error *error)
 {
     struct memory_waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
@@ -138,7 +139,7 @@ enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, st
     fiber_add_wait_ns(clock_mono_ns() - begin_ns);
     if (!w.granted) {
         sl_list_remove(&waiters, &w.link);
-        grant(); /* it may have blocked smaller ones behind it */
+        grant(); /* this waiter may have blocked smaller ones behind it */
     }
     if (w.granted && !fiber_cancelled()) {
         share->bytes += w.need;
@@ -181,7 +182,8 @@ static uint64_t resident(void)
     return fields == 3 && pages > shared ? (pages - shared) * size : 0;
 }
 
-/* On the pool: returns free memory to the kernel, if there is enough of it to be worth the time. */
+/* On the pool: returns free memory to the kernel, if there is enough of it to be worth the time: resident bytes that are neither
+ * allocated from the heap (uordblks) nor by mmap (hblkhd). */
 static void trim(void *unused)
 {
     (void)unused;

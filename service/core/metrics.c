@@ -84,8 +84,9 @@ static char *format_labels(struct metrics_store *store, enum metric metric, cons
     return labels;
 }
 
-/* Open addressing. Readers take no lock: a series is never removed, and becomes visible when it is complete. `*at`: its slot, or the
- * free one for it. */
+/* Finds a series by the hash of its labels; labels are not compared, as 64 bits do not collide among a few hundred series. Open
+ * addressing. Readers take no lock: a series is never removed, and becomes visible when it is complete. `*at`: its slot, or the free
+ * one for it. */
 static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
 {
     for (*at = hash % SLOTS;; *at = (*at + 1) % SLOTS) {
@@ -95,6 +96,7 @@ static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metri
     }
 }
 
+/* Frees a series of malloc's memory that was not completed. */
 static void series_free(struct metric_series *series)
 {
     for (int i = 0; i < MAX_LABELS; i++)
@@ -140,6 +142,7 @@ static struct metric_series *insert(struct metrics_store *store, enum metric met
     return series;
 }
 
+/* The first look is without the lock. `insert` looks again, as another thread may have added the series meanwhile. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[MAX_LABELS])
 {
@@ -191,7 +194,8 @@ static void store_pushed_value(struct metric_series *series, double value)
         atomic_store_explicit(&kept->values[at], (float)value, memory_order_relaxed);
 }
 
-/* Adds the value to the sum by compare and swap, as there is no atomic addition of doubles. */
+/* Counts the value in the first bucket whose bound it does not exceed, and adds it to the sum: by compare and swap, as there is no
+ * atomic addition of doubles. */
 void metric_series_observe(struct metric_series *series, double value)
 {
     if (!series)
@@ -356,7 +360,8 @@ static void push_series(const struct metric_pusher *to, enum metric metric, stru
     metrics_push_named(metric, &push, to->push, to->arg);
 }
 
-/* Counters of each look-up under their compatible names, instead of one series per layer. */
+/* Names that another service gives to counts of cache look-ups, by the layer that answered the look-up (label `layer`). The counts of
+ * several layers are added up for one name. */
 static const struct {
     const char *name, *layers; /* layers that are counted, each between blanks; NULL = all */
 } access_names[] = {
@@ -390,7 +395,7 @@ static void add_access(struct cache_access_sums *all, const struct metric_series
     while (at < all->count && strcmp(all->caches[at].cache, series->values[0]) != 0)
         at++;
     if (at == ACCESS_CACHES)
-        return;
+        return; /* there are fewer caches than that */
     if (at == all->count)
         all->caches[all->count++].cache = series->values[0];
     for (size_t i = 0; i < ACCESS_NAMES; i++)
@@ -422,6 +427,7 @@ static void push_accesses(const struct metric_pusher *to)
         }
 }
 
+/* Look-ups of caches have names of their own, so push_accesses pushes them. */
 void metrics_push(void (*push)(void *arg, const struct metric_push *push), void *arg)
 {
     struct metric_pusher to = {push, arg};

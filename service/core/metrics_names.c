@@ -91,14 +91,16 @@ static bool is_either(const char *words, const char *word)
     }
 }
 
-static bool is_meant(const struct renaming *renaming, enum metric metric, const struct metric_push *push)
+/* True if the renaming is for this metric and for the values of its labels. */
+static bool renaming_applies(const struct renaming *renaming, enum metric metric, const struct metric_push *push)
 {
-    bool meant = renaming->metric == metric;
-    for (int i = 0; meant && i < METRIC_LABELS; i++)
-        meant = !renaming->when[i] || is_either(renaming->when[i], push->sample.labels[i]);
-    return meant;
+    bool applies = renaming->metric == metric;
+    for (int i = 0; applies && i < METRIC_LABELS; i++)
+        applies = !renaming->when[i] || is_either(renaming->when[i], push->sample.labels[i]);
+    return applies;
 }
 
+/* Returns the value of a label of the pushed metric; "" if it has no such label. */
 static const char *find_label(const struct metric_push *push, const char *name)
 {
     for (int i = 0; i < METRIC_LABELS && push->label_names[i]; i++)
@@ -134,7 +136,7 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
 {
     bool renamed = false;
     for (size_t i = 0; i < sizeof renamings / sizeof *renamings; i++) {
-        if (!is_meant(&renamings[i], metric, push))
+        if (!renaming_applies(&renamings[i], metric, push))
             continue;
         push_renamed(&renamings[i], push, to, arg);
         renamed = true;
@@ -143,6 +145,7 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
         to(arg, push);
 }
 
+/* Rows with the same name follow each other in the table, so a comparison with the last name finds all repetitions. */
 void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg)
 {
     const char *last = "";

@@ -4,6 +4,7 @@
 static const char *const kinds[] = {
     [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
 
+/* Appends a name in backquotes; with a comma before it if the text ends with another such name. */
 static void put_quoted_name(void *arg, const char *name)
 {
     struct sl_buf *out = arg;
@@ -42,11 +43,8 @@ static void put_metric(struct sl_buf *out, enum metric metric)
     sl_buf_printf(out, " | %s |\n", row->help);
 }
 
-/* Rows for what is written like this:
- *
- *     # HELP process_open_fds Open descriptors.
- *     # TYPE process_open_fds gauge
- *     process_open_fds 17 */
+/* Writes a table row for each metric of a text like this:\n\n    # HELP process_open_fds Open descriptors.\n    # TYPE process_open_fds
+ * gauge\n    process_open_fds 17 */
 static void put_written(struct sl_buf *out, struct sl_str text)
 {
     static const struct sl_str help_mark = SL_STR("# HELP "), type_mark = SL_STR("# TYPE ");

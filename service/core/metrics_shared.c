@@ -27,6 +27,7 @@ static struct metrics_store *store_at(size_t index)
     return (struct metrics_store *)(all.stores + index * STORE_BYTES);
 }
 
+/* Pages of the store that are never used take no memory. Core dumps leave the store out: it would make them large. */
 bool metrics_map_shared(size_t processes)
 {
     size_t size = STORE_BYTES * (processes + 1);
@@ -43,6 +44,7 @@ bool metrics_map_shared(size_t processes)
     return true;
 }
 
+/* A store is mapped with zeros, which are an empty store; its own memory begins behind the struct. */
 void metrics_set_process(size_t index)
 {
     if (!all.stores)
@@ -54,7 +56,8 @@ void metrics_set_process(size_t index)
 }
 
 /* ---- the store of a dead process ---- */
-/* True if an object lies within the store. A process that crashed may have written anything into its pointers. */
+/* True if an object lies within the store, aligned as store_alloc aligns all of them. A process that crashed may have written anything
+ * into its pointers. */
 static bool is_inside(const struct metrics_store *store, const void *at, size_t size)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)store;
@@ -96,8 +99,8 @@ static void add_double(atomic_ullong *to, const atomic_ullong *from)
     atomic_store(to, metric_bits(sum));
 }
 
-/* Adds the values of a dead process to those of the parent, so that counters never decrease. */
-static void bury_series(enum metric metric, const struct metric_series *series)
+/* Adds a series of a dead process to that of the parent, so that counters never decrease. Without memory it is lost. */
+static void merge_series(enum metric metric, const struct metric_series *series)
 {
     struct metric_series *to = metrics_series_in(metrics_own, metric, (const char *const *)series->values);
     if (!to)
@@ -110,8 +113,8 @@ static void bury_series(enum metric metric, const struct metric_series *series)
         atomic_fetch_add(&to->bucket[i], atomic_load(&series->bucket[i]));
 }
 
-/* Adds the series of a metric; skips damaged ones. */
-static void bury_metric(struct metrics_store *store, enum metric metric)
+/* Adds the series of a metric of a dead process to those of the parent; skips damaged ones. */
+static void merge_metric(struct metrics_store *store, enum metric metric)
 {
     _Atomic(struct metric_series *) *slots = store->slots[metric];
     if (!slots || !metrics_are_readable(store, slots))
@@ -120,7 +123,7 @@ static void bury_metric(struct metrics_store *store, enum metric metric)
         const struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
         struct metric_series copy;
         if (series && metrics_copy(store, metric, series, &copy))
-            bury_series(metric, &copy);
+            merge_series(metric, &copy);
     }
 }
 
@@ -132,7 +135,7 @@ void metrics_merge_dead_process(size_t index, const char *why)
     atomic_fetch_add(&all.common->merge_count, 1);
     for (int metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_table[metric].kind != METRIC_GAUGE)
-            bury_metric(store, (enum metric)metric);
+            merge_metric(store, (enum metric)metric);
     add_double(&metrics_own->cpu_seconds, &store->cpu_seconds);
     add_double(&metrics_own->busy_seconds, &store->busy_seconds);
     if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* reads as zeros afterwards */

@@ -33,5 +33,6 @@ bool metrics_get_deaths(struct metrics_deaths *deaths);
  * with that of the others. */
 void metrics_write_others(struct sl_buf *out, bool open_metrics, const bool *silent);
 
-/* Changes whenever a process has been buried: text gathered before that must be gathered again. Odd during a burial. */
+/* Changes whenever the counts of a dead process are merged: text gathered before that must be gathered again. Odd while they are being
+ * merged. */
 unsigned metrics_merge_count(void);

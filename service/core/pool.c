@@ -422,6 +422,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
                                                                 : QUICK,
                             .fiber = fiber_self(),
                             .request_id = fiber_request_id()};
+    /* reading a file, or waiting for another process, does not blame the named work for a crash */
     job.journal_work = what == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
@@ -555,6 +556,7 @@ void pool_set_limit(size_t limit)
     max_queued = limit;
 }
 
+/* Logs at most one line a minute. */
 bool pool_can_accept(void)
 {
     static uint64_t next_warning_ms;
@@ -571,6 +573,8 @@ size_t pool_busy(void)
     return atomic_load(&running[QUICK]) + atomic_load(&running[HEAVY]);
 }
 
+/* Jobs of a class that wait for a thread. `given` and `running` are counted by different threads, so that their difference may be
+ * negative for a moment. */
 static size_t class_queued(enum job_class job_class)
 {
     size_t at_work = atomic_load(&running[job_class]),

@@ -20,8 +20,8 @@ struct spill_file {
 };
 
 struct shared_blob {
-    unsigned holds, pins;
-    bool moving; /* being written to a file */
+    unsigned holds, pins; /* references; users of `bytes` (shared_blob_pin) */
+    bool moving;          /* being written to a file */
     struct sl_buf bytes;
     size_t size;
     struct memory_reservation memory;
@@ -60,7 +60,7 @@ struct shared_blob *shared_blob_retain(struct shared_blob *content)
     return content;
 }
 
-/* Ends one use of a file. */
+/* Ends one use of a file; the last one closes it. The current file is emptied and used again when nothing is left in it. */
 static void file_release(struct spill_file *file)
 {
     file->users--;
@@ -173,6 +173,7 @@ struct spill_file_opening {
     int fd, error; /* errno */
 };
 
+/* On the pool: creates a file without a name in the directory. */
 static void content_open_file(void *arg)
 {
     struct spill_file_opening *o = arg;
@@ -241,6 +242,8 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     return SL_OK;
 }
 
+/* Two requests may spill the same content at once: the second waits, and finds the content in a file or tries again. A pin keeps the
+ * bytes in memory while they are written. */
 enum sl_code shared_blob_spill(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     while (content->moving)

@@ -70,7 +70,7 @@ static int connect_udp(const char *server)
     char host[256];
     const char *colon = strrchr(server, ':');
     bool bracketed = server[0] == '[';
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL; /* the host is looked up without its brackets */
     if (!colon || snprintf(host, sizeof host, "%.*s", (int)(colon - server) - 2 * bracketed, server + bracketed) < 0 ||
         getaddrinfo(host, colon + 1, &hints, &found) != 0)
         return -1;
@@ -106,7 +106,8 @@ static void send_packet(void)
         errno != EMSGSIZE) {
         close(statsd.fd); /* the server is gone: later datagrams are dropped */
         statsd.fd = -1;
-        statsd.next_try_ms = clock_mono_ns() / 1000000 + (errno == ECONNREFUSED ? 0 : RETRY_MS);
+        statsd.next_try_ms = clock_mono_ns() / 1000000 +
+                             (errno == ECONNREFUSED ? 0 : RETRY_MS); /* refused: an agent may start at any moment */
     }
     sl_buf_clear(&statsd.packet);
 }
@@ -197,8 +198,7 @@ static void push_one(void *arg, const struct metric_push *push)
     end_line(push->gauge ? "g" : "c", 1, push);
 }
 
-/* On the pool, as resolving the server's name may take long: sends all metrics. If there is no connection, those of this period are lost.
- * */
+/* On the pool, as resolving the server's name may take long: sends all metrics. Without a connection, those of this period are lost. */
 static void push_all(void *arg)
 {
     (void)arg;

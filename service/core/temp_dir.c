@@ -45,7 +45,7 @@ static void choose_temp_dir(void)
     }
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         int error = try_path(usual[i]);
-        if (!temp.error)
+        if (!temp.error) /* the first reason, for temp_dir_error */
             temp.error = error;
         if (!error) {
             temp.chosen = usual[i];

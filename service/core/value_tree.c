@@ -59,6 +59,8 @@ static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value
     return !j->failed;
 }
 
+/* A number is read as a double first; read_number makes it an integer if it is one. Malformed JSON counts as null here: then skipping
+ * it fails. */
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     static const enum value_type types[] = {
