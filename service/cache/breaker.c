@@ -83,7 +83,7 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
         if (backend->last_answer_ms <= begin_ms)
             pause_backend(backend);
         break;
-    case SHARED_ERROR:
+    case SHARED_ERROR: /* a refused write does not count: reading may still work, for example from a full Redis */
         if (op != SHARED_PUT && ++backend->failures >= backend->patience)
             pause_backend(backend);
         break;

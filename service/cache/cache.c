@@ -255,7 +255,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
     return true;
 }
 
-/* True for a miss that a renewal looks up again. */
+/* True for a miss that a renewal looks up again. Not SL_INTERNAL, which says nothing about the key and is cached for 30 s only. */
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
     return entry->error && cache_get_class(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
@@ -432,6 +432,7 @@ static bool old_miss(struct kind_state *state, struct sl_str key)
     return entry && is_old_miss(entry);
 }
 
+/* A renewal is a flight that no look-up waits for. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context)
 {
     struct kind_state *state = get_kind_state(kind);
@@ -439,6 +440,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
     if (!state || engine.renew_after_ns == DURATION_NEVER || !old_miss(state, key->text) ||
         sl_map_get(&state->flights, key->text))
         return;
+    /* as many renewals run as the configuration allows */
     if (engine.redownloads == 0) {
         metric_add(METRIC_CACHE_LAZY_REFUSED, 1, kind->name, NULL, NULL);
         return;

@@ -19,6 +19,7 @@
 #include "core/files.h"
 #include "core/journal.h"
 
+/* Entries of a section share lifetimes: those of `caches.<section>` in the configuration. */
 enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_BOUNDED, CACHE_TRANSCODED };
 
 struct cache_key {
@@ -46,7 +47,7 @@ struct cache_item {
     struct sl_mapping mapping;
     struct file_place *place; /* file of the mapping (core/files.h); NULL = unknown, or the contents are a copy */
     void *loaded;             /* made by the kind's load or open; NULL if it has neither */
-    uint64_t weight;          /* bytes that `loaded` needs besides the handle */
+    uint64_t weight;          /* bytes that `loaded` occupies: they count against the limit of the memory layer */
     char *note;               /* remark of the computation; NULL = none */
     int64_t time_created;     /* seconds since the epoch */
     uint32_t references;

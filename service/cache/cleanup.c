@@ -237,13 +237,14 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
     return code;
 }
 
+/* Sets the gauges of a kind's disk use. */
 static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
 {
     metric_set(METRIC_CACHE_DISK_BYTES, (double)totals->bytes, kind, NULL, NULL);
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
-/* A stamp is needed while there may be entries older than it. */
+/* Removes stamps that no entry can be older than: entries that were not used for the longest of the lifetimes are removed. */
 static void sweep_stamps(const struct config *config)
 {
     static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
@@ -270,7 +271,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
         return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown ? unknown : "too many");
     by_kind = by_kind ? by_kind : own;
     memset(by_kind, 0, kind_count * sizeof *by_kind);
-    cache_start_ns();
+    cache_start_ns(); /* the first call defines the start of the process */
     if (!options->dry_run) {
         cache_tmp_sweep(config->cache_dir);
         sweep_stamps(config);

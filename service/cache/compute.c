@@ -168,7 +168,7 @@ static enum sl_code open_tmp(void *arg, struct sl_error *error)
     return code == SL_OK ? cache_tmp_create(&o->tmp, false, error) : code;
 }
 
-/* SL_UNSUPPORTED if the work is quarantined. */
+/* Creates the file to compute into, on the pool. SL_UNSUPPORTED if the work is quarantined. */
 static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
     struct cache_tmp_opening o = {.work = fiber_work(), .tmp.fd = -1};
@@ -205,6 +205,7 @@ static void compute_reset(void *arg)
     c->tmp->fd = -1;
 }
 
+/* Runs the kind's computation, again if a file that it reads was damaged under its mapping. */
 static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
 {
     struct computation computation = {flight, tmp};
@@ -258,7 +259,7 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
     *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
-    struct renewing renewing = {.fiber = fiber_self()};
+    struct renewing renewing = {.fiber = fiber_self()}; /* while listed, this fiber's look-ups are renewals */
     if (flight->renews)
         sl_list_prepend(&engine.renewing, &renewing.link);
     if (outcome->code == SL_OK)
@@ -270,6 +271,7 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
     fiber_set_work(NULL);
 }
 
+/* There is no file yet: publishing creates one for the error's marker. */
 void compute_publish_error(struct flight *flight, struct compute_result *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};

@@ -60,7 +60,7 @@ static void get_file(void *arg)
     close(fd);
 }
 
-/* On the pool. */
+/* On the pool: looks whether an entry is there. */
 static void exists_file(void *arg)
 {
     struct cache_directory_job *job = arg;

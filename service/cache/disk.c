@@ -118,7 +118,7 @@ static enum sl_code open_item(struct cache_item *item, struct sl_error *error)
     return code;
 }
 
-/* SL_MALFORMED: the kind's loader refused the bytes. */
+/* Makes what the kind keeps of the contents (`loaded`), if it keeps anything. SL_MALFORMED: the kind's loader refused the bytes. */
 static enum sl_code load_item(struct cache_item *item, struct sl_error *error)
 {
     if (!item->kind->load && !item->kind->open)
@@ -140,7 +140,7 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     }
     **item = (struct cache_item){.mapping = {sl_buf_bytes(bytes), 0}, .references = 1, .kind = kind};
     if (!bytes->size)
-        sl_buf_free(bytes);
+        sl_buf_free(bytes); /* cache_item_destroy frees contents by their size */
     *bytes = (struct sl_buf){0};
     enum sl_code code = load_item(*item, error);
     if (code != SL_OK) {
@@ -175,7 +175,7 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
 
 /* ---- look-up ---- */
 
-/* Sets the mtime of contents that were not used for an hour. False: the entry is gone. */
+/* Sets the mtime of contents that were not used for an hour, so that a cleanup does not remove them. False: the entry is gone. */
 static bool touch(int fd, struct cache_disk_lookup *l)
 {
     struct stat st;
@@ -198,7 +198,7 @@ struct file_opening { /* pool work */
     struct cache_item **item;
 };
 
-/* The job of sl_pool: makes an item of a computed file that is not published. */
+/* A step on the pool: makes an item of a computed file that is not published. */
 static enum sl_code open_file(void *arg, struct sl_error *error)
 {
     const struct file_opening *o = arg;
@@ -259,7 +259,8 @@ static void remove_replaced(struct cache_disk_lookup *l, const char *path, const
     l->replaced_bytes += (uint64_t)st->st_size;
 }
 
-/* The missing input of an incomplete entry may exist by now; until it is computed again the entry is used. */
+/* Marks an entry as incomplete and, if it is old enough, as due for another computation, since the missing input may exist by now. The
+ * entry is used until then, but stays in memory only until the next computation is due. */
 static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_facts *facts)
 {
     int64_t now = cache_now_ns();

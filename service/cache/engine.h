@@ -49,7 +49,8 @@ struct flight {
     bool renews;           /* old misses count as absent */
     atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
     bool outdated;         /* its sources were replaced since it began: the result is only for its waiters */
-    unsigned *renewal;     /* the counter that its token is returned to; NULL = it has none */
+    unsigned *
+        renewal; /* `lazy` of its kind, from which this renewal has taken one and to which it returns it; NULL = it took none */
     struct cache_lookup base;
     struct cache_item *base_item; /* a reference, until compute is done */
     int64_t begun_ns, stamp_ns, generation;
@@ -85,7 +86,7 @@ struct kind_state {
     struct sl_map refreshes; /* key -> struct refresh */
     struct work_queue line;  /* queue of computations that wait for no host */
     struct sl_map lines;     /* queues of the other computations: host or store -> struct work_queue */
-    unsigned *lazy;          /* number of free tokens, shared by kinds; NULL = no refreshes */
+    unsigned *lazy; /* how many more background computations may start, shared by several kinds; NULL = no refreshes */
     struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };
 
@@ -154,9 +155,9 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
 /* Call when an entry was published: evicts others if the kind has a size limit of its own. */
 void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
-/* Takes an entry in `refreshes` and a token of the kind. NULL if one runs already or has just failed, if too many run, or when out of
- * memory. */
-struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */
+/* Takes an entry in `refreshes`, and one of the kind's background computations (`lazy`). NULL if a refresh of the key runs already or
+ * has just failed, if too many run, or when out of memory: then the old entry stays in use. */
+struct refresh *refresh_begin(struct flight *flight);
 void refresh_run(struct flight *flight, struct refresh *refresh) SL_SUSPENDS;
 void refresh_give_up(struct flight *flight, struct refresh *refresh);
 void refreshes_expire(struct kind_state *state, uint64_t now_ms);

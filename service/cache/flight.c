@@ -221,6 +221,7 @@ static void base_answered(struct flight *flight)
         go_on(&engine.disk_queue, flight, publish_base_error);
 }
 
+/* The look-up of the base, which is a member of its flight, is answered. */
 static void base_done(struct cache_lookup *look)
 {
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
@@ -364,6 +365,7 @@ static void look_on_disk(struct flight *flight)
     land_found(flight, &lookup);
 }
 
+/* Work that is listed in the table, but cannot be queued, is removed again: nobody would answer those who join it. */
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                             struct flight *owner)
 {

@@ -44,14 +44,15 @@ struct stamp_comparison { /* pool work */
     int64_t stamp_ns;
 };
 
-/* On a pool thread, as it reads from disk. */
+/* Reads the time of the newest stamp for the key. On a pool thread, as it reads from disk. */
 static void invalidate_compare(void *arg)
 {
     struct stamp_comparison *c = arg;
     c->stamp_ns = cache_newest_stamp(c->dir, c->key);
 }
 
-/* True also if the entry and the stamp are of the same second, as either may be older. */
+/* True also if the entry and the stamp are of the same second, as either may be older, and if the stamps cannot be read: an entry that
+ * may be outdated is not used. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 {
     struct stamp_comparison c = {.dir = cache_dir_of_process(), .key = key};
@@ -70,17 +71,18 @@ struct stamp_write { /* pool work */
     struct cache_generations generations;
 };
 
-/* to take the lock, which other processes hold for some microseconds */
+/* attempts to take the lock, which other processes hold for some microseconds */
 enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
-/* On a pool thread. SL_BUSY while another process has the lock. */
+/* Writes the stamps, on a pool thread. SL_BUSY while another process has the lock. */
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
     struct stamp_write *s = arg;
     return cache_write_stamp(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
-/* One call at a time: waits, as a fiber, for other fibers and for other processes. */
+/* Writes the stamps; nothing without a cache directory. One call at a time: waits, as a fiber, for other fibers and for other
+ * processes, whose lock it tries to take ATTEMPTS times. */
 static enum sl_code write_stamps(struct stamp_write *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;

@@ -35,6 +35,7 @@ static void cache_memory_free_slot(struct cache_memory *memory, const struct cac
     memory->free_slot = entry->slot + 1;
 }
 
+/* Sets the gauges of the kind's memory layer. */
 static void publish_size(const struct cache_memory *memory)
 {
     metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->lru.size, memory->name, NULL, NULL);

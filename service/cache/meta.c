@@ -23,7 +23,7 @@ bool cache_is_side_file(const char *name)
     return sl_str_ends(sl_str(name), SL_STR(".metadata"));
 }
 
-/* False if the file is shorter than it was, or unreadable. */
+/* Reads the first `size` bytes; false if the file has become shorter, or is unreadable. */
 static bool meta_read_all(int fd, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -35,7 +35,7 @@ static bool meta_read_all(int fd, char *to, size_t size)
     return true;
 }
 
-/* False for a name of a newer version; the status then counts as absent. */
+/* Parses the name of a status (sl_code_name). False for one that a newer version has written; the status then counts as absent. */
 static bool status_parse(struct sl_str name, enum sl_code *code)
 {
     for (int i = SL_OK; i <= SL_UNSUPPORTED; i++)
@@ -159,6 +159,7 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
     sl_json_end_object(&w);
 }
 
+/* Without a sync: a side file that a crash of the machine loses, or leaves damaged, costs a computation. */
 bool cache_meta_write(const char *path, struct sl_bytes json)
 {
     char side[CACHE_PATH_BYTES];

@@ -66,7 +66,7 @@ void pack_run(void *arg)
         p->packed = (struct sl_mapping){0};
     free(chunk);
     ZSTD_freeCCtx(context);
-    cache_tmp_discard(&tmp);
+    cache_tmp_discard(&tmp); /* the mapping stays valid without it */
 }
 
 /* Decompresses exactly one frame; anything after it means that the value is damaged (SL_MALFORMED). */

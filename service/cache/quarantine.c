@@ -3,7 +3,7 @@
  *     <cache_dir>/quarantine/<kind>-<key>        not processed until a day after its mtime
  *                            <kind>-<key>.seen   in progress at a death, but not often enough yet
  *
- * Each holds a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
+ * Each is_too_much a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
  * temporary directory of a dead one writes them, under a lock of the directory; work on a key checks for the first one. */
 #include "cache/impl.h"
 
@@ -19,8 +19,8 @@
 #include "core/log.h"
 
 /* MAX_CRASHES, MAX_KILLS: deaths of a process with a file in work until the file is quarantined. A kill (SIGKILL, loss of power) leaves
- * no signal number, and often has nothing to do with the file. HELD_FOR_S: how long the error is cached. */
-enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, HELD_FOR_S = 60 };
+ * no signal number, and often has nothing to do with the file. ERROR_CACHED_S: how long the error is cached. */
+enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, ERROR_CACHED_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
 
@@ -58,7 +58,7 @@ enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_e
         !is_fresh(AT_FDCWD, path, &until_ns))
         return SL_OK;
     sl_fail(error, SL_UNSUPPORTED, "processing this file crashed");
-    error->duration_ns = HELD_FOR_S * (uint64_t)CACHE_SECOND_NS; /* an operator may clear it */
+    error->duration_ns = ERROR_CACHED_S * (uint64_t)CACHE_SECOND_NS; /* an operator may clear it */
     return SL_UNSUPPORTED;
 }
 
@@ -102,27 +102,28 @@ static bool write_record(int at, const char *name, const struct cache_suspect *s
     return close(fd) == 0 && written && renameat(at, ".new", at, name) == 0;
 }
 
-/* Counts one death for a key that was in work, and quarantines the key if these were too many. */
+/* Counts one death for a key that was in work, and quarantines the key if these were too many. Continues the count of a record that is
+ * less than a day old; an older one counts as absent. */
 static void count_work(int at, const struct journal_work *work, bool crashed)
 {
-    char held[MAX_NAME], seen[MAX_NAME];
+    char quarantined[MAX_NAME], seen[MAX_NAME];
     struct cache_suspect suspect = {.crashes = 0};
     int64_t until_ns;
-    if (!record_name(work, "", held) || !record_name(work, SEEN, seen))
+    if (!record_name(work, "", quarantined) || !record_name(work, SEEN, seen))
         return;
-    if (!(is_fresh(at, held, &until_ns) && read_record(at, held, &suspect)) &&
+    if (!(is_fresh(at, quarantined, &until_ns) && read_record(at, quarantined, &suspect)) &&
         !(is_fresh(at, seen, &until_ns) && read_record(at, seen, &suspect)))
         suspect = (struct cache_suspect){.crashes = 0};
     suspect.crashes += crashed;
     suspect.kills += !crashed;
     snprintf(suspect.about, sizeof suspect.about, "%s", work->about);
-    bool holds = suspect.crashes >= MAX_CRASHES || suspect.kills >= MAX_KILLS;
-    if (!write_record(at, holds ? held : seen, &suspect)) {
+    bool is_too_much = suspect.crashes >= MAX_CRASHES || suspect.kills >= MAX_KILLS;
+    if (!write_record(at, is_too_much ? quarantined : seen, &suspect)) {
         log_warn("cache", "cannot record which file crashed the service, so it will not be quarantined",
                  LOG_STR("error", strerror(errno)));
         return;
     }
-    if (!holds)
+    if (!is_too_much)
         return;
     unlinkat(at, seen, 0);
     log_warn("cache", "a file is quarantined for a day: processing it repeatedly ended the service",
@@ -152,8 +153,9 @@ void quarantine_note(const char *cache_dir, const struct journal_record *death)
 
 /* ---- listing and clearing ---- */
 
-/* Splits "symcaches-0123...[.seen]"; false if it is not the name of a record. */
-static bool split_name(const char *name, struct cache_suspect *suspect, bool *held)
+/* Splits "symcaches-0123...[.seen]"; false if it is not the name of a record. `*quarantined`: the name has no suffix, so its file is
+ * not processed. */
+static bool split_name(const char *name, struct cache_suspect *suspect, bool *quarantined)
 {
     const char *dash = strchr(name, '-');
     size_t kind = dash ? (size_t)(dash - name) : 0, hex = dash ? strspn(dash + 1, "0123456789abcdef") : 0;
@@ -161,7 +163,7 @@ static bool split_name(const char *name, struct cache_suspect *suspect, bool *he
         return false;
     snprintf(suspect->kind, sizeof suspect->kind, "%.*s", (int)kind, name);
     snprintf(suspect->key, sizeof suspect->key, "%.32s", dash + 1);
-    *held = !dash[33];
+    *quarantined = !dash[33];
     return true;
 }
 
@@ -174,19 +176,19 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect = {.crashes = 0};
         int64_t until_ns;
-        bool held;
-        if (!split_name(e->d_name, &suspect, &held))
+        bool quarantined;
+        if (!split_name(e->d_name, &suspect, &quarantined))
             continue;
         bool fresh = is_fresh(dirfd(dir), e->d_name, &until_ns);
         if (!fresh || !read_record(dirfd(dir), e->d_name, &suspect)) {
             if (!fresh || !errno) /* one that only cannot be read now still counts */
                 unlinkat(dirfd(dir), e->d_name, 0);
             else
-                count += held;
+                count += quarantined;
             continue;
         }
-        suspect.until_s = held ? until_ns / CACHE_SECOND_NS : 0;
-        count += held;
+        suspect.until_s = quarantined ? until_ns / CACHE_SECOND_NS : 0;
+        count += quarantined;
         if (tell)
             tell(arg, &suspect);
     }
@@ -195,16 +197,16 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
     return count;
 }
 
-/* `split_name` sets `held` for records that quarantine, as opposed to those that only count. */
+/* Also removes records of files that are not quarantined yet, but does not count them. */
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;
     DIR *dir = open_directory_of_fd(open_directory(cache_dir, false));
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect;
-        bool held;
-        if (split_name(e->d_name, &suspect, &held) && unlinkat(dirfd(dir), e->d_name, 0) == 0)
-            count += held;
+        bool quarantined;
+        if (split_name(e->d_name, &suspect, &quarantined) && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            count += quarantined;
     }
     if (dir)
         closedir(dir);

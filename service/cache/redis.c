@@ -19,7 +19,7 @@ enum { HEADER = 9, MARKER_MAX = 4096 }; /* HEADER: the type and the time before 
 enum { IS_CONTENTS, IS_ERROR };
 #define SMALL (64ull << 20) /* bytes that a frame may unpack to at any compression ratio */
 
-static char space[128];
+static char space[128]; /* the namespace: first part of every key */
 static uint64_t max_inflate_ratio;
 static struct shared_backend backend;
 static struct redis *connection;

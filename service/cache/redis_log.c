@@ -91,13 +91,14 @@ static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns,
     char *at;
     const char *end = log->size ? memchr(log->data, '\n', log->size < HEAD_MAX ? log->size : HEAD_MAX) : NULL;
     size_t head_size = end ? (size_t)(end - log->data) + 1 : 0;
+    /* the shortest first line: 16 digits of the writer, a time, a size, two blanks and the line end */
     if (head_size < 20)
         return false;
     memcpy(head, log->data, head_size);
     head[head_size - 1] = '\0';
     *at_ns = strtoll(head + 16, &at, 10);
     uint64_t size = strtoull(at, &at, 10);
-    if (*at || size >= log->size - head_size)
+    if (*at || size >= log->size - head_size) /* a line end follows the text */
         return false;
     *text = (struct sl_str){log->data + head_size, (size_t)size};
     size_t step = head_size + (size_t)size + 1;

@@ -36,7 +36,7 @@ bool cache_is_resident(struct cache_item *item)
     return false;
 }
 
-/* True also if mincore(2) fails. */
+/* True if all pages of the mapping are resident, and also if mincore(2) fails: then reading on the pool would gain nothing. */
 static bool are_all_resident(const struct sl_mapping *mapping)
 {
     unsigned char there[PAGES_AT_A_TIME];
@@ -52,6 +52,7 @@ static bool are_all_resident(const struct sl_mapping *mapping)
     return true;
 }
 
+/* An item that counts as resident is checked in any case: cache_is_resident has already noted the time of this check. */
 void cache_check_residency(struct cache_item *item)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;

@@ -104,6 +104,7 @@ static void close_backend(struct shared_backend **backend)
     *backend = NULL;
 }
 
+/* The probe may start a fiber that requests credentials: it is ended before the bucket is closed. */
 enum sl_code cache_check_bucket(const struct config *config, struct sl_error *error)
 {
     static const char *const wrong[] = {[SHARED_TIMEOUT] = "no response in time",
@@ -169,7 +170,7 @@ bool cache_shared_state(size_t i, struct cache_shared_state *state)
 }
 
 /* ---- which back ends ---- */
-/* Which back ends the configuration assigns to the kind. */
+/* Which back ends the configuration assigns to the kind; both for kinds that it has no key for. */
 static enum shared_route get_route(const char *kind)
 {
     for (int i = 0; i < CONFIG_SHARED_KINDS; i++)
@@ -303,13 +304,14 @@ void shared_enqueue(const struct cache_kind *kind, struct sl_str key, struct cac
     write_queue_add(queued);
 }
 
+/* Only an entry of the bucket is missing in the first back end, the Redis, which was asked before. */
 void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                        const struct shared_result_value *finding)
 {
     struct shared_backend *backends[SHARED_BACKENDS];
     list_backends(kind->name, backends);
     if (finding->from != layer.bucket || !backends[0])
-        return;
+        return; /* there is only the bucket, or the Redis had the entry */
     struct queued_write *queued = new_write(kind, key);
     if (!queued)
         return;
@@ -319,6 +321,8 @@ void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct 
     write_queue_add(queued);
 }
 
+/* An error that expires within a second is not stored, and back ends that store no errors are left out. Redis needs a finite time to
+ * live: UINT32_MAX seconds stand for ever. */
 void shared_enqueue_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
                           uint64_t ttl_ns)
 {

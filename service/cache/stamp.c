@@ -41,7 +41,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
         if (take_line(rest, "source: ", &file->source) && take_line(rest, "location: ", &file->location))
             return true;
         if (rest->size)
-            take_line(rest, "", &other);
+            take_line(rest, "", &other); /* another line, such as "scope: ..." */
     }
     return false;
 }
@@ -58,6 +58,7 @@ bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 }
 
 /* ---- paths ---- */
+/* Writes the path of `name`, which begins with a slash or is empty, in the folder of the stamps. False if it is too long. */
 static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_BYTES])
 {
     return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
@@ -89,7 +90,7 @@ int64_t cache_generation(const char *dir)
     return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
-/* Time of a stamp; 0 if there is none. */
+/* Returns the time of the file's stamp; 0 if it has none. */
 static int64_t read_stamp(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
@@ -97,6 +98,7 @@ static int64_t read_stamp(const char *dir, const struct cache_file *file)
     return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? cache_mtime_ns(&st) : 0;
 }
 
+/* A file is invalidated by its own stamp or by that of its whole source. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 {
     struct cache_file file;

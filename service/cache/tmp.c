@@ -208,7 +208,7 @@ void cache_tmp_sweep(const char *cache_dir)
 
 void cache_tmp_abandon(void)
 {
-    _Alignas(struct dirent64) char block[4096];
+    _Alignas(struct dirent64) char block[4096]; /* for getdents64(2), as readdir(3) may allocate memory */
     journal_note_end(0, false);
     int fd = own.root[0] ? open(own.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     for (ssize_t size; fd >= 0 && (size = getdents64(fd, block, sizeof block)) > 0;)

@@ -82,7 +82,8 @@ static void store_counted(struct shared_backend *to, const struct queued_write *
         metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
 }
 
-/* Removes paused back ends; false if none is left. `*max_packed`: the largest limit of the others. */
+/* Removes paused back ends; false if none is left. `*packed`: one of the others stores compressed contents; `*max_packed`: the largest
+ * limit of those. */
 static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max_packed)
 {
     bool any = false;
@@ -188,6 +189,7 @@ static void write_queue_work(void *arg)
     write_queue_show();
 }
 
+/* True in `percent` of a hundred calls; false if the system has no random bytes. */
 static bool by_chance(unsigned percent)
 {
     uint32_t random = 0;
