@@ -101,6 +101,7 @@ bool source_object_find(struct source_object *object, struct sl_str path, struct
 
 /* ---- opening ---- */
 
+/* the bytes are mapped: detect runs under a guard against SIGBUS */
 struct detecting {
     struct sl_bytes file;
     enum sl_format format;
@@ -112,7 +113,8 @@ static void detect(void *arg)
     d->format = sl_format_detect(d->file);
 }
 
-/* The format by the first bytes of the file; false if they cannot be read. */
+/* Finds the format by the first bytes of the file. False if they cannot be read: then the damaged cache entry is dropped, so that the
+ * next look-up makes it again. */
 static bool read_format(struct sl_bytes file, enum sl_format *format)
 {
     struct detecting d = {.file = file};

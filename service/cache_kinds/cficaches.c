@@ -34,8 +34,8 @@ static enum sl_code cficaches_make(struct conversion *conversion, const struct c
 
 static bool check_result(const void *result)
 {
-    const struct cficache_result *told = result;
-    return converter_arch_is_valid(&told->arch);
+    const struct cficache_result *outcome = result;
+    return converter_arch_is_valid(&outcome->arch);
 }
 
 const struct converter converter_cficache = {"cficache", sizeof(struct reader_limits), sizeof(struct cficache_result),

@@ -49,7 +49,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
 {
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
-    bool fits = wants->dwz_id_size <= sizeof wants->dwz_id;
+    bool fits = wants->dwz_id_size <= sizeof wants->dwz_id; /* the size comes from a worker */
     sl_buf_hex(&hex, wants->dwz_id, fits ? wants->dwz_id_size : 0);
     struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_move_to_arena(&hex, arena)};
     struct listing listing;

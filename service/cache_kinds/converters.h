@@ -1,5 +1,5 @@
-/* The converters of the kinds (conversion/converter.h), their options and results. Default: options are struct reader_limits, and there
- * is no result. */
+/* The converters of the kinds (conversion/converter.h), their options and results. Unless stated otherwise, the options of a converter
+ * are a struct reader_limits, and it has no result. */
 #pragma once
 
 #include "conversion/converter.h"

@@ -40,7 +40,7 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     return true;
 }
 
-/* Pool work: writes a source bundle with all texts in the DWARF of the object. */
+/* Runs in a worker: writes a source bundle with all texts in the DWARF of the object; one without texts if it has none. */
 static enum sl_code gather_texts(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

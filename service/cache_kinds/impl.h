@@ -14,7 +14,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
 
-/* `shareable` of kinds whose entries are useful on this machine only, or are derived from an entry that is shared. */
+/* False, for cache_kind.shareable: the entries are useful on this machine only, or are derived from an entry that is shared. */
 bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */

@@ -367,7 +367,7 @@ static void list_one(void *arg)
     l->count = 0;
     if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
-    l->failed = l->code != SL_NOT_FOUND && l->code != SL_PERMISSION_DENIED;
+    l->failed = l->code != SL_NOT_FOUND && l->code != SL_PERMISSION_DENIED; /* these two answer: no files */
     log_debug("find", "cannot list the files of a symbol source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }

@@ -15,5 +15,5 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
 
-/* True if that needs no network requests. */
+/* True if list_sources needs no network requests for these sources. */
 bool list_needs_no_io(const struct source *sources, size_t source_count);

@@ -17,7 +17,6 @@
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
-/* Writes the features as JSON. */
 enum { MAX_LOADS = 32 }; /* of the PT_LOAD entries that are kept; programs have four to ten */
 
 /* Writes a load header as an array of numbers, as a file has many of them. */

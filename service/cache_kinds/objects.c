@@ -89,6 +89,7 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
     if (code != SL_OK)
         return code;
     const struct sl_object_info *info = sl_object_info(object);
+    /* ids are compared only if one is wanted, and the object's own is not all zeros */
     bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
     outcome->same_id = !comparable || sl_object_matches(info, &wanted);
     outcome->same_checksum = !options->has_checksum || checksum_matches(bytes, options->checksum);
@@ -109,6 +110,7 @@ const struct converter converter_object_check = {"object_check", sizeof(struct o
 
 /* ---- the kind ---- */
 
+/* the slice of a fat file: bytes from its beginning */
 struct file_slice {
     int fd;
     uint64_t offset, size;
@@ -171,7 +173,6 @@ static void report_mismatch(const struct object_request *request, const struct o
              LOG_STR("debug_id", found));
 }
 
-/* Downloads the file and checks it. */
 _Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
 
 /* Downloads the file into the entry and checks that it is the file that was asked for. Another id or checksum is reported, but the file is

@@ -23,7 +23,8 @@ struct object_request {
 /* The common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
-/* cache_kind.base of kinds made from the request's object, and cache_kind.queue_name: the store of the file, empty for a directory. */
+/* For cache_kind.base: the request's object, from which entries of several kinds are made. For cache_kind.queue_name: the store of the
+ * file, empty for a directory. */
 bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                          struct cache_key *key, const void **context);
 struct sl_str object_request_queue_name(const void *request);

@@ -40,7 +40,6 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct
     return code;
 }
 
-/* Converter: makes the table of a Portable PDB, or of the one inside a PE file. */
 /* Sets `*ppdb` to the Portable PDB that the file is or, inflated into the arena, contains. SL_NOT_FOUND: neither. */
 static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
                                       struct sl_bytes *ppdb, struct sl_error *error)
@@ -100,7 +99,6 @@ static enum sl_code write_ppdb(struct conversion *conversion, const struct conve
     return code;
 }
 
-/* Makes the entry; logs methods and documents that could not be read. */
 const struct converter converter_embedded_ppdb = {"embedded_ppdb", sizeof(struct reader_limits), 0, write_ppdb};
 
 /* Makes the look-up table in a worker. Damaged methods cost only themselves; that some were dropped is logged. */

@@ -42,26 +42,26 @@ static enum sl_code find_facts(struct conversion *conversion, const struct conve
                                struct sl_error *error)
 {
     (void)conversion; /* the script is read once */
-    struct script_facts_result *told = result;
+    struct script_facts_result *outcome = result;
     struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE);
     struct sl_str text = {(const char *)bytes.data, bytes.size}, map;
-    told->has_debug_id = sl_js_debug_id_comment(text, &told->debug_id);
-    if (EVP_Digest(text.data, text.size, told->sha256, NULL, EVP_sha256(), NULL) != 1)
+    outcome->has_debug_id = sl_js_debug_id_comment(text, &outcome->debug_id);
+    if (EVP_Digest(text.data, text.size, outcome->sha256, NULL, EVP_sha256(), NULL) != 1)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!sl_js_map_comment(text, &map))
         return SL_OK;
-    told->embeds_map = sl_js_is_data_url(map);
-    told->has_map = told->embeds_map || map.size <= MAX_REFERENCE;
-    if (told->embeds_map || !told->has_map)
+    outcome->embeds_map = sl_js_is_data_url(map);
+    outcome->has_map = outcome->embeds_map || map.size <= MAX_REFERENCE;
+    if (outcome->embeds_map || !outcome->has_map)
         return SL_OK;
     return write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)map.data, map.size}, error);
 }
 
 static bool check_result(const void *result)
 {
-    const struct script_facts_result *told = result;
-    return converter_bool_is_valid(&told->has_map) && converter_bool_is_valid(&told->embeds_map) &&
-           converter_bool_is_valid(&told->has_debug_id) && converter_bool_is_valid(&told->debug_id.pdb20);
+    const struct script_facts_result *outcome = result;
+    return converter_bool_is_valid(&outcome->has_map) && converter_bool_is_valid(&outcome->embeds_map) &&
+           converter_bool_is_valid(&outcome->has_debug_id) && converter_bool_is_valid(&outcome->debug_id.pdb20);
 }
 
 const struct converter converter_script_facts = {"script_facts", 0, sizeof(struct script_facts_result), find_facts,
@@ -94,8 +94,7 @@ static enum sl_code hash_script(void *arg, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Pool work: finds the debug references of a script, and hashes it. */
-/* Takes a script whose reader failed: it says nothing of a map. Its hash identifies it all the same. */
+/* For a script that its reader cannot read: counts it as a script without debug references. Only its hash is set, which identifies it. */
 static enum sl_code take_unreadable(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct hashing hashing = {item->mapping.bytes, facts->sha256};
@@ -104,22 +103,24 @@ static enum sl_code take_unreadable(struct cache_item *item, struct script_facts
     return pool_call(POOL_CONVERT, hash_script, &hashing, error);
 }
 
+/* Finds the debug references of a script in a worker, and hashes it. `map` gets the reference to the source map, unless that is a data
+ * URL. */
 static enum sl_code look_at_script(struct cache_item *item, struct script_facts *facts, struct sl_buf *map,
                                    struct sl_error *error)
 {
-    struct script_facts_result told;
+    struct script_facts_result outcome;
     struct conversion_description about = {.location = SL_STR("a script")};
     struct converter_call call = {.out = memfd_create("reference", MFD_CLOEXEC)};
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     converter_add_item(&call, INPUT_FILE, item);
-    enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &told, error);
-    *facts = (struct script_facts){.has_map = told.has_map,
-                                   .has_debug_id = told.has_debug_id,
-                                   .embeds_map = told.embeds_map,
-                                   .debug_id = told.debug_id};
-    memcpy(facts->sha256, told.sha256, sizeof facts->sha256);
-    if (code == SL_OK && told.has_map && !told.embeds_map)
+    enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &outcome, error);
+    *facts = (struct script_facts){.has_map = outcome.has_map,
+                                   .has_debug_id = outcome.has_debug_id,
+                                   .embeds_map = outcome.embeds_map,
+                                   .debug_id = outcome.debug_id};
+    memcpy(facts->sha256, outcome.sha256, sizeof facts->sha256);
+    if (code == SL_OK && outcome.has_map && !outcome.embeds_map)
         code = read_reference(call.out, map, error);
     close(call.out);
     bool is_at_fault = code == SL_MALFORMED || code == SL_UNSUPPORTED;

@@ -32,7 +32,7 @@ static enum sl_code decode(struct conversion *conversion, const struct converter
                            struct sl_error *error)
 {
     const struct source_text_options *options = converter_options(call);
-    struct source_text_result *told = result;
+    struct source_text_result *outcome = result;
     struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE);
     struct sl_buf scratch = {.budget = &conversion->budget};
     struct sl_str text;
@@ -46,7 +46,7 @@ static enum sl_code decode(struct conversion *conversion, const struct converter
         code = sl_fail(error, SL_MALFORMED, "the source file is not text");
     } else if (text.size != bytes.size || text.data != (const char *)bytes.data) {
         code = write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)text.data, text.size}, error);
-        told->is_written = code == SL_OK;
+        outcome->is_written = code == SL_OK;
     }
     sl_buf_free(&scratch);
     return code;
@@ -83,7 +83,7 @@ static enum sl_code replace_file(void *arg, struct sl_error *error)
 static enum sl_code decode_file(const struct source_request *request, int fd, struct sl_error *error)
 {
     const struct source_text_options options = {request->is_utf8};
-    struct source_text_result told;
+    struct source_text_result outcome;
     struct conversion_description about = {.location = request->location};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_file(&call, INPUT_FILE, fd);
@@ -91,8 +91,8 @@ static enum sl_code decode_file(const struct source_request *request, int fd, st
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create a file in memory");
     struct replacing replacing = {fd, call.out};
-    enum sl_code code = conversion_run(&about, &converter_source_text, &call, &told, error);
-    if (code == SL_OK && told.is_written)
+    enum sl_code code = conversion_run(&about, &converter_source_text, &call, &outcome, error);
+    if (code == SL_OK && outcome.is_written)
         code = pool_call(POOL_IO, replace_file, &replacing, error);
     close(call.out);
     return code;
@@ -331,6 +331,7 @@ enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl
     if (!object_request_key(&request, arena, &key))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = source_open(&key, &request, bundle);
+    /* other objects open, too, as another kind or with nothing loaded, but they are no bundles */
     if (code == SL_OK && bundle->item->kind == &kind_objects && bundle->item->loaded)
         return SL_OK;
     source_object_release(bundle);

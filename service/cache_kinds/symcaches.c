@@ -144,11 +144,12 @@ static enum sl_code make_symcache(struct conversion *conversion, const struct co
 /* Checks the members that a worker could have set to values outside of their types or arrays. */
 static bool check_result(const void *result)
 {
-    const struct symcache_result *told = result;
-    return converter_arch_is_valid(&told->arch) && converter_bool_is_valid(&told->wanting) &&
-           converter_bool_is_valid(&told->damaged) && converter_bool_is_valid(&told->wants.package) &&
-           told->wants.dwz_id_size <= sizeof told->wants.dwz_id && converter_error_is_valid(&told->gaps.first) &&
-           converter_text_is_valid(told->gaps.first_missing, sizeof told->gaps.first_missing);
+    const struct symcache_result *outcome = result;
+    return converter_arch_is_valid(&outcome->arch) && converter_bool_is_valid(&outcome->wanting) &&
+           converter_bool_is_valid(&outcome->damaged) && converter_bool_is_valid(&outcome->wants.package) &&
+           outcome->wants.dwz_id_size <= sizeof outcome->wants.dwz_id &&
+           converter_error_is_valid(&outcome->gaps.first) &&
+           converter_text_is_valid(outcome->gaps.first_missing, sizeof outcome->gaps.first_missing);
 }
 
 const struct converter converter_symcache = {"symcache", sizeof(struct symcache_options),
