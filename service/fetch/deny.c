@@ -81,7 +81,7 @@ static struct deny_host *find_host(struct sl_str name)
     if (host)
         return host;
     uint64_t capacity = window_ms() / bucket_ms() + 1;
-    if (capacity > 4096)
+    if (capacity > 4096) /* bounds the memory of a host: then failures in the oldest part of a window are not counted */
         capacity = 4096;
     size_t table = sizeof *host + (size_t)capacity * sizeof *host->buckets;
     host = sl_map_add(&hosts, name, table, &name);

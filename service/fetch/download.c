@@ -461,7 +461,8 @@ static uint32_t chance(uint32_t below)
     return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number % below : 0;
 }
 
-/* Pause after attempt `i`. Randomised, so that clients whose requests failed together do not retry together. */
+/* Pause after attempt `i`. For requests with a number of attempts of their own it is random, up to 1, 2, 4 and then 8 s, so that
+ * clients whose requests failed together do not retry together. */
 static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 {
     return d->request->attempts ? chance((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
@@ -545,6 +546,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
         bool asks_for_time = d->too_many || d->retry_after_s >= 0;
         if (d->request->deny_list && !asks_for_time && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
             deny_register(host, error);
+        /* any answer, also a refusal, shows that the host works */
         if (d->is_probe && (final(code) || code == SL_MALFORMED) && code != SL_CANCELLED)
             deny_answered(host);
     }

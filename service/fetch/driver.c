@@ -220,6 +220,7 @@ void fetch_init(const struct fetch_options *options)
     fetch_configure(options);
 }
 
+/* The networks are valid, as the configuration was checked. Without memory for them none is allowed. */
 void fetch_configure(const struct fetch_options *options)
 {
     free(fetch_state.allowed);

@@ -187,8 +187,12 @@ struct exchange {
     struct byte_range range; /* PARTIAL: the range received; for a part first the range requested */
     struct sl_error error;   /* REFUSED */
 };
+/* Starts the request of e->hop; the caller has set e->download and, of e->transfer, the limits and `decide`. `referer`, `range` and
+ * `if_range` are values of header fields; NULL = none. SL_BUSY; SL_DOWNLOAD_ERROR if the host's address is refused. Call exchange_end
+ * in any case. */
 enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
                             struct sl_error *error);
+/* Ends the exchange, also a running one, and counts what was received. */
 void exchange_end(struct exchange *e);
 /* The error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);

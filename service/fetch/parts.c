@@ -46,7 +46,7 @@ static bool over(const struct exchange *e)
     return e->transfer.done || (e->transfer.head_complete && e->verdict != PARTIAL);
 }
 
-/* SL_OK if the whole range was stored. */
+/* Returns SL_OK if the whole range of an ended exchange was stored, else the error. */
 static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
 {
     if (e->transfer.head_complete && e->verdict == BAD_STATUS)

@@ -40,6 +40,7 @@ bool byte_range_parse(const char *text, struct byte_range *range)
            literal(&at, '/') && fetch_ranges_number(&at, &range->total) && *at == '\0' && range->end >= range->start;
 }
 
+/* The parts have equal sizes; the last one also has the remainder. */
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS])
 {
     if (first->end + 1 >= first->total)

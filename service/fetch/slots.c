@@ -47,7 +47,7 @@ static void drop_idle(struct slot_host *host)
     free(host);
 }
 
-static bool has_room(const struct slot_host *host)
+static bool has_free_slot(const struct slot_host *host)
 {
     return active < fetch_state.options.max_downloads && host->active < fetch_state.options.max_downloads_per_host;
 }
@@ -75,7 +75,7 @@ static void grant(void)
     for (struct fetch_slot_waiter *w = SL_LIST_FIRST(&waiters, struct fetch_slot_waiter, link), *next;
          w && active < fetch_state.options.max_downloads; w = next) {
         next = SL_LIST_NEXT(w, link);
-        if (!has_room(w->host))
+        if (!has_free_slot(w->host))
             continue;
         slots_leave(w);
         occupy(w->host);
@@ -91,7 +91,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
         return sl_fail(error, SL_BUSY, "out of memory");
     slot->host = host;
     /* nobody overtakes those who wait */
-    if (has_room(host) && host->waiting == 0) {
+    if (has_free_slot(host) && host->waiting == 0) {
         occupy(host);
         return SL_OK;
     }

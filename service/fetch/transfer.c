@@ -511,6 +511,7 @@ static enum sl_code transport_error(const struct transfer *t, struct sl_error *e
 
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
 {
+    /* curl reports a body that on_body refused as an error of writing */
     bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete && t->action != BODY_STORE;
     if (t->result == CURLE_OK || stopped)
         return SL_OK;

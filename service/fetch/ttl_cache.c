@@ -129,11 +129,11 @@ static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, t
     } else {
         sl_buf_wipe(&text);
         bool caches_error = code != SL_CANCELLED && memo->error_ns;
-        bool renew = caches_error && entry->has_text;
+        bool keeps_text = caches_error && entry->has_text;
         uint64_t cached_ns = memo->failure_ns && memo->is_failure(code) ? memo->failure_ns : memo->error_ns;
-        entry->code = renew ? SL_OK : code;
+        entry->code = keeps_text ? SL_OK : code;
         entry->error = error;
-        cache_for(memo, entry, renew ? memo->again_ns : caches_error && code != SL_BUSY ? cached_ns : 0);
+        cache_for(memo, entry, keeps_text ? memo->again_ns : caches_error && code != SL_BUSY ? cached_ns : 0);
     }
     fiber_wake_all(&entry->waiters);
 }

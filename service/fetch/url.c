@@ -78,6 +78,7 @@ enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop,
     return parse(arena, NULL, url, hop, error);
 }
 
+/* User and password of `from` are sent again only to the same host, scheme and port. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
                         struct sl_error *error)
 {
@@ -131,14 +132,16 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
     return out;
 }
 
-/* curl accepts a single slash, and then parses another host than other parsers do. */
+/* Returns the size of the scheme in front of "://"; 0 if the URL does not begin so. curl accepts other numbers of slashes, and then
+ * finds another host than other parsers do. */
 static size_t scheme_size(const char *text)
 {
     size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
     return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
 }
 
-/* True for the simple form of nearly all sources: http(s), a name or number, a port, a path of unreserved characters. */
+/* True for the simple form of nearly all sources: http(s), a name or number, a port, a path of unreserved characters. It needs no
+ * parser, so that libcurl is not loaded for it. */
 static bool is_plain_url(const char *text)
 {
     static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
