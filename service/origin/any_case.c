@@ -86,12 +86,12 @@ static int compare_names(const void *a, const void *b)
  * listing must not be used, as it would make files missing. */
 static bool scan_names(struct directory_listing *listing, DIR *directory)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     const struct dirent *entry;
     while (listing->count < MAX_NAMES && (entry = dir_next(directory, NULL))) {
-        if (listing->count == room) {
-            room = room ? 2 * room : 64;
-            const char **more = realloc(listing->names, room * sizeof *more);
+        if (listing->count == capacity) {
+            capacity = capacity ? 2 * capacity : 64;
+            const char **more = realloc(listing->names, capacity * sizeof *more);
             if (!more)
                 return false;
             listing->names = more;

@@ -67,6 +67,7 @@ static bool is_continued(const char *known, const char *name, size_t size)
  * ones. */
 static void check_name(struct build_id_names *n, const char *name)
 {
+    /* `first`: digits that are the name of the directory, not of the file */
     size_t size = 0, before = strlen(n->before), first = KNOWN - strlen(n->digits);
     if (strncasecmp(name, n->before, before) != 0)
         return;
@@ -137,7 +138,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
         return !try && n->directory;
     case LAYOUT_DEBUGINFOD: n->directory = "."; return !try;
     case LAYOUT_SYMSTORE:
-    case LAYOUT_SSQP:
+    case LAYOUT_SSQP: /* first the program, then the debug file: they are stored under different names */
         n->before = try ? "elf-buildid-sym-" : "elf-buildid-";
         n->directory = try ? "_.debug" : sl_arena_strndup(arena, file.data, file.size);
         n->failed = n->directory ? 0 : ENOMEM;

@@ -133,6 +133,7 @@ bool origin_check_directories(const struct source *sources, size_t count)
         struct sl_arena arena = {0};
         struct sl_str path = sources[i].path;
         struct directory_check look = {.root = sl_arena_strndup(&arena, path.data ? path.data : "", path.size)};
+        /* not those of uploads, whose directories are created by the first upload */
         if (sources[i].type == SOURCE_FILESYSTEM && sources[i].layout != LAYOUT_UPLOADS && look.root &&
             pool_run(POOL_IO | POOL_HEAVY, check_directory, &look, NULL) == SL_OK) {
             record_directory(&sources[i], &look);

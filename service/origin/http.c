@@ -163,7 +163,7 @@ static void note_field(void *arg, struct sl_str name, struct sl_str value)
         size_t used = strlen(note);
         if (!sl_str_equal_nocase(name, sl_str(noted_fields[i])) || origin_note_field(note, noted_fields[i]).data)
             continue;
-        const char *slash = i == 1 ? memrchr(value.data, '/', value.size) : NULL;
+        const char *slash = i == 1 /* ARCHIVE */ ? memrchr(value.data, '/', value.size) : NULL;
         if (slash)
             value = (struct sl_str){slash + 1, value.size - (size_t)(slash + 1 - value.data)};
         if (is_printable(value) && name.size + value.size + 4 <= ORIGIN_NOTE_BYTES - used)
@@ -198,7 +198,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
     struct sl_arena arena = {0};
     struct sl_str url = http_location_url(&arena, source->url, file->location, true);
     const char *label = origin_label(&arena, source);
-    bool built_in = sl_str_starts(source->id, SL_STR("sentry:"));
+    bool built_in = sl_str_starts(source->id, SL_STR("sentry:")); /* its host is never blocked */
     struct fetch_request request = {.url = url.data,
                                     .accept_invalid_certs = source->accept_invalid_certs,
                                     .trusted_host = source->internal,
@@ -212,7 +212,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
                                     .arg = note};
     struct http_source_base base;
     enum sl_code code;
-    if (!http_split(source->url, &base))
+    if (!http_split(source->url, &base)) /* of another scheme: finds nothing, see read_url in source.c */
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
     else if (!url.data || !label || !make_header(file, &arena, &request))
         code = sl_fail(error, SL_BUSY, "out of memory");

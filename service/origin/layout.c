@@ -64,6 +64,7 @@ static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
 }
 
+/* Adds a path; not if memory for it was short (data NULL), nor beyond LAYOUT_MAX_PATHS. */
 static void origin_layout_add(struct paths *paths, struct sl_str path)
 {
     if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
@@ -250,6 +251,7 @@ static void index2(struct layout_parts *p, const struct file_type_row *row, stru
     for (size_t i = 0; i < out->count; i++) {
         struct sl_str path = out->items[i];
         bool one = path.size > 1 && (path.data[1] == '/' || path.data[1] == '.');
+        /* a path whose second byte is in the middle of a UTF-8 character stays as it is */
         bool cuts = path.size > 2 && !one && ((unsigned char)path.data[2] & 0xC0) == 0x80;
         if (!cuts)
             out->items[i] = text(p, "%.*s/" SL_STR_FMT, one ? 1 : 2, path.data, SL_STR_ARG(path));
@@ -292,7 +294,8 @@ static void unified(struct layout_parts *p, enum file_type type, struct paths *o
                                     file_type_rows[type].suffix));
 }
 
-/* Adds the path by the debug id, unless it is there. Age 0 is written, so that the path differs from one by the UUID alone. */
+/* Adds the path by the debug id, which for some types is that of unified() again. Age 0 is written, so that the path differs from one
+ * by the UUID alone. */
 static void by_debug_id(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     if (!p->id->has_debug_id)
