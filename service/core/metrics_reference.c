@@ -43,8 +43,10 @@ static void put_metric(struct sl_buf *out, enum metric metric)
     sl_buf_printf(out, " | %s |\n", row->help);
 }
 
-/* Writes a table row for each metric of a text like this:\n\n    # HELP process_open_fds Open descriptors.\n    # TYPE process_open_fds
- * gauge\n    process_open_fds 17 */
+/* Writes a table row for each metric of a text like this:
+ *   # HELP process_open_fds Open descriptors.
+ *   # TYPE process_open_fds gauge
+ *   process_open_fds 17 */
 static void put_written(struct sl_buf *out, struct sl_str text)
 {
     static const struct sl_str help_mark = SL_STR("# HELP "), type_mark = SL_STR("# TYPE ");
