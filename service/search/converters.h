@@ -22,8 +22,8 @@ struct mozilla_syms_result {
  * Files that are no objects, and those that cannot be unpacked, are left out. */
 extern const struct converter converter_supplied;
 struct supplied_options {
-    uint64_t room;      /* at most so many bytes are unpacked */
-    uint64_t max_ratio; /* of a compressed file's contents to its size (unpack_options) */
+    uint64_t max_unpacked; /* bytes, of all contents together */
+    uint64_t max_ratio;    /* of a compressed file's contents to its size (unpack_options) */
 };
 struct supplied_result {
     uint64_t records, count; /* where they begin in `out`; how many */

@@ -30,6 +30,7 @@ void search_lookup_done(struct search *search)
     fiber_wake(search->search_batch->fiber);
 }
 
+/* A fiber that does one step of a search. */
 static void help(void *arg)
 {
     struct search *search = arg;
@@ -123,6 +124,7 @@ bool search_run(struct search *searches, size_t count)
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
+    /* for each format: two in a row are the wanted type and then the other one */
     static const enum file_type served[] = {FILE_ELF_DEBUG,  FILE_ELF_CODE,  FILE_ELF_DEBUG,
                                             FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_WASM_DEBUG};
     struct wanted_types wanted = {sources, sizeof sources / sizeof *sources};
@@ -278,8 +280,7 @@ static bool has_pointers(const struct search *search)
 
 /* ---- choosing ---- */
 
-/* Returns how good a file is for the purpose. An error is better than nothing, so that it is reported. PURPOSE_ANY_FILE is not searched for
- * among objects. */
+/* True for errors that say nothing about the file, which a later look-up may find. */
 bool search_is_passing(enum sl_code code)
 {
     return code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR || code == SL_BUSY || code == SL_INTERNAL ||
@@ -295,6 +296,8 @@ static bool is_unknown(const struct candidate_file *probe, enum purpose purpose)
            (search_is_passing(probe->code) || (needs_parts && probe->code == SL_OK && !probe->has_stored));
 }
 
+/* Returns how good a file is for the purpose; lower is better. An error is better than nothing, so that it is reported.
+ * PURPOSE_ANY_FILE is not searched for among objects. */
 unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose)
 {
     const struct sl_features *f = &probe->features;

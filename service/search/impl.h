@@ -18,6 +18,7 @@ struct wanted_types { /* requested file types */
     size_t count;
 };
 
+/* How good a candidate is for the purpose of a search: lower is better (candidate_file_grade). */
 enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 
 struct candidate_file { /* one candidate file */

@@ -245,11 +245,10 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
 
 static bool check_result(const void *result)
 {
-    const struct mozilla_syms_result *told = result;
-    return converter_bool_is_valid(&told->has_table) && converter_bool_is_valid(&told->is_written);
+    const struct mozilla_syms_result *converted = result;
+    return converter_bool_is_valid(&converted->has_table) && converter_bool_is_valid(&converted->is_written);
 }
 
-/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
 const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
                                                  sizeof(struct mozilla_syms_result), convert_store_file, check_result};
 

@@ -124,7 +124,7 @@ struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes
 enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_str name, struct sl_bytes bytes,
                                   struct sl_error *error) SL_SUSPENDS;
 
-/* Returns the best one for the use, or NULL. */
+/* Returns the best of the objects that have the id and serve the use; NULL if there is none. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id);
 

@@ -119,6 +119,7 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
         lru_remove(&searches, found);
         return NULL;
     }
+    /* the caller's arena holds a reference: its texts are those of the entry */
     if (!sl_arena_on_free(where->arena, search_cache_entry_unref, r)) {
         if (item)
             cache_release(*item);

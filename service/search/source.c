@@ -79,7 +79,7 @@ static void find_source_finish(struct search *search)
 
 /* Answers from the cache of finished searches. Only searches without sources are cached (see store_source), so the answer
  * has no objects. */
-static bool source_recalled(const struct search_scope *where, const struct source_query *question)
+static bool answer_source_from_cache(const struct search_scope *where, const struct source_query *question)
 {
     const struct search_cache_value *outcome = search_cache_get(where, NULL, question->id, NULL);
     if (outcome)
@@ -128,7 +128,7 @@ bool search_find_sources(const struct search_scope *where, const struct source_q
 {
     size_t rest = 0;
     for (size_t i = 0; i < count; i++)
-        if (!source_recalled(where, &questions[i])) {
+        if (!answer_source_from_cache(where, &questions[i])) {
             *questions[i].result = (struct source_lookup){.code = SL_BUSY};
             rest++;
         }

@@ -19,7 +19,7 @@
 struct supplied_entry {
     const struct cache_kind *kind;
     bool variables;
-    bool making, made;
+    bool making, made;              /* a fiber makes it now; `item` is final */
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
     struct cache_item *item;        /* NULL: making it failed */
     enum sl_arch arch;
@@ -94,46 +94,47 @@ static struct object_key make_path_key(struct sl_str path)
 }
 
 /* Registers the object under a key. Of two with the same features the one with the higher age stays. */
-static bool add_key(struct supplied_objects *objects, size_t place, struct object_key key)
+static bool add_key(struct supplied_objects *objects, size_t index, struct object_key key)
 {
     struct sl_str view = {key.text, key.size};
-    struct supplied_positions *places = key.size ? sl_map_get(&objects->by_id, view) : NULL;
-    if (key.size && !places) {
+    struct supplied_positions *positions = key.size ? sl_map_get(&objects->by_id, view) : NULL;
+    if (key.size && !positions) {
         char *kept = sl_arena_strndup(objects->arena, view.data, view.size);
-        places = SL_ARENA_NEW(objects->arena, struct supplied_positions);
-        if (!kept || !places || !sl_map_put(&objects->by_id, (struct sl_str){kept, view.size}, places))
+        positions = SL_ARENA_NEW(objects->arena, struct supplied_positions);
+        if (!kept || !positions || !sl_map_put(&objects->by_id, (struct sl_str){kept, view.size}, positions))
             return false;
     }
-    if (!places)
+    if (!positions)
         return true;
-    uint32_t *item = &places->items[get_feature_set(&objects->items[place])];
-    if (!*item || objects->items[*item - 1].debug_id.age < objects->items[place].debug_id.age)
-        *item = (uint32_t)(place + 1);
+    uint32_t *item = &positions->items[get_feature_set(&objects->items[index])];
+    if (!*item || objects->items[*item - 1].debug_id.age < objects->items[index].debug_id.age)
+        *item = (uint32_t)(index + 1);
     return true;
 }
 
-static bool add_name(struct supplied_objects *objects, size_t place)
+/* Puts the object before the others with its name: the list of a name begins with the object that was sent last. */
+static bool add_name(struct supplied_objects *objects, size_t index)
 {
-    struct sl_str name = sl_path_module_name(objects->items[place].name);
+    struct sl_str name = sl_path_module_name(objects->items[index].name);
     void **slot = name.size ? sl_map_find_or_add(&objects->by_name, name, NULL) : NULL;
     if (!name.size)
         return true;
     if (!slot)
         return false;
-    objects->items[place].next_named = (uintptr_t)*slot;
-    *slot = (void *)(uintptr_t)(place + 1);
+    objects->items[index].next_named = (uintptr_t)*slot;
+    *slot = (void *)(uintptr_t)(index + 1);
     return true;
 }
 
 /* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
-static bool add_keys(struct supplied_objects *objects, size_t place)
+static bool add_keys(struct supplied_objects *objects, size_t index)
 {
-    const struct supplied_object *object = &objects->items[place];
-    return add_key(objects, place, make_debug_id_key(&object->debug_id)) &&
-           add_key(objects, place, make_raw_key(object->raw_code_id)) &&
-           add_key(objects, place, make_key('c', object->code_id.data, object->code_id.size)) &&
-           add_key(objects, place, make_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
-           add_key(objects, place, make_path_key(object->name)) && add_name(objects, place);
+    const struct supplied_object *object = &objects->items[index];
+    return add_key(objects, index, make_debug_id_key(&object->debug_id)) &&
+           add_key(objects, index, make_raw_key(object->raw_code_id)) &&
+           add_key(objects, index, make_key('c', object->code_id.data, object->code_id.size)) &&
+           add_key(objects, index, make_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           add_key(objects, index, make_path_key(object->name)) && add_name(objects, index);
 }
 
 /* ---- adding ---- */
@@ -166,7 +167,7 @@ static bool find_text(const struct supplied_file *file, const struct supplied_te
     return true;
 }
 
-/* False if the record is damaged. */
+/* Makes an object of a record. False if the record is damaged. A text without data means that memory was short. */
 static bool unpack_record(const struct supplied_file *file, const struct supplied_record *record,
                           struct supplied_object *item)
 {
@@ -192,7 +193,7 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
     return true;
 }
 
-/* Adds the objects of which the converter tells. SL_MALFORMED: its output is damaged. */
+/* Adds the objects that the converter has recorded. SL_MALFORMED: its output is damaged. */
 static enum sl_code take_records(void *arg, struct sl_error *error)
 {
     struct supplied_file *file = arg;
@@ -243,7 +244,7 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
-    struct supplied_options options = {.room = file->objects->bytes_left,
+    struct supplied_options options = {.max_unpacked = file->objects->bytes_left,
                                        .max_ratio = config ? config->max_inflate_ratio : 0};
     options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
     struct conversion_description about = {.location = file->name};
@@ -322,10 +323,10 @@ static bool matches_id(const struct supplied_object *object, const struct object
 static void choose_better(const struct supplied_objects *objects, struct object_key key,
                           const struct search_target *use, const struct object_id *id, struct supplied_object **best)
 {
-    const struct supplied_positions *places =
+    const struct supplied_positions *positions =
         key.size ? sl_map_get(&objects->by_id, (struct sl_str){key.text, key.size}) : NULL;
-    for (size_t i = 0; places && i < FEATURE_SETS; i++) {
-        struct supplied_object *object = places->items[i] ? &objects->items[places->items[i] - 1] : NULL;
+    for (size_t i = 0; positions && i < FEATURE_SETS; i++) {
+        struct supplied_object *object = positions->items[i] ? &objects->items[positions->items[i] - 1] : NULL;
         if (!object || !serves_use(object, use) || !matches_id(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
@@ -335,6 +336,8 @@ static void choose_better(const struct supplied_objects *objects, struct object_
     }
 }
 
+/* A module with a debug id is found by that id, or by a code id that begins with it; one with a code id alone by that; one without ids
+ * by its file name. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id)
 {
@@ -427,7 +430,7 @@ static enum sl_code make_entry(const struct supplied_object *object, const struc
     return code;
 }
 
-/* Answers that it is not known what the file says: a file of a source must not answer in its place. */
+/* Answers that it is not known what the file says: a file of a source must not answer in its index. */
 static bool leave_undecided(const struct search_query *question, enum sl_code code)
 {
     *question->found = (struct search_result){.code = code, .undecided = true};

@@ -15,7 +15,7 @@ struct supplied_reading {
     uint64_t written;      /* bytes written to `out` */
     struct sl_buf records; /* struct supplied_record each */
     uint64_t count;
-    uint64_t room; /* bytes that may still be unpacked */
+    uint64_t left; /* bytes that may still be unpacked */
     struct sl_error *error;
 };
 
@@ -107,13 +107,13 @@ static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, con
     struct sl_buf out = {.budget = &r->conversion->budget};
     struct supplied_text name;
     struct sl_error ignored;
-    if (sl_zip_read(zip, entry, r->room, &out, &ignored) != SL_OK) {
+    if (sl_zip_read(zip, entry, r->left, &out, &ignored) != SL_OK) {
         sl_buf_free(&out);
         return true;
     }
     /* the unpacked bytes are input too: work may grow with them */
     sl_budget_grow(&r->conversion->budget, out.size);
-    r->room -= out.size;
+    r->left -= out.size;
     uint64_t begin = r->written = (r->written + 15) & ~UINT64_C(15); /* objects are aligned, as in memory */
     bool good = put(r, out.data, out.size) && put_text(r, entry->name, &name) &&
                 add_file(r, name, sl_buf_bytes(&out), true, begin);
@@ -121,14 +121,14 @@ static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, con
     return good;
 }
 
-/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most `room` bytes. Members of a valid archive share no bytes:
+/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most `left` bytes. Members of a valid archive share no bytes:
  * together they are no larger than the archive. */
 static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
 {
     uint64_t packed = 0;
     for (size_t i = 0; i < zip->count; i++) {
         const struct sl_zip_entry *entry = &zip->entries[i];
-        if (entry->is_link || !entry->size || entry->size > r->room)
+        if (entry->is_link || !entry->size || entry->size > r->left)
             continue;
         packed +=
             entry->packed < zip->bytes.size ? entry->packed : zip->bytes.size; /* capped: it comes from the file */
@@ -161,7 +161,7 @@ static bool has_time(void *budget)
 static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum unpack_format format)
 {
     struct unpack_call call = {.in = file,
-                               .options = {format, r->room, r->options->max_ratio},
+                               .options = {format, r->left, r->options->max_ratio},
                                .out = r->out,
                                .may_continue = has_time,
                                .arg = &r->conversion->budget};
@@ -177,7 +177,7 @@ static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum un
         return !is_scarce;
     }
     r->written = mapping.bytes.size;
-    r->room -= r->written < r->room ? r->written : r->room;
+    r->left -= r->written < r->left ? r->written : r->left;
     sl_budget_grow(&r->conversion->budget, mapping.bytes.size);
     bool good = add_file(r, (struct supplied_text){0, 0}, mapping.bytes, true, 0);
     sl_unmap(&mapping);
@@ -207,10 +207,11 @@ static enum sl_code read_supplied(struct conversion *conversion, const struct co
                                  .options = options,
                                  .out = call->out,
                                  .records = {.budget = &conversion->budget},
-                                 .room = options->room,
+                                 .left = options->max_unpacked,
                                  .error = &failure};
     bool good = read_file(&r, converter_input_bytes(call, INPUT_FILE));
-    *totals = (struct supplied_result){.records = r.written, .count = r.count, .unpacked = options->room - r.room};
+    *totals =
+        (struct supplied_result){.records = r.written, .count = r.count, .unpacked = options->max_unpacked - r.left};
     if (good && r.count)
         good = put(&r, r.records.data, r.records.size);
     sl_buf_free(&r.records);

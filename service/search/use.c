@@ -47,6 +47,7 @@ void search_report(struct search *search, struct candidate *candidate, struct se
         *get_report_field(use, candidate) = report;
 }
 
+/* Last step: adds the candidates of this search to the report, also if no entry was made. */
 static void find_use_finish(struct search *search)
 {
     struct search_result *found = search->result;

@@ -35,7 +35,7 @@ static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20
 static const struct scan_file_options scan_options = {.max_member = 1 << 20, .kinds = SCAN_ALL_KINDS};
 static const struct package_member_options member_options = {.size = 3};
 static const struct gzip_check_options gzip_check = {.max_size = 5, .head_size = 3};
-static const struct supplied_options supplied = {.room = 1 << 20, .max_ratio = 1000};
+static const struct supplied_options supplied = {.max_unpacked = 1 << 20, .max_ratio = 1000};
 static const struct source_text_options source_text;
 static const struct sl_apple_options apple;
 static const struct minidump_options minidump = {.details = true};
