@@ -71,7 +71,7 @@ struct text_copying {
     struct sl_buf *text;
 };
 
-/* Pool work: a page that is not in memory is read from disk. */
+/* Copies a mapped text. Pool work, as a page that is not in memory is read from disk. */
 static enum sl_code copy_text(void *arg, struct sl_error *error)
 {
     const struct text_copying *copy = arg;
@@ -116,7 +116,7 @@ void store_area_sweep(const struct store_area *area, const char *name, uint64_t 
         area->type->sweep(area, name, life_s, depth);
 }
 
-/* An upload is written within minutes. */
+/* An upload is written within minutes: older temporary files were left behind. */
 void store_area_sweep_tmp(const struct store_area *area)
 {
     enum { WORK_LIFE_S = 15 * 60 };

@@ -78,7 +78,7 @@ static enum sl_code bucket_put_text(const struct store_area *area, const struct 
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
-/* Returns the uncompressed contents. */
+/* Gets an object with its contents uncompressed, which `meta` then says. */
 static enum sl_code bucket_open(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
                                 struct store_meta *meta, struct sl_error *error)
 {

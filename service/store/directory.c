@@ -314,7 +314,7 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
     uint64_t until_ms = loop_now_ms() + MAX_WAIT_MS;
     struct lock_job job = {.area = area, .name = name, .fd = -1};
     *fd = -1;
-    if (!area->root)
+    if (!area->root) /* a bucket */
         return SL_OK;
     for (;;) {
         job.is_busy = false;

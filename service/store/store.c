@@ -64,6 +64,7 @@ void store_close(void)
     store.area = (struct store_area){NULL};
 }
 
+/* On the pool: removes what has expired. */
 static void store_sweep_job(void *unused)
 {
     (void)unused;
