@@ -61,6 +61,7 @@ struct config_store { /* mozilla.store: uploaded files; a back end is configured
     size_t extra_count;
 };
 
+/* Values of keys that are words, in the order of the words (keys.c); the fields of struct config that hold them are int. */
 enum { MOZILLA_DEFAULT, MOZILLA_DOCUMENTED, MOZILLA_ELIOT, MOZILLA_PROFILER };
 enum { MOZILLA_NEAREST, MOZILLA_EXACT };
 enum { MOZILLA_SKIP, MOZILLA_REJECT };
@@ -128,7 +129,7 @@ struct config_shared { /* the shared cache; a back end is configured if its firs
 
 struct config {
     struct sl_arena arena;
-    unsigned holds;   /* references, besides that of the loader */
+    unsigned holds;   /* references of config_retain, besides the one of config_load */
     const char *path; /* of the file, NULL = all defaults */
     const char **bind;
     size_t bind_count;
@@ -268,13 +269,13 @@ struct config {
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
 
-    struct { /* store: uploaded debug files */
+    struct { /* `store`: uploaded debug files */
         struct bucket_config bucket;
         uint64_t max_file_size; /* bytes */
     } uploads_store;
     struct {
         const char *public_url;           /* base of URLs in answers; NULL: as the client addressed the service */
-        bool sentry, breakpad, pyroscope; /* the doors that are open */
+        bool sentry, breakpad, pyroscope; /* whose uploads are accepted */
     } upload;
 
     struct {
@@ -369,11 +370,11 @@ struct config {
     struct key_origin *origins;      /* origin of each key's value */
 };
 
-/* Loads `path` (NULL = defaults only) and resolves environment references: a value that is exactly ${NAME} is replaced by the
- * variable's text, and a secret `x` may be in the file that `x_file` names. On SL_MALFORMED the problems are listed, in the
- * order of the file; on success there may be warnings, also that a file with secrets is world-readable. The caller sets
- * `problems->arena`; `problems` may be NULL. The config owns everything; config_release frees it. On failure `*config` is NULL
- * and the error is one of
+/* Loads `path` (NULL = the defaults, and Eliot's environment variables) and resolves environment references: a value
+ * that is exactly ${NAME} is replaced by the variable's text, and a secret `x` may be in the file that `x_file` names.
+ * On SL_MALFORMED the problems are listed, in the order of the file; on success there may be warnings, also that a file
+ * with secrets is world-readable. The caller sets `problems->arena`; `problems` may be NULL. The config owns
+ * everything; config_release frees it. On failure `*config` is NULL and the error is one of
  *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
  *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
  *   SL_BUSY                                           "out of memory" */
@@ -394,7 +395,8 @@ void config_exclude_from_core_dumps(const struct config *config);
 /* Records that the environment, or else an option, has set the key's value. */
 void config_note_override(struct config *config, const char *key, bool environment);
 
-/* Position of the key's value in the file, for value_problem; line 0 if the file does not set it. */
+/* Position of the key's value in the file, for value_problem; of a group, that of its first key which the file sets. Line 0 if the file
+ * sets none. */
 struct value config_position(const struct config *config, const char *key);
 
 /* Appends "<file>:<line>:<column>: error: <path>: <what>\n" for each (or warning, info), at most 20 errors and 20 warnings,

@@ -68,7 +68,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     config->bind_count = 1;
 }
 
-/* Parses a size such as "1gb", whose unit may be in lower case. */
+/* Parses a size such as "1gb" or "1gib". Changes its unit to upper case, but for the `i` of "GiB", as size_parse compares it. */
 static bool take_size(const char *text, uint64_t *bytes)
 {
     char upper[32];
@@ -94,7 +94,7 @@ static void take_level(struct config *config, const char *level, struct value_pr
     bad_value(problems, "ELIOT_LOGGING_LEVEL", "logging.level");
 }
 
-/* Sets "host:port"; a server that is set already takes precedence. */
+/* Sets the statsd server to "host:port". The caller has checked that none is configured. */
 static void take_statsd(struct config *config, const char *host, const char *port, struct value_problems *problems)
 {
     struct sl_buf server = {0};

@@ -79,6 +79,7 @@ static void negative_follow(struct config *config)
     lifetimes->retry_misses_after_public = lifetimes->retry_malformed_after = lifetimes->retry_misses_after;
 }
 
+/* The only id "all" stands for all sources. */
 static void fallbacks_follow(struct config *config)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;

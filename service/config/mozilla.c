@@ -7,7 +7,7 @@
 #include "id/id.h"
 #include "origin/origin.h"
 
-enum { TRIES = 5 };
+enum { TRIES = 5 }; /* attempts of a download from a store */
 
 /* The configured source with this id; NULL if there is none. */
 static const struct source *source_named(const struct config *config, struct sl_str id)
@@ -31,7 +31,8 @@ static void unknown_source(struct value_problems *problems, const struct value *
     value_problem(problems, at, false, path, "%s is not a URL or the id of a source", scalar_describe(at, what));
 }
 
-/* Makes a source from a URL: public, with an id that leaves out secret parts of the URL. */
+/* Makes a source of Breakpad files from a URL: public, with an id that leaves out secret parts of the URL. Stores of Eliot's
+ * environment variable may have reserved addresses (`internal`). */
 static bool store_of_url(struct config *config, struct sl_str url, struct source *store)
 {
     while (url.size && url.data[url.size - 1] == '/')

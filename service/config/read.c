@@ -263,7 +263,7 @@ static void read_list(struct config_reading *r)
         complain(r, "is not a list");
         return;
     }
-    if (count < r->key->min) {
+    if (count < r->key->min) { /* of a list, `min` is the number of elements */
         value_problem(r->problems, r->value, false, r->key->path, "the list is empty");
         return;
     }
@@ -405,7 +405,7 @@ void config_defaults(struct config *config)
     config->mozilla.source_count = config->mozilla.fallback_count = 1;
     config->mozilla.fallback_all = true;
     const char *statsd = getenv("STATSD_SERVER");
-    if (statsd && *statsd && !text_is_statsd(sl_str(statsd)))
+    if (statsd && *statsd && !text_is_statsd(sl_str(statsd))) /* an invalid address is ignored */
         config->metrics.statsd = statsd;
     static const char *any_origin[] = {"*"};
     config->http.mozilla_origins = any_origin;
