@@ -206,7 +206,7 @@ static enum sl_code google_refused(void *arg, int status, struct sl_str body, st
     return code;
 }
 
-/* Takes the token and its lifetime (0: not told) from a response. */
+/* Takes the token and its lifetime from a response; 0 if that does not say how long the token is valid. */
 static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
     struct google_answer answer;
