@@ -412,6 +412,7 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 }
 
 /* ---- commands ---- */
+/* A connection whose answer is late is closed: answers have no numbers, so that later ones could not be told from it. */
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer)
 {

@@ -41,8 +41,9 @@ struct redis_answer {
 /* Why there is no connection, as text; empty if no reason is known. Valid until the next command. */
 const char *redis_last_error(const struct redis *redis);
 
-/* Subscribes to a channel: uses a connection of its own, remade when it breaks, until the group is cancelled. Messages
- * published meanwhile are lost. `channel` and `arg` must outlive the group's fibers. False: no fiber. */
+/* Subscribes to a channel, and calls `heard` on the loop for each message: uses a connection of its own, remade when it
+ * breaks, until the group is cancelled. Messages published meanwhile are lost. `channel` and `arg` must outlive the
+ * group's fibers. False: no fiber. */
 bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);
 
 /* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. */
