@@ -116,7 +116,8 @@ static const char *variable(struct sl_arena *arena, const char *name, struct sl_
     return sl_buf_move_to_arena(&text, arena).data;
 }
 
-/* Builds the environment: some of our variables, those of the contract, and those of the configuration. */
+/* Builds the environment: variables by which transcoders find files, some of this process's own, and those of the configuration. NULL
+ * when out of memory. */
 static char **environment(const struct transcode_process *run, struct sl_arena *arena)
 {
     static const char *const kept[] = {"PATH", "TMPDIR", "LANG"};
