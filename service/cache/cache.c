@@ -110,9 +110,9 @@ void cache_close(void)
     for (size_t i = 0; i < engine.count; i++) {
         cache_memory_free(&engine.kinds[i].memory);
         refreshes_expire(&engine.kinds[i], UINT64_MAX);
-        for (struct sl_map_entry *e = NULL; (e = sl_map_next(&engine.kinds[i].lines, e));)
+        for (struct sl_map_entry *e = NULL; (e = sl_map_next(&engine.kinds[i].queues, e));)
             free(e->value); /* left by fibers that were cancelled before they began */
-        sl_map_free(&engine.kinds[i].lines);
+        sl_map_free(&engine.kinds[i].queues);
         sl_map_free(&engine.kinds[i].refreshes);
         sl_map_free(&engine.kinds[i].flights);
     }

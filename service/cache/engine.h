@@ -59,7 +59,7 @@ struct flight {
     struct sl_error error;
     struct refresh *refresh; /* after landing */
     flight_step *step;       /* next step, while queued */
-    struct sl_link in_line;
+    struct sl_link in_queue;
 };
 
 /* Result for a key that was neither in memory nor on disk. */
@@ -84,8 +84,8 @@ struct kind_state {
     struct cache_memory memory;
     struct sl_map flights;   /* key -> struct flight */
     struct sl_map refreshes; /* key -> struct refresh */
-    struct work_queue line;  /* queue of computations that wait for no host */
-    struct sl_map lines;     /* queues of the other computations: host or store -> struct work_queue */
+    struct work_queue queue; /* queue of computations that wait for no host */
+    struct sl_map queues;    /* queues of the other computations: host or store -> struct work_queue */
     unsigned *lazy; /* how many more background computations may start, shared by several kinds; NULL = no refreshes */
     struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };
@@ -97,7 +97,7 @@ struct cache_engine {
     size_t count;
     struct fiber_group group; /* of all computations */
     struct work_queue disk_queue;
-    unsigned redownloads, recomputations;
+    unsigned redownloads, recomputations; /* how many more may run in the background (kind_state.lazy) */
     struct sl_list renewing;
     uint64_t max_mapped, renew_after_ns;
     uint64_t next_log_ms;
@@ -127,7 +127,7 @@ void engine_log_io(const char *what, int number); /* once a minute */
 
 /* ---- work_queue.c ---- */
 /* Queues the flight until a fiber calls step(flight). False without memory for a first fiber. */
-bool work_queue_push(struct work_queue *line, struct flight *flight, flight_step *step);
+bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step);
 /* Returns the queue of the flight's computation; NULL when out of memory. */
 struct work_queue *work_queue_for(struct flight *flight);
 void work_queue_configure(const struct config *config);

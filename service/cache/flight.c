@@ -140,11 +140,11 @@ static void land_computed(struct flight *flight, struct compute_result *outcome)
 }
 
 /* Queues the flight, or lands it with an error. */
-static void go_on(struct work_queue *line, struct flight *flight, flight_step *step)
+static void go_on(struct work_queue *queue, struct flight *flight, flight_step *step)
 {
     if (engine.group.cancelled)
         land_as(flight, SL_CANCELLED, "cancelled");
-    else if (!line || !work_queue_push(line, flight, step))
+    else if (!queue || !work_queue_push(queue, flight, step))
         land_as(flight, SL_BUSY, "out of memory");
 }
 
@@ -265,9 +265,9 @@ static void refresh_later(struct flight *flight, bool renews)
 {
     flight->renews = renews;
     struct refresh *refresh = engine.group.cancelled ? NULL : refresh_begin(flight);
-    struct work_queue *line = refresh ? work_queue_for(flight) : NULL;
+    struct work_queue *queue = refresh ? work_queue_for(flight) : NULL;
     flight->refresh = refresh;
-    if (line && work_queue_push(line, flight, refresh_step))
+    if (queue && work_queue_push(queue, flight, refresh_step))
         return;
     if (refresh)
         refresh_give_up(flight, refresh);

@@ -20,8 +20,8 @@ void work_queue_configure(const struct config *config)
     cache_engine.disk_queue.what = "disk";
     for (size_t i = 0; i < cache_engine.count; i++) {
         struct kind_state *state = &cache_engine.kinds[i];
-        state->line.most = state->kind->recursive ? UINT32_MAX : host_fibers;
-        state->line.what = "computation";
+        state->queue.most = state->kind->recursive ? UINT32_MAX : host_fibers;
+        state->queue.what = "computation";
     }
 }
 
@@ -31,24 +31,24 @@ struct work_queue *work_queue_for(struct flight *flight)
     struct sl_str queue_name =
         state->kind->queue_name ? state->kind->queue_name(flight->context) : (struct sl_str){NULL, 0};
     if (!queue_name.size)
-        return &state->line;
-    struct work_queue *line = sl_map_get(&state->lines, queue_name);
-    if (line)
-        return line;
-    line = sl_map_add(&state->lines, queue_name, sizeof *line, &queue_name);
-    if (line)
-        *line =
-            (struct work_queue){.most = host_fibers, .what = "computation", .map = &state->lines, .name = queue_name};
-    return line;
+        return &state->queue;
+    struct work_queue *queue = sl_map_get(&state->queues, queue_name);
+    if (queue)
+        return queue;
+    queue = sl_map_add(&state->queues, queue_name, sizeof *queue, &queue_name);
+    if (queue)
+        *queue =
+            (struct work_queue){.most = host_fibers, .what = "computation", .map = &state->queues, .name = queue_name};
+    return queue;
 }
 
 /* Frees the queue of a host if it has no work left. Those of the kinds and of the disk are never freed: they are in no map. */
-static void drop_idle(struct work_queue *line)
+static void drop_idle(struct work_queue *queue)
 {
-    if (line->running || line->flights.first || !line->map)
+    if (queue->running || queue->flights.first || !queue->map)
         return;
-    sl_map_remove(line->map, line->name);
-    free(line);
+    sl_map_remove(queue->map, queue->name);
+    free(queue);
 }
 
 /* Adds to the gauge of waiting flights, which counts all queues for computations together. */
@@ -61,40 +61,40 @@ static void count_waiting(const struct work_queue *changed, long by)
 }
 
 /* Takes the oldest flight; NULL if none waits. */
-static struct flight *cache_line_next(struct work_queue *line)
+static struct flight *take_next(struct work_queue *queue)
 {
-    struct flight *flight = SL_LIST_FIRST(&line->flights, struct flight, in_line);
+    struct flight *flight = SL_LIST_FIRST(&queue->flights, struct flight, in_queue);
     if (!flight)
         return NULL;
-    sl_list_remove(&line->flights, &flight->in_line);
-    count_waiting(line, -1);
+    sl_list_remove(&queue->flights, &flight->in_queue);
+    count_waiting(queue, -1);
     return flight;
 }
 
 /* A fiber of the queue: does the work of one flight after the other, and ends when none waits. */
-static void work_line(void *arg)
+static void work_on_queue(void *arg)
 {
-    struct work_queue *line = arg;
-    for (struct flight *flight; (flight = cache_line_next(line));) {
+    struct work_queue *queue = arg;
+    for (struct flight *flight; (flight = take_next(queue));) {
         fiber_set_request_id(flight->request_id);
         flight->step(flight);
     }
-    line->running--;
-    drop_idle(line);
+    queue->running--;
+    drop_idle(queue);
 }
 
-bool work_queue_push(struct work_queue *line, struct flight *flight, flight_step *step)
+bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step)
 {
-    if (line->running < line->most) {
-        if (fiber_start_admitted(&cache_engine.group, work_line, line)) {
-            line->running++;
-        } else if (!line->running) { /* none runs that would take it */
-            drop_idle(line);
+    if (queue->running < queue->most) {
+        if (fiber_start_admitted(&cache_engine.group, work_on_queue, queue)) {
+            queue->running++;
+        } else if (!queue->running) { /* none runs that would take it */
+            drop_idle(queue);
             return false;
         }
     }
     flight->step = step;
-    sl_list_append(&line->flights, &flight->in_line);
-    count_waiting(line, 1);
+    sl_list_append(&queue->flights, &flight->in_queue);
+    count_waiting(queue, 1);
     return true;
 }
