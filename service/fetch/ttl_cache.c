@@ -52,7 +52,7 @@ static bool is_in_use(const struct lru_entry *entry)
 }
 
 /* Called by the LRU for an entry that it removes. The text may be a secret, such as a token. */
-static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
+static void ttl_cache_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct ttl_cache_entry *entry = entry_at(lru_entry);
     (void)lru;
@@ -61,9 +61,9 @@ static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
 }
 
 /* Returns the entry of the key, created if necessary, with one more user. NULL when out of memory. */
-static struct ttl_cache_entry *memo_use(struct ttl_cache *memo, const uint8_t key[KEY_BYTES])
+static struct ttl_cache_entry *use_entry(struct ttl_cache *cache, const uint8_t key[KEY_BYTES])
 {
-    struct lru *lru = &memo->lru;
+    struct lru *lru = &cache->lru;
     struct ttl_cache_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
     if (entry) {
         entry->users++;
@@ -76,8 +76,8 @@ static struct ttl_cache_entry *memo_use(struct ttl_cache *memo, const uint8_t ke
     entry->lru.key = (struct sl_str){(const char *)entry->key, KEY_BYTES};
     entry->users = 1;
     lru->max_size = UINT64_MAX;
-    lru->max_count = memo->capacity;
-    lru->release = memo_release;
+    lru->max_count = cache->capacity;
+    lru->release = ttl_cache_release;
     lru->in_use = is_in_use;
     if (lru_put(lru, &entry->lru))
         return entry;
@@ -94,16 +94,16 @@ static uint64_t deadline(uint64_t ns)
 }
 
 /* Caches the answer for `ns`. A text is renewed earlier, so that it does not expire while a request uses it. */
-static void cache_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry, uint64_t ns)
+static void cache_for(const struct ttl_cache *cache, struct ttl_cache_entry *entry, uint64_t ns)
 {
-    uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
+    uint64_t ahead_ns = entry->code != SL_OK ? 0 : cache->ahead_ns < ns / 2 ? cache->ahead_ns : ns / 2;
     entry->deadline_ms = deadline(ns);
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
 /* Asks for the text. If that fails, an old text that is still valid stays in use; otherwise the error is cached, if the options say so, but
  * never lack of memory or a cancelled request. Wakes the waiting fibers. */
-static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
+static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                         const void *context)
 {
     struct sl_buf text = {0};
@@ -115,32 +115,32 @@ static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, t
         code = sl_fail(&error, SL_BUSY, "out of memory");
     entry->asking = false;
     entry->round++;
-    if (memo->name && code != SL_CANCELLED)
-        metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, code == SL_OK ? "ok" : "error", NULL);
+    if (cache->name && code != SL_CANCELLED)
+        metric_add(METRIC_SOURCE_TOKEN, 1, cache->name, code == SL_OK ? "ok" : "error", NULL);
     if (code == SL_OK) {
         sl_buf_wipe(&entry->text);
         entry->text = text;
         entry->has_text = true;
         entry->code = SL_OK;
-        cache_for(memo, entry, for_ns);
+        cache_for(cache, entry, for_ns);
     } else if (entry->has_text && entry->deadline_ms > loop_now_ms()) {
         sl_buf_wipe(&text);
         entry->renew_ms = loop_now_ms() + RETRY_MS;
     } else {
         sl_buf_wipe(&text);
-        bool caches_error = code != SL_CANCELLED && memo->error_ns;
+        bool caches_error = code != SL_CANCELLED && cache->error_ns;
         bool keeps_text = caches_error && entry->has_text;
-        uint64_t cached_ns = memo->failure_ns && memo->is_failure(code) ? memo->failure_ns : memo->error_ns;
+        uint64_t cached_ns = cache->failure_ns && cache->is_failure(code) ? cache->failure_ns : cache->error_ns;
         entry->code = keeps_text ? SL_OK : code;
         entry->error = error;
-        cache_for(memo, entry, keeps_text ? memo->again_ns : caches_error && code != SL_BUSY ? cached_ns : 0);
+        cache_for(cache, entry, keeps_text ? cache->again_ns : caches_error && code != SL_BUSY ? cached_ns : 0);
     }
     fiber_wake_all(&entry->waiters);
 }
 
 /* Copies the text into the caller's arena, as a renewal may replace it; or returns the cached error. */
-static enum sl_code memo_take(const struct ttl_cache_entry *entry, struct sl_arena *arena, struct sl_str *text,
-                              struct sl_error *error)
+static enum sl_code copy_answer(const struct ttl_cache_entry *entry, struct sl_arena *arena, struct sl_str *text,
+                                struct sl_error *error)
 {
     if (entry->code != SL_OK) {
         if (error)
@@ -155,19 +155,19 @@ static enum sl_code memo_take(const struct ttl_cache_entry *entry, struct sl_are
 
 /* Waits until there is a valid answer, or one made while this fiber waited; asks itself if nobody else does. The answer, a text or an
  * error, is in `entry`. SL_CANCELLED if this fiber was cancelled. */
-static enum sl_code settle(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
+static enum sl_code settle(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)
 {
     for (bool waited = false;;) {
         uint64_t now = loop_now_ms();
         bool answered = waited && !entry->asking && entry->code != SL_CANCELLED;
         if (answered || (entry->deadline_ms > now && (entry->asking || entry->renew_ms > now))) {
-            if (memo->name)
-                metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, "kept", NULL);
+            if (cache->name)
+                metric_add(METRIC_SOURCE_TOKEN, 1, cache->name, "kept", NULL);
             return SL_OK;
         }
         if (!entry->asking) {
-            request_now(memo, entry, ask, context);
+            request_now(cache, entry, ask, context);
             return SL_OK;
         }
         uint32_t round = entry->round;
@@ -177,47 +177,47 @@ static enum sl_code settle(struct ttl_cache *memo, struct ttl_cache_entry *entry
     }
 }
 
-enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
+enum sl_code ttl_cache_get(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
                            const void *context, struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
 {
     uint8_t digest[KEY_BYTES];
-    struct ttl_cache_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
+    struct ttl_cache_entry *entry = hash(key, key_parts, digest) ? use_entry(cache, digest) : NULL;
     if (!entry)
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = settle(memo, entry, ask, context, error);
+    enum sl_code code = settle(cache, entry, ask, context, error);
     if (code == SL_OK)
-        code = memo_take(entry, arena, text, error);
+        code = copy_answer(entry, arena, text, error);
     entry->users--;
     if (entry->users == 0 && entry->deadline_ms == 0)
-        lru_remove(&memo->lru, &entry->lru);
-    lru_shrink(&memo->lru);
+        lru_remove(&cache->lru, &entry->lru);
+    lru_shrink(&cache->lru);
     return code;
 }
 
-uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts)
+uint64_t ttl_cache_left_ms(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts)
 {
     uint8_t digest[KEY_BYTES];
     bool good = hash(key, key_parts, digest);
     const struct ttl_cache_entry *entry =
-        good ? entry_at(lru_get(&memo->lru, (struct sl_str){(const char *)digest, KEY_BYTES}, 0)) : NULL;
+        good ? entry_at(lru_get(&cache->lru, (struct sl_str){(const char *)digest, KEY_BYTES}, 0)) : NULL;
     uint64_t now = loop_now_ms();
     return entry && entry->code == SL_OK && entry->deadline_ms > now ? entry->deadline_ms - now : 0;
 }
 
-void ttl_cache_expire(struct ttl_cache *memo)
+void ttl_cache_expire(struct ttl_cache *cache)
 {
-    for (struct ttl_cache_entry *entry = LRU_OLDEST(&memo->lru, struct ttl_cache_entry, lru); entry;
+    for (struct ttl_cache_entry *entry = LRU_OLDEST(&cache->lru, struct ttl_cache_entry, lru); entry;
          entry = LRU_NEWER(entry, lru))
         entry->deadline_ms = 0;
 }
 
-void ttl_cache_resize(struct ttl_cache *memo, size_t capacity)
+void ttl_cache_resize(struct ttl_cache *cache, size_t capacity)
 {
-    memo->capacity = memo->lru.max_count = capacity;
-    lru_shrink(&memo->lru);
+    cache->capacity = cache->lru.max_count = capacity;
+    lru_shrink(&cache->lru);
 }
 
-void ttl_cache_free(struct ttl_cache *memo)
+void ttl_cache_free(struct ttl_cache *cache)
 {
-    lru_clear(&memo->lru);
+    lru_clear(&cache->lru);
 }

@@ -30,18 +30,18 @@ typedef enum sl_code ttl_cache_request(const void *context, struct sl_buf *text,
                                        struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the text, copied into the arena, or the error of `ask`. SL_CANCELLED if the caller's group was cancelled. */
-enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
+enum sl_code ttl_cache_get(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
                            const void *context, struct sl_arena *arena, struct sl_str *text,
                            struct sl_error *error) SL_SUSPENDS;
 
 /* Remaining lifetime of the cached text; 0 = none is cached. Never calls ttl_cache_request. */
-uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts);
+uint64_t ttl_cache_left_ms(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts);
 
 /* Makes every text expire: it is requested again by the next ttl_cache_get. */
-void ttl_cache_expire(struct ttl_cache *memo);
+void ttl_cache_expire(struct ttl_cache *cache);
 
 /* Changes the capacity; evicts what exceeds it. */
-void ttl_cache_resize(struct ttl_cache *memo, size_t capacity);
+void ttl_cache_resize(struct ttl_cache *cache, size_t capacity);
 
 /* Frees everything. No fiber may be in ttl_cache_get. */
-void ttl_cache_free(struct ttl_cache *memo);
+void ttl_cache_free(struct ttl_cache *cache);

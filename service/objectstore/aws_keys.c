@@ -150,7 +150,8 @@ static enum sl_code from_instance(struct keys_request *a)
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";
     const char *base = credentials_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     base = base ? base : "http://169.254.169.254";
-    struct fetch_header life = {SL_STR("X-aws-ec2-metadata-token-ttl-seconds"), {SL_STR("21600")}};
+    struct fetch_header life = {SL_STR("X-aws-ec2-metadata-token-ttl-seconds"),
+                                {SL_STR("21600")}}; /* 6 h, the longest allowed */
     struct fetch_header token = {SL_STR("X-aws-ec2-metadata-token"), {{NULL, 0}}};
     struct sl_str answer;
     struct sl_buf path = {0};

@@ -49,7 +49,7 @@ static bool has_credentials(const struct object_store *store)
 }
 
 struct cached_credentials {
-    struct ttl_cache *memo;
+    struct ttl_cache *cache;
     struct sl_str key[2];
 };
 
@@ -57,11 +57,11 @@ struct cached_credentials {
  * of requests cannot evict their credentials. */
 static struct cached_credentials find_slot(const struct object_store *store)
 {
-    struct ttl_cache *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
+    struct ttl_cache *cache = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
     if (is_s3(store))
         return (struct cached_credentials){
-            memo, {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};
-    return (struct cached_credentials){memo, {store->account.private_key, store->account.client_email}};
+            cache, {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};
+    return (struct cached_credentials){cache, {store->account.private_key, store->account.client_email}};
 }
 
 /* Called by the cache to get new credentials. Sources are only read, so their tokens cannot write. */
@@ -83,13 +83,13 @@ static enum sl_code get(const struct object_store *store, struct sl_arena *arena
                         struct sl_error *error)
 {
     struct cached_credentials slot = find_slot(store);
-    return ttl_cache_get(slot.memo, slot.key, 2, request_credentials, store, arena, text, error);
+    return ttl_cache_get(slot.cache, slot.key, 2, request_credentials, store, arena, text, error);
 }
 
 uint64_t object_store_credentials_ms(const struct object_store *store)
 {
     struct cached_credentials slot = find_slot(store);
-    return has_credentials(store) ? UINT64_MAX : ttl_cache_left_ms(slot.memo, slot.key, 2);
+    return has_credentials(store) ? UINT64_MAX : ttl_cache_left_ms(slot.cache, slot.key, 2);
 }
 
 enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error)
