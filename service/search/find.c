@@ -64,7 +64,7 @@ static void go_on(struct search *search)
 static void withdraw(struct search *search)
 {
     for (size_t i = 0; i < search->count; i++)
-        cache_lookup_cancel(&search->probes[i].look);
+        cache_lookup_cancel(&search->files[i].look);
     for (size_t i = 0; i < search->other_count; i++)
         cache_lookup_cancel(&search->others[i].look);
     cache_lookup_cancel(&search->table);
@@ -153,12 +153,12 @@ static bool grow_candidates(struct search *search, size_t more)
     if (search->capacity - search->count >= more)
         return true;
     size_t capacity = search->capacity * 2 + more;
-    struct candidate_file *probes = SL_ARENA_ARRAY(search->arena, struct candidate_file, capacity);
-    if (!probes)
+    struct candidate_file *files = SL_ARENA_ARRAY(search->arena, struct candidate_file, capacity);
+    if (!files)
         return search_fail(search, SL_BUSY);
     if (search->count)
-        memcpy(probes, search->probes, search->count * sizeof *probes);
-    search->probes = probes;
+        memcpy(files, search->files, search->count * sizeof *files);
+    search->files = files;
     search->capacity = capacity;
     return true;
 }
@@ -171,9 +171,9 @@ static bool add_files(struct search *search, struct remote_file *files, size_t c
     for (size_t i = 0; i < count; i++) {
         files[i].forwarded_for = search->forwarded_for;
         files[i].via = search->via;
-        struct candidate_file *probe = &search->probes[search->count++];
-        probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
-        if (!object_request_key(&probe->request, search->arena, &probe->key))
+        struct candidate_file *file = &search->files[search->count++];
+        file->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
+        if (!object_request_key(&file->request, search->arena, &file->key))
             return search_fail(search, SL_BUSY);
     }
     return true;
@@ -203,28 +203,28 @@ static bool list(struct search *search)
 /* ---- features of the candidates ---- */
 
 /* Stores the features of a candidate. For .NET modules, those of a Portable PDB inside the PE file count as its own. */
-static void take_listing(struct candidate_file *probe, enum sl_code code, struct cache_item *item)
+static void take_listing(struct candidate_file *file, enum sl_code code, struct cache_item *item)
 {
-    probe->code = probe->error.code = code;
+    file->code = file->error.code = code;
     if (code != SL_OK)
         return;
     const struct object_meta *meta = item->loaded;
-    probe->features = meta->features;
-    probe->fixed_load = meta->fixed_load;
-    probe->stored = meta->stored;
-    probe->has_stored = meta->has_stored;
-    if (probe->request.id->type == OBJECT_PE_DOTNET) {
-        probe->features.has_debug_info |= meta->embedded.has_debug_info;
-        probe->features.has_sources |= meta->embedded.has_sources;
+    file->features = meta->features;
+    file->fixed_load = meta->fixed_load;
+    file->stored = meta->stored;
+    file->has_stored = meta->has_stored;
+    if (file->request.id->type == OBJECT_PE_DOTNET) {
+        file->features.has_debug_info |= meta->embedded.has_debug_info;
+        file->features.has_sources |= meta->embedded.has_sources;
     }
     cache_release(item);
 }
 
 static void answered(struct cache_lookup *look)
 {
-    struct candidate_file *probe = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
-    take_listing(probe, look->code, look->item);
-    search_lookup_done(probe->search);
+    struct candidate_file *file = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
+    take_listing(file, look->code, look->item);
+    search_lookup_done(file->search);
 }
 
 /* True if `b` is a file in the directory of the file `a`, not in one below it. */
@@ -241,9 +241,9 @@ static bool should_follow(const struct search *search, const struct candidate_fi
 {
     const struct remote_file *file = pointer->request.file;
     for (size_t i = 0; i < search->count; i++) {
-        const struct remote_file *other = search->probes[i].request.file;
+        const struct remote_file *other = search->files[i].request.file;
         if (!other->pointer && other->source == file->source && same_directory(file->path, other->path) &&
-            search->probes[i].code != SL_NOT_FOUND)
+            search->files[i].code != SL_NOT_FOUND)
             return false;
     }
     return true;
@@ -254,17 +254,17 @@ static bool should_follow(const struct search *search, const struct candidate_fi
 static void lookup_candidates(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
-        struct candidate_file *probe = &search->probes[i];
-        if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !should_follow(search, probe)))
+        struct candidate_file *file = &search->files[i];
+        if (file->request.file->pointer != pointers || (file->skipped = pointers && !should_follow(search, file)))
             continue;
-        probe->search = search;
-        probe->look = (struct cache_lookup){.kind = &kind_object_meta,
-                                            .key = &probe->key,
-                                            .context = &probe->request,
-                                            .error = &probe->error,
-                                            .done = answered};
-        if (cache_lookup_async(&probe->look))
-            take_listing(probe, probe->look.code, probe->look.item);
+        file->search = search;
+        file->look = (struct cache_lookup){.kind = &kind_object_meta,
+                                           .key = &file->key,
+                                           .context = &file->request,
+                                           .error = &file->error,
+                                           .done = answered};
+        if (cache_lookup_async(&file->look))
+            take_listing(file, file->look.code, file->look.item);
         else
             search->waiting++;
     }
@@ -273,7 +273,7 @@ static void lookup_candidates(struct search *search, bool pointers)
 static bool has_pointers(const struct search *search)
 {
     for (size_t i = 0; i < search->count; i++)
-        if (search->probes[i].request.file->pointer)
+        if (search->files[i].request.file->pointer)
             return true;
     return false;
 }
@@ -289,22 +289,22 @@ bool search_is_passing(enum sl_code code)
 
 /* True if nobody can say yet whether the candidate is what the search wants: it could not be fetched, or its features are of an older
  * version, and are being made anew. */
-static bool is_unknown(const struct candidate_file *probe, enum purpose purpose)
+static bool is_unknown(const struct candidate_file *file, enum purpose purpose)
 {
     bool needs_parts = purpose == PURPOSE_DEBUG_FILE || purpose == PURPOSE_CODE_FILE;
-    return !probe->skipped &&
-           (search_is_passing(probe->code) || (needs_parts && probe->code == SL_OK && !probe->has_stored));
+    return !file->skipped &&
+           (search_is_passing(file->code) || (needs_parts && file->code == SL_OK && !file->has_stored));
 }
 
 /* Returns how good a file is for the purpose; lower is better. An error is better than nothing, so that it is reported.
  * PURPOSE_ANY_FILE is not searched for among objects. */
-unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose)
+unsigned candidate_file_grade(const struct candidate_file *file, enum purpose purpose)
 {
-    const struct sl_features *f = &probe->features;
-    const struct sl_stored_parts *stored = &probe->stored;
-    if (probe->skipped)
+    const struct sl_features *f = &file->features;
+    const struct sl_stored_parts *stored = &file->stored;
+    if (file->skipped)
         return GRADE_NONE;
-    if (probe->code != SL_OK)
+    if (file->code != SL_OK)
         return GRADE_ERROR;
     switch (purpose) {
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
@@ -326,9 +326,9 @@ static struct candidate_file *choose(const struct search *search)
     struct candidate_file *best = NULL;
     unsigned best_grade = GRADE_NONE;
     for (size_t i = 0; i < search->count; i++) {
-        unsigned g = candidate_file_grade(&search->probes[i], search->purpose);
+        unsigned g = candidate_file_grade(&search->files[i], search->purpose);
         if (g < best_grade) {
-            best = &search->probes[i];
+            best = &search->files[i];
             best_grade = g;
         }
     }
@@ -349,17 +349,17 @@ struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *e
 }
 
 /* Describes a candidate for the response, with details if its download failed. */
-static void report_download(struct sl_arena *arena, const struct candidate_file *probe, struct candidate *candidate)
+static void report_download(struct sl_arena *arena, const struct candidate_file *file, struct candidate *candidate)
 {
-    *candidate = (struct candidate){.source = probe->request.file->source->id,
-                                    .location = probe->request.file->uri,
-                                    .download = probe->code,
-                                    .features = probe->features};
-    if (probe->code == SL_PERMISSION_DENIED) {
-        char *reason = sl_arena_strndup(arena, probe->error.message, strlen(probe->error.message));
+    *candidate = (struct candidate){.source = file->request.file->source->id,
+                                    .location = file->request.file->uri,
+                                    .download = file->code,
+                                    .features = file->features};
+    if (file->code == SL_PERMISSION_DENIED) {
+        char *reason = sl_arena_strndup(arena, file->error.message, strlen(file->error.message));
         candidate->download_details = sl_str(reason ? reason : "");
-    } else if (probe->code != SL_OK && probe->code != SL_NOT_FOUND && probe->code != SL_MALFORMED) {
-        candidate->download_details = search_error_text(arena, &probe->error);
+    } else if (file->code != SL_OK && file->code != SL_NOT_FOUND && file->code != SL_MALFORMED) {
+        candidate->download_details = search_error_text(arena, &file->error);
     }
 }
 
@@ -377,12 +377,12 @@ static bool report_downloads(struct search *search)
                                                 .location = SL_STR("No object files listed on this source"),
                                                 .download = SL_NOT_FOUND};
     for (size_t i = 0; i < search->count; i++) {
-        struct candidate_file *probe = &search->probes[i];
-        if (probe->skipped || probe->code == SL_BUSY ||
-            (probe->code == SL_NOT_FOUND && probe->request.file->source->hides_misses))
+        struct candidate_file *file = &search->files[i];
+        if (file->skipped || file->code == SL_BUSY ||
+            (file->code == SL_NOT_FOUND && file->request.file->source->hides_misses))
             continue;
-        probe->candidate = &items[count++];
-        report_download(search->arena, probe, probe->candidate);
+        file->candidate = &items[count++];
+        report_download(search->arena, file, file->candidate);
     }
     search->candidates = (struct candidate_list){.items = items, .count = count, .capacity = most};
     return true;
@@ -397,10 +397,10 @@ static void log_errors(const struct search *search)
         return;
     for (size_t t = 0; t < sizeof telling / sizeof *telling; t++)
         for (size_t i = 0; i < search->count; i++)
-            if (search->probes[i].code == telling[t]) {
+            if (search->files[i].code == telling[t]) {
                 log_debug("find", "found no usable debug file at a location",
-                          LOG_SLSTR("location", search->probes[i].request.file->location),
-                          LOG_STR("status", sl_code_name(telling[t])), LOG_ERR(&search->probes[i].error));
+                          LOG_SLSTR("location", search->files[i].request.file->location),
+                          LOG_STR("status", sl_code_name(telling[t])), LOG_ERR(&search->files[i].error));
                 return;
             }
 }
@@ -409,17 +409,17 @@ static void log_errors(const struct search *search)
 static void renew_better(const struct search *search, const struct candidate_file *chosen)
 {
     bool best = candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
-    for (struct candidate_file *probe = search->probes; probe < search->probes + search->count; probe++)
-        if ((probe->renewed = probe->code == SL_NOT_FOUND && (!best || probe < chosen)))
-            cache_renew(&kind_object_meta, &probe->key, &probe->request);
+    for (struct candidate_file *file = search->files; file < search->files + search->count; file++)
+        if ((file->renewed = file->code == SL_NOT_FOUND && (!best || file < chosen)))
+            cache_renew(&kind_object_meta, &file->key, &file->request);
 }
 
 /* True if a candidate that could not be looked up for lack of memory might have been better. */
 static bool may_be_better(const struct search *search, const struct candidate_file *chosen)
 {
     bool best = chosen && candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
-    for (const struct candidate_file *probe = search->probes; probe < search->probes + search->count; probe++)
-        if (probe->code == SL_BUSY && !probe->skipped && (!best || probe < chosen))
+    for (const struct candidate_file *file = search->files; file < search->files + search->count; file++)
+        if (file->code == SL_BUSY && !file->skipped && (!best || file < chosen))
             return true;
     return false;
 }
@@ -432,7 +432,7 @@ bool search_is_undecided(const struct search *search)
         if (search->listings[i].failed)
             return true;
     for (size_t i = 0; i < search->count; i++)
-        if (is_unknown(&search->probes[i], search->purpose))
+        if (is_unknown(&search->files[i], search->purpose))
             return true;
     return false;
 }

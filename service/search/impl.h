@@ -55,10 +55,10 @@ struct search {
     bool helped;                         /* a fiber has worked for it */
     /* result */
     struct candidate_file *chosen; /* NULL if there is none */
-    struct candidate_file *probes;
+    struct candidate_file *files;
     size_t count, capacity;
     struct listing *listings;         /* one per source */
-    struct candidate_list candidates; /* capacity reserved before the probes point into it */
+    struct candidate_list candidates; /* capacity reserved before the files point into it */
     struct sl_error failure;          /* code SL_OK = none */
     /* for `then` */
     struct candidate_file *others; /* candidates of other types, not in `candidates` */
@@ -133,7 +133,7 @@ void search_cache_put(const struct search *search, const struct search_target *u
 bool search_fail(struct search *search, enum sl_code code);
 /* struct search_result.undecided, for a search that has chosen and has not failed. */
 bool search_is_undecided(const struct search *search);
-unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose);
+unsigned candidate_file_grade(const struct candidate_file *file, enum purpose purpose);
 struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error);
 
 /* ---- auxiliary.c: files that are not objects ---- */

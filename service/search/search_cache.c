@@ -135,14 +135,14 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
 
 /* Notes the cache entries that the search used. False if one has no handle or there are too many: then the search cannot be
  * cached, as nothing would tell when its result is outdated. */
-static bool record_entries(struct search_cache_entry *r, const struct candidate_file *probes, size_t count)
+static bool record_entries(struct search_cache_entry *r, const struct candidate_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (probes[i].skipped)
+        if (files[i].skipped)
             continue;
-        if (!probes[i].look.handle.serial || r->entry_count == MAX_ENTRIES)
+        if (!files[i].look.handle.serial || r->entry_count == MAX_ENTRIES)
             return false;
-        r->used_entry[r->entry_count++] = (struct used_entry){probes[i].look.handle, probes[i].renewed};
+        r->used_entry[r->entry_count++] = (struct used_entry){files[i].look.handle, files[i].renewed};
     }
     return true;
 }
@@ -191,7 +191,7 @@ static bool fill_entry(struct search_cache_entry *r, const struct search *search
     r->lru.key = copy_text(&r->arena, key, &good);
     r->used_entry = SL_ARENA_ARRAY(&r->arena, struct used_entry, search->count + search->other_count);
     r->table = search->table.handle;
-    return good && r->used_entry && record_entries(r, search->probes, search->count) &&
+    return good && r->used_entry && record_entries(r, search->files, search->count) &&
            record_entries(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
            copy_value(r, outcome);
 }

@@ -3,19 +3,19 @@
 
 #include <stdio.h>
 
-static bool is_bundle(const struct candidate_file *probe)
+static bool is_bundle(const struct candidate_file *file)
 {
-    return probe->request.file->type == FILE_SOURCEBUNDLE;
+    return file->request.file->type == FILE_SOURCEBUNDLE;
 }
 
 /* Opens all bundles, or all other objects, that have sources. */
 static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
 {
     for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
-        struct candidate_file *probe = &search->probes[i];
-        if (is_bundle(probe) != bundles || candidate_file_grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+        struct candidate_file *file = &search->files[i];
+        if (is_bundle(file) != bundles || candidate_file_grade(file, PURPOSE_SOURCE) != GRADE_BEST)
             continue;
-        enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
+        enum sl_code code = source_open(&file->key, &file->request, &result->objects[result->count]);
         result->count += code == SL_OK;
         if (code == SL_OK || code == SL_CANCELLED || !result->count)
             result->code = code;
