@@ -58,6 +58,7 @@ static void profile_apply(struct config *config)
     static const struct {
         uint64_t downloaded_unused, derived_unused, misses_public, malformed;
     } presets[] = {
+        /* in the order of profile_words */
         {DAY, 7 * DAY, DAY, DAY},
         {7 * DAY, 7 * DAY, HOUR, DAY},
         {12 * HOUR, 12 * HOUR, HOUR, 12 * HOUR},
