@@ -48,6 +48,7 @@ struct crash_line {
     size_t size;
 };
 
+/* Adds text to the line, cut where the line is full. */
 static void add_bytes(struct crash_line *line, const char *text, size_t size)
 {
     size = size < MAX_LINE - 1 - line->size ? size : MAX_LINE - 1 - line->size;

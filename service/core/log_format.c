@@ -13,6 +13,7 @@ static const char *const level_names[] = {"OFF", "ERROR", "WARN", "INFO", "DEBUG
  * Text that would pass TEXT_END is cut and ends in "..."; no field follows it. So the closing brackets and quotes always fit. */
 enum { TEXT_END = LOG_LINE_MAX - 512 };
 
+/* Adds bytes to the line; none if not all of them fit. */
 static void log_format_put(struct log_line *line, const void *data, size_t size)
 {
     if (size > 0 && size <= LOG_LINE_MAX - line->size) {

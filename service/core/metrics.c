@@ -54,6 +54,7 @@ static void *store_alloc(struct metrics_store *store, size_t size)
     return most && at + padded <= most ? (char *)store + at : calloc(1, size);
 }
 
+/* Copies a text, followed by a NUL, as the memory is zero. NULL when out of memory, or without a text. */
 static char *store_text(struct metrics_store *store, struct sl_str text)
 {
     char *copy = text.data ? store_alloc(store, text.size + 1) : NULL;

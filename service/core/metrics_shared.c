@@ -164,6 +164,7 @@ unsigned metrics_merge_count(void)
     return all.stores ? atomic_load(&all.common->merge_count) : 0;
 }
 
+/* Writes the counters and times of one process. */
 static void write_store(struct metrics_store *store, struct sl_buf *out, bool open_metrics)
 {
     metrics_write_counters(store, out, open_metrics);

@@ -307,6 +307,7 @@ static void background_join(struct pool_task *job)
     job->waits = true;
 }
 
+/* Takes a background job out of its queue, to be started or because its fiber was cancelled. */
 static void background_leave(struct pool_task *job)
 {
     sl_list_remove(&background_jobs, &job->link);
