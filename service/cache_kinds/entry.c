@@ -41,6 +41,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     return code;
 }
 
+/* Opens a temporary file: on the pool, or in a caller that is not a fiber. */
 static enum sl_code open_work_file(void *fd, struct sl_error *error)
 {
     *(int *)fd = sl_unlinked_file(cache_tmp_dir());
