@@ -40,6 +40,7 @@ static uint64_t window_ms(void)
     return DURATION_MS(fetch_state.options.deny_window_ns);
 }
 
+/* Times are divided by it, so it is not 0. */
 static uint64_t bucket_ms(void)
 {
     uint64_t ms = DURATION_MS(fetch_state.options.deny_bucket_ns);

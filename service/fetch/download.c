@@ -455,6 +455,7 @@ static bool final(enum sl_code code)
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
+/* A random number less than `below`; 0 if the system has no random bytes yet. */
 static uint32_t chance(uint32_t below)
 {
     uint32_t number;

@@ -40,7 +40,7 @@ bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
 void transfer_fail_for_memory(CURL *easy); /* transfer.c; called by the driver: no memory to watch its socket */
-/* transfer.c; called by the driver: one of its sockets is not watched any more */
+/* transfer.c; called by the driver: one of its sockets is not watched any more. Notes the transfer for transfer_resume. */
 void transfer_socket_gone(CURL *easy);
 void transfer_resume(void); /* transfer.c; called by the driver: continues the transfers whose sockets have gone */
 

@@ -133,6 +133,7 @@ static enum sl_code copy_back(void *arg, struct sl_error *error)
 
 /* ---- in a fiber ---- */
 
+/* A file of unknown size counts as large. */
 static enum pool_job copy_class(int fd)
 {
     struct stat st;
@@ -228,6 +229,7 @@ static void detect(void *arg)
     d->format = detect_wrapper(d->fd);
 }
 
+/* Unpacks the file if it is compressed as a whole; others stay as they are. */
 static enum sl_code unpack_wrapped(int fd, uint64_t max_size, bool for_core, struct sl_error *error) SL_SUSPENDS
 {
     struct decode_limits limits = get_limits(max_size, for_core);

@@ -14,6 +14,7 @@ static const char *url_part(struct sl_arena *arena, CURLU *url, CURLUPart what, 
     return copy;
 }
 
+/* Changes the text itself; NULL stays NULL. */
 static const char *url_lower(const char *text)
 {
     for (char *c = (char *)text; text && *c; c++)
