@@ -57,6 +57,7 @@ static void listing_release(struct directory_listing *listing)
     pthread_mutex_unlock(&lock);
 }
 
+/* Empties the table of listings; the caller has the lock. */
 static void forget_all(void)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&listings, e));)

@@ -142,6 +142,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     }
 }
 
+/* Refuses an empty file, unless it may be empty. */
 static void check_size(struct file_copy *c)
 {
     struct stat st;

@@ -83,6 +83,7 @@ static void report_refusal(const struct source *source, int status)
               LOG_SLSTR("source", source->id), LOG_U64("status", (uint64_t)status));
 }
 
+/* Called for a response that is an error: refused credentials are logged. */
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     const struct sentry_query *query = arg;
