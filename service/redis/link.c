@@ -86,7 +86,7 @@ static void redis_drop(struct redis *redis)
 {
     struct redis_connection *link = redis->link;
     redis->link = NULL;
-    redis->turn += redis->state == REDIS_CONNECTING;
+    redis->turn += redis->state == REDIS_CONNECTING; /* this address failed: the next attempt uses another one */
     if (link) {
         wire_close(link->wire);
         for (struct redis_call *call; (call = take_call(link));)
