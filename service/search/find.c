@@ -220,6 +220,7 @@ static void take_listing(struct candidate_file *file, enum sl_code code, struct 
     cache_release(item);
 }
 
+/* Called when the look-up of a candidate's features ends. */
 static void answered(struct cache_lookup *look)
 {
     struct candidate_file *file = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
@@ -335,6 +336,7 @@ static struct candidate_file *choose(const struct search *search)
     return best;
 }
 
+/* Moves a text into the arena; empty when out of memory. */
 static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
 {
     struct sl_str kept = sl_buf_move_to_arena(text, arena);
@@ -517,6 +519,7 @@ static int compare_key(const struct candidate *a, const struct candidate *b)
     return order ? order : sl_str_compare(a->location, b->location);
 }
 
+/* By source and location; of equal ones, the older report comes first. */
 static int candidates_compare(const void *left, const void *right)
 {
     const struct search_position *a = left, *b = right;

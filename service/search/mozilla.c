@@ -449,6 +449,7 @@ static bool make_request(const struct config *config, const struct mozilla_query
     return asking->key.text.data;
 }
 
+/* Counts a look-up in the metrics of Eliot and Tecken, in which an error is neither hit nor miss. */
 static void count_lookup(enum sl_code code, bool computed, double seconds)
 {
     bool is_hit = code == SL_OK && !computed, failed = code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED;

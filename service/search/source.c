@@ -87,6 +87,7 @@ static bool answer_source_from_cache(const struct search_scope *where, const str
     return outcome;
 }
 
+/* Caches the result of a search without sources to open. */
 static void store_source(const struct search *search)
 {
     const struct source_lookup *result = search->result;

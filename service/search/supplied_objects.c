@@ -223,7 +223,7 @@ static void unmap_made(void *arg)
     sl_unmap(arg);
 }
 
-/* Maps the output for as long as the arena lives, and adds its objects. */
+/* Maps the output for as long as the arena lives, and adds its objects. Fuzz targets call this without a fiber. */
 static enum sl_code take_made(struct supplied_file *file, int made, struct sl_error *error)
 {
     struct supplied_objects *objects = file->objects;
@@ -355,6 +355,7 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *obj
 
 /* ---- by name ---- */
 
+/* Code ids decide if both have one, else debug ids. */
 static bool has_same_ids(const struct supplied_object *a, const struct supplied_object *b)
 {
     if (a->code_id.size && b->code_id.size)

@@ -320,6 +320,7 @@ static void find_rewriting(struct search *search)
         search_fail(search, code);
 }
 
+/* Step after find_rewriting: looks up the symcache with the inputs that were found. */
 static void lookup_rewritten(struct search *search)
 {
     if (search->failure.code == SL_OK)
