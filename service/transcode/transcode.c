@@ -102,6 +102,7 @@ static void run_late(uv_timer_t *timer)
     run_kill(run);
 }
 
+/* A handle of the process is closed: run_process waits for the last one. */
 static void run_closed(uv_handle_t *handle)
 {
     struct transcode_process *run = handle->data;
