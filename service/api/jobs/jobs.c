@@ -80,14 +80,14 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     return NULL;
 }
 
-/* Frees what the job needed for its work. Keeps the arena of a usual job for the next one. */
+/* Frees what the job needed for its work. Keeps the arena for the next job if its size is the usual one. The arena of a
+ * revealed job is freed, as many such jobs may stay for their results. */
 static void free_work(struct job *job)
 {
     memory_resize(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK ||
-        job->revealed) /* many such jobs stay, for their results */
+    if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK || job->revealed)
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
@@ -220,8 +220,8 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Returns the outcome of the steps. For a cancelled job it says what cancelled it: its time limit, a client that left, or
- * the end of the service. */
+/* Returns the outcome of the steps. A cancelled job may end with any error; its outcome says what cancelled it: its time
+ * limit, a client that left, or the end of the service. */
 static enum job_outcome classify_outcome(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
@@ -281,7 +281,7 @@ static void free_large_arena(struct job *job)
     large.ends = NULL;
     job->arena = (struct sl_arena){.limit = large.limit, .budget = large.budget};
     sl_arena_free(&ends);
-    if (pool_run(POOL_IO, free_arena, &large, NULL) == SL_BUSY)
+    if (pool_run(POOL_IO, free_arena, &large, NULL) == SL_BUSY) /* it was not run */
         sl_arena_free(&large);
 }
 
@@ -337,7 +337,8 @@ static bool new_id(struct service *service, uint8_t id[16])
     return true;
 }
 
-/* Runs the job until it first suspends; a job with everything in memory finishes here. */
+/* Gives the job its id and runs it until it first suspends; a job with everything in memory finishes here. False when out
+ * of memory or fibers: the job has not begun. */
 static bool begin_fiber(struct job *job)
 {
     struct service *service = job->service;
@@ -375,8 +376,8 @@ bool job_begin(struct http_exchange *x, struct job *job)
     return false;
 }
 
-/* Called when a client leaves. A running job without clients, whose id nobody knows, is cancelled: nobody could fetch its
- * result. */
+/* Called when a handler no longer uses the job. If its client has disconnected, no other handler waits and the id was not
+ * given to anybody, the job is cancelled: nobody could fetch its result. */
 void job_remove_client(struct job *job)
 {
     job->waiting--;
@@ -489,7 +490,7 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 
 /* ---- debug output ---- */
 
-/* Logs the state of a job, for the debug output. */
+/* Logs a running job and what it waits for. */
 static void log_job(const struct job *job)
 {
     char id[37];

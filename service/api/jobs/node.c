@@ -42,8 +42,9 @@ bool node_is_forwarded(const struct http_exchange *x)
     return http_header(x, "x-symloom-forwarded").data != NULL;
 }
 
-/* URL of the peer, without a trailing slash; NULL = unknown. A peer has as many processes as this service; any of them forwards
- * to the right one. */
+/* Returns the URL of the peer, without a trailing slash; NULL if it is unknown or when out of memory. A peer is
+ * configured with the number of its first process and has as many processes as this service; any of them forwards to the
+ * right one. */
 static const char *peer_url(const struct config *config, struct sl_arena *arena, unsigned node)
 {
     for (size_t i = 0; i < config->cluster.peer_count; i++) {
@@ -59,7 +60,7 @@ static const char *peer_url(const struct config *config, struct sl_arena *arena,
     return NULL;
 }
 
-/* URL for polling the job; NULL when out of memory. */
+/* Returns the URL for polling the job; NULL when out of memory. */
 static const char *job_url(struct http_exchange *x, const char *base, const uint8_t id[16],
                            const struct api_query *query)
 {
@@ -108,6 +109,7 @@ const char *node_get_url(struct http_exchange *x, unsigned node, const char **so
     *socket = NULL;
     if (node == ((const struct service *)x->service)->node)
         return NULL;
+    /* node numbers wrap around: that of another machine becomes an index beyond the processes, which has no socket */
     *socket = node_socket(config, &x->arena, (uint16_t)(node - node_first(config)));
     if (*socket)
         return "http://localhost";

@@ -18,8 +18,8 @@ struct peer_requests {
     size_t next;
 };
 
-/* Asks the next process until none is left. Its own index has no socket and is skipped. An answer that failed leaves an
- * empty text. */
+/* A worker fiber: queries the next process until none is left. This process has no socket for itself, so its index is
+ * skipped. A process that does not answer 200 leaves an empty text. */
 static void gather(void *arg)
 {
     struct peer_requests *g = arg;

@@ -38,7 +38,8 @@ static bool is_octets(struct sl_str type)
     return sl_str_equal_nocase(without_parameters(type), SL_STR("application/octet-stream"));
 }
 
-/* Checks the head of a request before its body is received. On failure the answer is set. */
+/* Checks the head of a request before its body is received. On failure the answer is set. Kinds with an `answer` of their
+ * own check query and media type themselves. */
 void job_check(struct http_exchange *x)
 {
     const struct job_kind *kind = x->route->job;
@@ -67,8 +68,8 @@ struct body_receiver {
     struct request_files *files; /* NULL: a JSON body, not a form */
     struct sl_str boundary;
     struct sl_bytes bytes;
-    struct json_failure failure;
-    struct sl_error error; /* detail for malformed forms */
+    struct json_failure failure; /* set unless `good` */
+    struct sl_error error;       /* detail for malformed forms */
     bool good;
 };
 
@@ -97,7 +98,7 @@ static void read_copy(void *arg)
               job->kind->read(job, job->request, text, &r->failure);
 }
 
-/* Answers a form that cannot be read. Forms know no 422: its problems are answered with 400. */
+/* Answers a form that cannot be read. What is answered with 422 for a JSON body is 400 for a form. */
 static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
 {
     int status = r->failure.status;
@@ -107,8 +108,8 @@ static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
         http_reply_detail(x, status == 422 ? 400 : status, r->failure.problem, r->error.code ? r->error.message : NULL);
 }
 
-/* Answers a body that is no valid request: 400 if it is no JSON, 422 if it has another form, both as text in the words of the service that
- * this one replaces. */
+/* Answers a body that is no valid request: 400 if it is no JSON, 422 if it is JSON with other members, both as text in
+ * the words of Symbolicator. Other failures are answered as JSON. */
 static void refuse_json(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
@@ -123,8 +124,8 @@ static void refuse_json(struct http_exchange *x, const struct json_failure *fail
     sl_buf_free(&text);
 }
 
-/* Receives and reads the body of a job, JSON or a form with files. Large ones are read on the pool. False if it was refused and answered,
- * or if the client is gone. */
+/* Receives and reads the body of a job, JSON or a form with files. Forms and large JSON are read on the pool. False if
+ * the answer is set, or if the client is gone. */
 static bool read_body(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
@@ -160,7 +161,7 @@ static bool receive(struct http_exchange *x, struct job *job)
         kind->head(x, job->request);
     if (kind->receive ? !kind->receive(x, job, job->request) : !read_body(x, job))
         return false;
-    /* the kind after `read` may have replaced it */
+    /* not `kind`: `read` may have replaced the job's kind */
     return !job->kind->is_allowed || job->kind->is_allowed(x, job->request);
 }
 

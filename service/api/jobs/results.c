@@ -17,7 +17,7 @@
 #include "id/id.h"
 
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
-#define MARKER_S "30"
+#define MARKER_S "30" /* seconds until the marker of a running job expires; it is renewed every RENEW_MS */
 
 /* A handler that waits for another node's job. */
 struct job_result_listener {
@@ -34,8 +34,8 @@ struct job_results {
     struct sl_list listeners;
     uint64_t rest_until_ms, next_log_ms; /* no commands before this time */
     char channel_name[144];
-    const char *space;
-    uint64_t max_value;
+    const char *space;  /* namespace of the keys */
+    uint64_t max_value; /* largest value that is stored in Redis, in bytes */
 };
 
 /* ---- Redis commands ---- */
@@ -161,7 +161,8 @@ static void compress_result(void *arg)
         p->frame.size += size;
 }
 
-/* Compresses the result. False if it is too large for Redis, or was moved to a file (results beyond result_bytes). */
+/* Compresses the result. False if it is too large for Redis, was moved to a file (results beyond result_bytes), or when
+ * out of memory. JSON seldom shrinks to less than a sixteenth, so larger results are not even compressed. */
 static bool pack_result(struct publication *p)
 {
     struct sl_error error;
@@ -189,7 +190,7 @@ static void publish_end(struct publication *p)
         results_set(results, p->key, sl_buf_view(&p->frame), ttl);
     else
         results_set_marker(results, p->key, 'L', ttl);
-    if (!p->content)
+    if (!p->content) /* the other two functions free their answers */
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
     struct sl_str notice[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
@@ -247,7 +248,8 @@ struct result_decompression {
     bool scarce; /* it failed for lack of memory */
 };
 
-/* Pool work: decompresses a kept result. u->text has failed if it is damaged or too large, or, with u->scarce, when out of memory. */
+/* Pool work: decompresses a stored result. `text` is marked as failed if the frame is damaged or too large, and when out
+ * of memory, which also sets `scarce`. */
 static void decompress_result(void *arg)
 {
     struct result_decompression *u = arg;
@@ -266,7 +268,8 @@ static void decompress_result(void *arg)
     }
 }
 
-/* Decompresses a result and replies with it, or, when out of memory, with 503; false if it is damaged, or if the client is gone. */
+/* Decompresses a result and replies with it, or with 503 when out of memory. False without a reply: the result is
+ * damaged, or the client is gone. */
 static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 {
     struct result_decompression u = {.frame = frame};
@@ -286,8 +289,8 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 
 enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-/* Reads the job's key. KNOWN_NOT also if Redis does not answer, or the result is only on the owner, which is then asked
- * directly. */
+/* Reads the job's key. Returns KNOWN_NOT also if Redis does not answer, or if the result is only on the job's node ('L'),
+ * to which the caller then forwards the poll. */
 static enum job_result_state results_get(struct job_results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];

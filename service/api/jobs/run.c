@@ -112,7 +112,7 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
     enum sl_code code = kind->prepare ? cache_run_reader(&(struct cache_reader){prepare, undo}, job, error) : SL_OK;
     if (code == SL_OK)
         code = cache_run_reader(&(struct cache_reader){run_and_write, reset}, job, error);
-    memory_resize(&job->memory, job->arena.used + job->answer.capacity);
+    memory_resize(&job->memory, job->arena.used + job->answer.capacity); /* from the estimate to what is used */
     if (code == SL_OK && job->answer.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (kind->finish)
@@ -132,7 +132,8 @@ static enum sl_code read_and_run(struct job *job, const void *local, struct sl_e
                    failure.problem ? failure.problem : "out of memory");
 }
 
-/* Runs a job for a command of the program instead of a client: without a queue, an id or other clients. */
+/* Runs a job for a command of the program instead of a client: without a queue, an id or other clients, so the service
+ * that it belongs to has only a configuration and a name cache. */
 enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
                            const void *local, struct sl_buf *answer, struct sl_error *error)
 {

@@ -78,7 +78,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
         http_reply_json(x, 200, &job->answer);
 }
 
-/* Returns how long the client wants to wait; UINT64_MAX if it did not say so, or if the value overflows. */
+/* Returns how long the client wants to wait; UINT64_MAX if the query has no `timeout`, or if the value overflows. */
 uint64_t job_client_timeout_ms(const struct api_query *query)
 {
     uint64_t ms;
