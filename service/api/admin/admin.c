@@ -3,7 +3,8 @@
 #include "core/log.h"
 #include "cache_kinds/invalidate.h"
 
-/* Reads the parameters. False if one occurs twice, or their combination is not valid. */
+/* Reads the parameters; those that are not sent stay empty. False if one occurs twice, or their combination is not
+ * valid. */
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {
     const struct {
@@ -69,7 +70,7 @@ static void release_hosts(struct http_exchange *x)
     }
 }
 
-/* Writes the errors as an array, one item a line. */
+/* Answers 400 with the reasons why a configuration was rejected; `problems` has one a line. */
 static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
     struct sl_buf json = {0};

@@ -30,7 +30,8 @@ static bool beside_program(char *path, size_t size)
     return slash;
 }
 
-/* Reads the file if it is a JSON document; else `text` stays empty. */
+/* Reads the file if it is a JSON document of at most about MAX_VERSION bytes; else `text` stays empty. O_NONBLOCK:
+ * opening a named pipe must not block the pool thread. */
 static void read_version(void *arg)
 {
     struct version_text *version = arg;
@@ -51,7 +52,7 @@ static void read_version(void *arg)
         sl_buf_clear(&version->text);
 }
 
-/* Writes the version of this program, for a service without a version file. */
+/* Writes version, commit and compiler of this program, for a service without a version file. */
 static void own_version(struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
@@ -63,7 +64,8 @@ static void own_version(struct sl_buf *out)
     sl_json_end_object(&w);
 }
 
-/* Answers the version file. A configured file that cannot be read gives {}; without one the program describes itself. */
+/* Answers with the version file. If the configured file cannot be read the answer is {}; if none is configured and there
+ * is none beside the program, the program describes itself. */
 void dockerflow_version(struct http_exchange *x)
 {
     struct version_text version = {.file = ((const struct service *)x->service)->config->mozilla.version_file};
@@ -124,7 +126,8 @@ static void write_checks(struct sl_json_writer *w, const struct health_check *ch
     sl_json_end_object(w);
 }
 
-/* Answers the state of the dependencies: 500 if one has an error, without which requests fail; warnings do not count. */
+/* Answers with the state of the dependencies: 500 if one of those has an error without which requests fail, the symbol
+ * stores and the cache directory. Redis is not one: its errors are warnings. */
 void dockerflow_heartbeat(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

@@ -57,8 +57,8 @@ const char *service_state(const struct service *service)
     return service->draining ? "draining" : not_ready_reasons(service, why) ? "not ready" : "ready";
 }
 
-/* Answers 200 if the service can take requests, else 503 with the reasons. The body is written behind the head, as http_reply sets only the
- * first. */
+/* Answers 200 if the service can take requests, else 503 with the reasons. http_reply sets the head and an empty body;
+ * the JSON is then written into x->body. */
 static void answer_ready(struct http_exchange *x)
 {
     const char *why[5];
@@ -93,7 +93,7 @@ static void measure_disk(const char *dir, const char *label)
     metric_set(METRIC_DISK_SIZE, (double)disk.f_blocks * (double)disk.f_frsize, label, NULL, NULL);
 }
 
-/* Pool work, as it asks the disk: writes the metrics after updating those that nobody updates meanwhile. */
+/* Writes all metrics, after updating those that are measured only now. Runs on the pool, as it queries file systems. */
 static void write_metrics(void *arg)
 {
     struct metrics_text *metrics = arg;
@@ -131,6 +131,7 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     for (int tries = 0; silent && before != metrics_merge_count() && tries < MAX_TRIES; tries++) {
         for (size_t i = 0; i <= count; i++)
             sl_buf_free(&texts[i]);
+        /* an odd count means that a death is being recorded now: `before` then differs, and the loop runs again */
         before = metrics_merge_count() & ~1u;
         peers_request(x, "/metrics", accept, texts);
         for (size_t i = 0; i < count; i++)
@@ -139,7 +140,8 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     }
 }
 
-/* Replaces the metrics of this process by the sums over all processes. */
+/* Replaces the metrics of this process by the sums over all processes. When out of memory at the beginning, they stay
+ * those of this process; later, `own` is marked as failed. */
 static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -163,7 +165,8 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     *own = a.sum;
 }
 
-/* Runs on the pool: hundreds of series, and a list of all descriptors. */
+/* Answers with the metrics: those of all processes if a client asks, those of this process if another process does. They
+ * are written on the pool, as there are hundreds of series, and all open descriptors are counted. */
 static void answer_metrics(struct http_exchange *x)
 {
     struct service *service = x->service;

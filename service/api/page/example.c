@@ -16,7 +16,7 @@ struct example_module {
     char name[64];      /* file name without its folder */
     uint8_t build_id[BUILD_ID_MAX];
     size_t build_id_size;
-    bool named; /* a frame lies in it */
+    bool is_used; /* a frame lies in it */
 };
 
 struct example {
@@ -78,7 +78,8 @@ static uint64_t get_base(const struct example *example, const struct example_mod
 
 /* ---- JSON ---- */
 
-/* Writes the frames, without those outside of every module. */
+/* Writes the frames, except those outside of every module and in modules without a build id, whose symbols nobody could
+ * find. Marks the modules that are used. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "frames");
@@ -88,7 +89,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
             uint64_t address = (uint64_t)example->addresses[i];
             if (address < module->bias || address >= module->end || !module->build_id_size)
                 continue;
-            module->named = true;
+            module->is_used = true;
             sl_json_begin_object(w);
             sl_json_member_hex(w, "instruction_addr", address - module->bias + get_base(example, module));
             sl_json_put_key(w, "adjust_instruction_addr"); /* all frames are return addresses */
@@ -133,7 +134,7 @@ bool page_example(struct sl_buf *out)
     sl_json_end_array(&w);
     sl_json_member_array(&w, "modules");
     for (size_t m = 0; m < example.module_count; m++)
-        if (example.modules[m].named)
+        if (example.modules[m].is_used)
             write_module(&example, &example.modules[m], &w);
     sl_json_end_array(&w);
     sl_json_end_object(&w);

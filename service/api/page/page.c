@@ -50,18 +50,19 @@ static void reply_page_file(struct http_exchange *x, const struct page_file *fil
         http_set_header(x, "Content-Encoding", SL_STR("gzip"));
 }
 
-/* Replies with the page, which clients must not cache, as it names its files with their version. The words are for Mozilla's
- * clients, which search for them. */
+/* Replies with the page, which clients must not cache, as it names its files with their version. If the page is disabled
+ * but Mozilla's API is not, replies with a page that has the words for which Mozilla's clients search. */
 static void answer_page(struct http_exchange *x)
 {
-    static const struct sl_str words = SL_STR("<!doctype html><html lang=\"en\"><head><title>symloom</title></head>"
-                                              "<body><p>Mozilla Symbolication Server</p></body></html>");
+    static const struct sl_str mozilla_page =
+        SL_STR("<!doctype html><html lang=\"en\"><head><title>symloom</title></head>"
+               "<body><p>Mozilla Symbolication Server</p></body></html>");
     const struct config *config = page_config(x);
     if (config->page_enabled) {
         reply_page_file(x, file_named(config->mozilla.on ? SL_STR("mozilla.html") : SL_STR("index.html")),
                         SL_STR("private, no-cache"));
     } else {
-        http_reply(x, 200, "text/html; charset=utf-8", words);
+        http_reply(x, 200, "text/html; charset=utf-8", mozilla_page);
         protect(x);
     }
 }
@@ -176,13 +177,13 @@ static bool page_enabled(const void *service)
     return ((const struct service *)service)->config->page_enabled;
 }
 
-static bool page_or_words(const void *service)
+static bool page_or_mozilla_enabled(const void *service)
 {
     return page_enabled(service) || ((const struct service *)service)->config->mozilla.on;
 }
 
 const struct http_family family_page = {
-    .routes = page_routes, .enabled = page_or_words, .group = "page", .offers_basic_auth = true};
+    .routes = page_routes, .enabled = page_or_mozilla_enabled, .group = "page", .offers_basic_auth = true};
 const struct http_family family_assets = {
     .routes = asset_routes, .enabled = page_enabled, .group = "page", .offers_basic_auth = true};
 const struct http_family family_description = {.routes = description_routes, .offers_basic_auth = true};

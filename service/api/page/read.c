@@ -20,7 +20,8 @@ static bool has_jvm_frames(struct sl_str text)
     return false;
 }
 
-/* Detects the kind, unless the query names it. Texts of no other kind that have JVM frames are JVM traces. */
+/* Detects the kind. Texts of no other kind that have JVM frames are JVM traces; .NET exceptions are not, although their
+ * frames look like those of the JVM. */
 static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
 {
     enum input_kind kind = input_kind_detect(bytes);
