@@ -77,8 +77,9 @@ static bool has_holder(const struct config *config, const char *const *rights)
 }
 
 /* ---- limit of wrong keys ----
- * A set-associative table of fixed size: an address hashes to PLACES slots; a new one replaces the least recent of them. */
-enum { GUESSERS = 4096, PLACES = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
+ * A set-associative table of fixed size: a client hashes to a set of SLOTS slots; a new one replaces the least recent of
+ * them. */
+enum { GUESSERS = 4096, SLOTS = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
 
 static struct guesser {
     uint8_t address[16];
@@ -92,9 +93,11 @@ static struct guesser {
  * same address are not blocked. IPv6 clients count by their /64 network, as one host has all of its addresses. */
 static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, uint64_t now)
 {
+    /* `| 1`: the hash of a key id must differ from 0, which means "no known key" */
     struct guesser guesser = {.key_id = key_id.size ? (uint32_t)XXH3_64bits(key_id.data, key_id.size) | 1 : 0,
                               .began_ms = now};
-    if (!network_address(client, guesser.address)) { /* all clients of unix sockets count as one */
+    if (!network_address(client, guesser.address)) {
+        /* a unix socket: all its clients count as one, with an address that no network has (100::) */
         memset(guesser.address, 0, sizeof guesser.address);
         guesser.address[0] = 1;
     } else if (!network_is_v4(guesser.address)) {
@@ -103,11 +106,11 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
     return guesser;
 }
 
-/* Returns the PLACES consecutive slots that may hold the record. */
+/* Returns the SLOTS consecutive slots that may hold the record. */
 static struct guesser *guesser_set(const struct guesser *wanted)
 {
     uint64_t hash = XXH3_64bits_withSeed(wanted->address, sizeof wanted->address, wanted->key_id);
-    return &guessers[hash % (GUESSERS / PLACES) * PLACES];
+    return &guessers[hash % (GUESSERS / SLOTS) * SLOTS];
 }
 
 /* Finds the slot of `wanted`, or replaces the least recent one. */
@@ -115,7 +118,7 @@ static struct guesser *guesser_find(const struct guesser *wanted)
 {
 
     struct guesser *slots = guesser_set(wanted), *oldest = slots;
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < SLOTS; i++) {
 
         if (slots[i].last_ms && slots[i].key_id == wanted->key_id &&
             memcmp(slots[i].address, wanted->address, sizeof wanted->address) == 0)
@@ -151,7 +154,7 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 
 struct sent_key { /* key data sent by a request */
     struct sl_str id, secret;
-    bool any, is_key;
+    bool any, is_key; /* the request sends something as a key; that has the form of a key */
     char decoded[MAX_DECODED];
 };
 
@@ -239,6 +242,7 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
                                                             : ACCESS_DENIED;
     if ((access == ACCESS_MALFORMED || access == ACCESS_UNKNOWN) && !access_note_wrong_key(x, id))
         access = ACCESS_BLOCKED;
+    /* a copy: `id` belongs to the configuration, which may be replaced while the request runs */
     if ((x->key_id.data = sl_arena_strndup(&x->arena, id.size ? id.data : "", id.size)))
         x->key_id.size = id.size;
     x->refused = reasons[access];

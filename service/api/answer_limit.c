@@ -7,8 +7,7 @@ void answer_limit_begin(struct answer_limit *limit, const struct sl_arena *arena
     *limit = (struct answer_limit){.arena = arena, .arena_start = arena->used, .max = max};
 }
 
-/* Returns the memory to reserve for an answer of the expected size: not more than the limit, and what is written behind the
- * last frame. */
+/* Returns `expected`, but at most the limit and 64 KiB for the part of the answer behind the last frame. */
 uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected)
 {
     enum { BEHIND_LAST_FRAME = 64 * 1024 };

@@ -72,6 +72,7 @@ static void run_lane(void *arg)
         if (code != SL_OK && t->code == SL_OK)
             t->error = error;
         if (code != SL_OK || !r->good) {
+            /* a refused piece; a pool job that failed; or the pool did not take the job */
             stop(t, code == SL_OK ? SL_MALFORMED : code == SL_INTERNAL ? code : SL_BUSY);
             return;
         }
@@ -80,7 +81,7 @@ static void run_lane(void *arg)
     }
 }
 
-/* Returns how far the slowest lane has read: bytes behind that can be overwritten. */
+/* Returns how far the slowest lane has read: the ring's bytes before that position can be overwritten. */
 static uint64_t furthest_behind(const struct lanes_state *t)
 {
     uint64_t done = t->filled;
@@ -109,7 +110,8 @@ static bool fill(struct lanes_state *t, struct sl_bytes piece)
     return true;
 }
 
-/* True if the client sends slower than the minimum rate. Only the time spent waiting for it counts, after the grace period. */
+/* True if the client sends slower than the minimum rate: if the time spent waiting for it, less the grace period, is more
+ * than the bytes received so far would have taken at that rate. */
 static bool too_slow(const struct lanes_state *t)
 {
     uint64_t rate = t->pace->min_rate;
@@ -130,7 +132,7 @@ static void read_body(void *arg)
             return;
         }
         if (code != SL_OK && code != SL_CANCELLED)
-            t->code = SL_CANCELLED; /* the server has answered: a lane's failure comes too late */
+            t->code = SL_CANCELLED; /* the server has sent an error already: this replaces a lane's failure */
         if (code != SL_OK || !fill(t, piece)) {
             stop(t, SL_CANCELLED);
             return;

@@ -36,5 +36,5 @@
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)
 
-#define PLACE(name) &family_##name,
-const struct http_family *const api_families[] = {FAMILIES(PLACE) NULL};
+#define ADDRESS(name) &family_##name,
+const struct http_family *const api_families[] = {FAMILIES(ADDRESS) NULL};

@@ -22,7 +22,7 @@ static struct sl_str path_base_name(struct sl_str path)
     return path;
 }
 
-/* Begins a file: all parts named "artifact" are files. */
+/* Begins a file, a part named "artifact": stores its name, and `text` receives its contents. */
 static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
 {
     struct sl_str called = multipart_file_name(s->multipart);
@@ -38,8 +38,8 @@ static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
-/* Called at the begin of each part of the form: files are named "artifact", a known field keeps its text (empty until it comes), and others
- * are skipped. */
+/* Called at the begin of each part of the form. A part "artifact" is a file; the text of a part that the caller asked for
+ * is collected, of several with the same name that of the last one; any other part is skipped. */
 static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct form_splitting *s = arg;

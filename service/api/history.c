@@ -45,6 +45,7 @@ static void add_lookup(void *arg, const struct metric_sample *sample)
     }
 }
 
+/* Counts the finished jobs of one series; its second label is the outcome, of which all but "completed" are failures. */
 static void add_job(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -53,6 +54,7 @@ static void add_job(void *arg, const struct metric_sample *sample)
         counts->jobs_failed += (uint64_t)sample->value;
 }
 
+/* Adds the buckets of one series; the last one, number `bucket_count`, counts requests above the highest bound. */
 static void add_latency(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -107,11 +109,12 @@ void history_last_hour(const struct history *history, struct history_counts *cou
 {
     size_t from = history->count > HISTORY_HOUR ? history->count - HISTORY_HOUR : 0;
     count_now(counts);
-    if (from) /* else everything since the start */
+    if (from) /* a younger service has counted only what belongs to this hour */
         subtract(counts, &history->moments[from].counts);
 }
 
-/* Returns a quantile of the request times, interpolated linearly within a bucket; -1 if there were no requests. */
+/* Returns a quantile of the request times, interpolated linearly within a bucket; -1 if there were no requests. The
+ * bucket of the slowest requests has no upper bound: a quantile in it is given as its lower bound. */
 static double quantile_ms(const struct history_counts *counts, const struct metric_sample *bounds, double share)
 {
     double total = 0, below = 0;

@@ -54,7 +54,8 @@ static bool has_header_line(struct sl_str text)
     return is_header;
 }
 
-/* Kind of a JSON object by its members. Apple reports are two objects, or one with threads and images. */
+/* Returns the kind of a JSON object by its members. An Apple report is two objects, the first of them in one line, or one
+ * object with threads and images. An object with none of the known members counts as an event. */
 static enum input_kind kind_of_object(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -86,7 +87,8 @@ static enum input_kind kind_of_object(struct sl_str text)
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
-/* Detects stacks in the first lines of a text: of native code, else of scripts. */
+/* Detects stacks in the first lines of a text: those of native code, if it has frames without names or symbolizer markup;
+ * else those of scripts, which need a URL. */
 static enum input_kind kind_of_stacks(struct sl_str text)
 {
     enum { LINES = 10000 };
@@ -121,13 +123,13 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
     struct sl_str whole = {(const char *)bytes.data, bytes.size};
     if (sl_elfcore_is(bytes))
         return INPUT_CORE;
-    if (input_unread_kind(bytes)) /* tombstones are read for their frames */
+    if (input_unread_kind(bytes)) /* of these formats only tombstones are text with frames, which can be symbolicated */
         return looks_like_text(bytes) && kind_of_stacks(whole) == INPUT_TEXT ? INPUT_TEXT : INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;
     struct sl_bytes rest = sl_bytes_from(bytes, at);
     struct sl_str text = {(const char *)rest.data, rest.size};
-    if (begins(rest, "{") && !begins(rest, "{{{")) /* that is markup of LLVM's symbolizer */
+    if (begins(rest, "{") && !begins(rest, "{{{")) /* "{{{" begins markup of LLVM's symbolizer, not JSON */
         return sl_apple_is_metrickit(text) ? INPUT_APPLE : kind_of_object(text);
     if (sl_microdump_is_in(rest)) /* before the reports: Android logs begin with dashes too */
         return INPUT_MINIDUMP;

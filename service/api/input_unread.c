@@ -5,6 +5,7 @@
 
 #include "object/object.h"
 
+/* How many bytes of an input are searched: for lines that begin a format; for stacks, which may stand far down in a log. */
 enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
 
 /* True if the word occurs in the first `head` bytes. */
@@ -24,7 +25,9 @@ static bool has_line(struct sl_str text, const char *begin)
     return false;
 }
 
-/* Object files, for lookup and dump-syms. Binary formats have an early NUL; a text that begins with "MZ" has none. */
+/* Returns the name of an object file's format, which lookup and dump-syms read; NULL for other inputs. Binary formats
+ * have a NUL among their first bytes, so a text that happens to begin with "MZ" is no PE file. The two bytes of ELF's
+ * e_type are summed as one of them is zero, whatever the byte order is. */
 static const char *object_kind(struct sl_bytes bytes)
 {
     enum { EARLY = 64, ELF_TYPE = 16, ELF_CORE = 4 };
@@ -48,13 +51,15 @@ static const struct {
     {SL_STR("PERFILE2"), "a perf recording"},          {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a V8 profile"},
 };
 
-/* pprof: value types are among the first fields, usually {type: 1, unit: 2}. */
+/* True for a profile of pprof (protobuf): one of the first fields is usually a sample_type (field 1, 4 bytes) of {type: 1,
+ * unit: 2}. */
 static bool is_pprof(struct sl_str text)
 {
     enum { FIRST_FIELDS = 64 };
     return head_has(text, FIRST_FIELDS, "\n\x04\x08\x01\x10\x02");
 }
 
+/* Other formats by the begin of one of their first lines. */
 static const struct {
     const char *line, *what;
 } heads[] = {
@@ -199,10 +204,12 @@ static bool has_suffix(const char *path, const char *suffix)
     return sl_str_ends(sl_str(path), sl_str(suffix));
 }
 
+/* Names an input that was given as symbols by mistake. Symbols themselves may look like inputs: source maps are JSON, and
+ * scripts quote stack traces, so these two count only with further signs. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    if (has_suffix(path, ".map")) /* large, and would be read whole to detect it */
+    if (has_suffix(path, ".map")) /* a source map: large JSON, which input_kind_detect would read to its end */
         return NULL;
     switch (input_kind_detect(bytes)) {
     case INPUT_MINIDUMP: return "a minidump";

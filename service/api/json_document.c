@@ -36,7 +36,7 @@ static struct json_failure find_failure(const struct sl_fields *s)
 bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
                    struct json_failure *failure)
 {
-    /* PER_BYTE: bytes per byte of the text; ALWAYS: allowance for chunk rounding */
+    /* PER_BYTE: bytes of the arena per byte of the text; ALWAYS: the arena allocates whole chunks, even for a short text */
     enum { PER_BYTE = 3, ALWAYS = 1 << 20 };
     struct sl_json j = sl_json(text, arena, false);
     struct sl_fields s = {.json = &j, .context = context};
@@ -62,7 +62,7 @@ bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *ou
         return false;
     for (; sl_json_next(s->json, &key); position.index++)
         if (sl_json_peek(s->json) != SL_JSON_STRING)
-            return sl_fields_text(s, &position, &text);
+            return sl_fields_text(s, &position, &text); /* fails: not a string */
         else
             sl_json_raw_string(s->json, &text, &escaped);
     if (position.index)
@@ -70,7 +70,7 @@ bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return !s->json->failed;
 }
 
-/* The callback for the field of the frame order: true for callee_first, false for caller_first. */
+/* Reads the frame order: true for callee_first, false for caller_first. */
 bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

@@ -10,9 +10,9 @@ struct json_failure {
     const char *problem;
 };
 
-/* Reads a whole document, which must outlive the result; `read` reads its one value. Uses at most three times the document's
- * size of the arena, plus what memory reservations admit. Malformed JSON is reported (400) even if an error of contents comes
- * before it. False: `failure`, its text in the arena. Pure: loop or pool. */
+/* Reads a whole document, which must outlive the result; `read` reads its one value. May allocate three times the
+ * document's size and 1 MiB from the arena; a document that needs more is refused (413). Malformed JSON is reported (400)
+ * even if an error of contents comes before it. False: `failure`, its text in the arena. Pure: loop or pool. */
 bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
                    struct json_failure *failure);
 

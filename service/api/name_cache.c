@@ -16,6 +16,7 @@ struct name_cache {
     struct lru lru;
 };
 
+/* Frees an entry that the LRU list drops. */
 static void name_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;

@@ -43,7 +43,7 @@ static void profile_address(const struct named_file *file, size_t index, uint32_
 
 /* ---- results ---- */
 
-/* Interns a text; data NULL: out of memory. */
+/* Returns a copy of the text in the arena, one for all calls with the same text; data NULL: out of memory. */
 static struct sl_str kept_text(struct named_file *file, struct sl_str text)
 {
     struct named_profile *named = file->of_format;
@@ -66,7 +66,8 @@ static bool take_call(struct named_file *file, const struct named_call *from, st
     return call->function.data && (call->file.data || !from->path.size);
 }
 
-/* Takes the calls found for address `index`. Without a symbol, the address itself stands for its start. False when out of memory. */
+/* Stores the calls found for address `index`. If the start of the function is unknown, the address itself is stored as
+ * such. False when out of memory. */
 static bool profile_take(struct named_file *file, size_t index, const struct named_calls *found)
 {
     struct named_profile *named = file->of_format;

@@ -44,7 +44,8 @@ static void samples_address(const struct named_file *file, size_t index, uint32_
     *relative = address - (!row->is_exact && address);
 }
 
-/* Lists each image id once, as processes share most images. */
+/* Lists the rows with an image in `rows`, and in `asked` the module of each image id once, as processes share most
+ * images. False when out of memory. */
 static bool choose_modules(struct named_file *file, struct named_samples *named)
 {
     struct sl_samples *samples = &named->samples;

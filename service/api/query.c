@@ -8,6 +8,7 @@ void reply_text(struct http_exchange *x, int status, const char *text)
     http_reply(x, status, "text/plain; charset=utf-8", sl_str(text));
 }
 
+/* Answers 400 in the words of Symbolicator, whose clients may know them. Returns false. */
 static bool api_query_refuse(struct http_exchange *x, const char *key, const char *reason)
 {
     char text[128];

@@ -48,6 +48,7 @@ bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out
 
 /* ---- URLs ---- */
 
+/* Returns a copy of one part of the URL in the arena; data NULL if it has no such part, or when out of memory. */
 static struct sl_str scraping_part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
 {
     char *text = NULL, *copy = NULL;
@@ -73,8 +74,8 @@ static bool is_ascii(struct sl_str text)
     return true;
 }
 
-/* Returns the host of the URL in lower-case ASCII (punycode). libcurl decodes names by the thread's locale, so that is UTF-8
- * meanwhile. */
+/* Returns the host of the URL in lower-case ASCII (punycode), or as it is if it cannot be converted. libcurl decodes
+ * names by the thread's locale, which is therefore set to UTF-8 meanwhile. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
     struct sl_str host = scraping_part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
@@ -195,7 +196,8 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     return p->host.data != NULL;
 }
 
-/* True if the host matches the pattern. With "*." the host itself and all names below it match. */
+/* True if the host matches the pattern. With "*." the host itself and all names below it match; "*.*" is no pattern of a
+ * domain and matches nothing. */
 static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)
@@ -229,8 +231,8 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
     return false;
 }
 
-/* Sets the beginning of the period in which `now_s` lies. Periods of different URLs begin at different times, by a hash, so
- * that they do not all expire at once. */
+/* Sets the beginning of the period in which `now_s` lies. Periods of different URLs begin at different times, by the
+ * first 8 bytes of the URL's hash, so that they do not all expire at once. */
 bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];

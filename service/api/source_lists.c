@@ -75,7 +75,7 @@ static const struct source_list *lists_hold(struct source_list_entry *kept, stru
     return &kept->list;
 }
 
-/* Finds a list whose text is a prefix of `text`, whose own end is not known yet. */
+/* Finds a list whose text is a prefix of `text`: the list in `text` is not parsed yet, so its end is not known. */
 static struct source_list_entry *lists_find(struct sl_str text, uint64_t policy)
 {
     for (struct source_list_entry *kept = LRU_NEWEST(&lists, struct source_list_entry, lru); kept;

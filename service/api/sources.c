@@ -68,7 +68,8 @@ bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, vo
         keep_problem(s, &problems);
     else if (is_array && (list = source_lists_put(text, &policy, config, s->json->arena)))
         sources_take(into, list);
-    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
+    return code == SL_OK ||
+           (!s->problem && sl_json_no_memory(s->json)); /* failed without a problem: for lack of memory */
 }
 
 bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
