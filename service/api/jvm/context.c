@@ -9,14 +9,14 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-struct jvm_place { /* a frame and its file's URL */
+struct jvm_source_frame { /* a frame with a line number, and the URL of its source file */
     struct jvm_frame *frame;
     struct sl_str url;
 };
 
 struct jvm_sourcing {
     struct jvm_request *request;
-    struct jvm_place *places;
+    struct jvm_source_frame *frames;
     size_t count;
     struct sl_buf text, line;
     uint64_t work, held; /* held: bytes of the text buffer that are charged */
@@ -59,7 +59,7 @@ static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
 /* Orders frames by file, then line: each file is opened once, and its lines are read in one pass. */
 static int by_url_and_line(const void *left, const void *right)
 {
-    const struct jvm_place *a = left, *b = right;
+    const struct jvm_source_frame *a = left, *b = right;
     int order = sl_str_compare(a->url, b->url);
     uint64_t x = a->frame->line.value, y = b->frame->line.value;
     return order ? order : (x > y) - (x < y);
@@ -69,8 +69,8 @@ static int by_url_and_line(const void *left, const void *right)
 static bool jvm_gather(struct jvm_sourcing *s)
 {
     struct jvm_request *r = s->request;
-    s->places = SL_ARENA_ARRAY(r->arena, struct jvm_place, r->result_count + 1);
-    for (size_t t = 0; s->places && t < r->trace_count; t++)
+    s->frames = SL_ARENA_ARRAY(r->arena, struct jvm_source_frame, r->result_count + 1);
+    for (size_t t = 0; s->frames && t < r->trace_count; t++)
         for (size_t i = 0; i < r->results[t].count; i++) {
             struct jvm_frame *frame = &r->results[t].frames[i];
             struct sl_buf url = {0};
@@ -80,22 +80,23 @@ static bool jvm_gather(struct jvm_sourcing *s)
             struct sl_str kept = sl_buf_move_to_arena(&url, r->arena);
             if (!kept.data)
                 return false;
-            s->places[s->count++] = (struct jvm_place){frame, kept};
+            s->frames[s->count++] = (struct jvm_source_frame){frame, kept};
         }
     if (s->count)
-        qsort(s->places, s->count, sizeof *s->places, by_url_and_line);
-    return s->places != NULL;
+        qsort(s->frames, s->count, sizeof *s->frames, by_url_and_line);
+    return s->frames != NULL;
 }
 
-/* Adds source lines to the frames of one file that have none yet, if this bundle contains the file. `places` are the frames
+/* Adds source lines to the frames of one file that have none yet, if this bundle contains the file. `frames` are the frames
  * of the file, ordered by line. Stops reading once `max_work` bytes were read, and logs that once. */
-static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count, const struct jvm_query *bundle)
+static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, size_t count,
+                       const struct jvm_query *bundle)
 {
     struct sl_context context;
     sl_buf_clear(&s->text);
     if (s->work > max_work)
         return;
-    bool found = search_append_jvm_source(bundle, places->url, &s->work, &s->text);
+    bool found = search_append_jvm_source(bundle, frames->url, &s->work, &s->text);
     memory_charge(&s->held, s->text.capacity);
     if (s->work > max_work)
         log_warn("jvm",
@@ -106,9 +107,9 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t 
         return;
     struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));
     for (size_t i = 0; i < count && !s->request->out_of_memory; i++)
-        if (!places[i].frame->context && sl_context_at(&cursor, places[i].frame->line.value, &context)) {
-            places[i].frame->context = frame_lines_keep(&context, 0, &s->line, s->request->arena);
-            s->request->out_of_memory |= !places[i].frame->context;
+        if (!frames[i].frame->context && sl_context_at(&cursor, frames[i].frame->line.value, &context)) {
+            frames[i].frame->context = frame_lines_keep(&context, 0, &s->line, s->request->arena);
+            s->request->out_of_memory |= !frames[i].frame->context;
         }
 }
 
@@ -117,11 +118,11 @@ void jvm_add_context(struct jvm_request *r)
     struct jvm_sourcing s = {.request = r};
     r->out_of_memory |= !jvm_gather(&s);
     for (size_t i = 0, end; !r->out_of_memory && i < s.count; i = end) {
-        for (end = i + 1; end < s.count && sl_str_equal(s.places[i].url, s.places[end].url);)
+        for (end = i + 1; end < s.count && sl_str_equal(s.frames[i].url, s.frames[end].url);)
             end++;
         for (size_t m = 0; m < r->module_count; m++)
             if (r->modules[m].is_bundle && r->modules[m].item)
-                give_lines(&s, &s.places[i], end - i, &r->modules[m]);
+                give_lines(&s, &s.frames[i], end - i, &r->modules[m]);
     }
     sl_buf_free(&s.text);
     sl_buf_free(&s.line);

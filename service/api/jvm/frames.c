@@ -67,7 +67,9 @@ static void add_result(struct mapping_run *run, struct jvm_frame frame)
     }
 }
 
-/* Adds the frame as sent, with the mapping's names and line. */
+/* Adds the frame as sent, with the mapping's names and line. The name of the file has two parts, as the mapping derives
+ * it from the class if it has none. A frame of the release's package counts as part of the app unless the request says
+ * otherwise. */
 static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, const struct sl_jvm_frame *mapped)
 {
     struct jvm_request *r = run->request;
@@ -136,7 +138,8 @@ static void jvm_reverse(struct jvm_trace *trace)
     }
 }
 
-/* Maps the exception and the frames of one trace. */
+/* Maps the exception and the frames of one trace. The mapper knows the thrown class, as mappings may have rules that
+ * remove frames under an exception of that class. Frames that do not fit into the answer are counted as omitted. */
 static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struct jvm_trace *result)
 {
     struct mapping_run run = {.request = r, .result = result};

@@ -36,7 +36,7 @@ struct jvm_class {
     struct sl_str name, original; /* `original` is empty (data NULL) if no mapping has the class */
 };
 
-struct jvm_own { /* a mapping sent with the request */
+struct jvm_sent_mapping { /* a mapping sent with the request */
     enum sl_code code;
     struct cache_item *item; /* reference; NULL unless SL_OK */
 };
@@ -55,10 +55,10 @@ struct jvm_request {
     enum sl_opt_bool apply_source_context, configured_sources;
     bool callee_first;
     struct request_files files;
-    struct jvm_own own[OWN_FILES_MAX]; /* one for each item of `files` */
-    struct sl_jvm_mappers mappers;     /* mappings of the request, then those found at sources */
-    const struct local_request *local; /* the command's request; NULL: an HTTP request */
-    struct answer_limit *limit;        /* also updated by the writer */
+    struct jvm_sent_mapping sent_mappings[OWN_FILES_MAX]; /* one for each item of `files` */
+    struct sl_jvm_mappers mappers;                        /* mappings of the request, then those found at sources */
+    const struct local_request *local;                    /* the command's request; NULL: an HTTP request */
+    struct answer_limit *limit;                           /* also updated by the writer */
     bool out_of_memory, limited;
 };
 

@@ -43,7 +43,7 @@ static void use_local_mappings(struct jvm_request *r)
 
 /* Returns the maximum number of mappers from modules and the command: one per module; the command's mappings count only if
  * no module is a mapping. */
-static size_t count_modules(const struct jvm_request *r)
+static size_t max_mappers(const struct jvm_request *r)
 {
     size_t mappings = 0;
     for (size_t i = 0; i < r->module_count; i++)
@@ -51,7 +51,8 @@ static size_t count_modules(const struct jvm_request *r)
     return r->module_count + (r->local && !mappings ? r->local->mapping_count : 0);
 }
 
-/* Looks up the mappings, and the bundles if source context is wanted. */
+/* Looks up the mappings, and the bundles if source context is wanted; otherwise drops the bundles from the modules. A
+ * command's mappings replace what the look-ups found. */
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
     bool sources = r->apply_source_context != SL_BOOL_FALSE;
@@ -77,26 +78,26 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* Reads the mappings sent with the request. The answer reports invalid ones. */
-static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
+/* Converts the mappings sent with the request to tables. Invalid ones are skipped; the answer reports them. */
+static enum sl_code convert_sent_mappings(struct jvm_request *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->files.count; i++) {
-        struct jvm_own *own = &r->own[i];
-        own->code = item_from_mapping(r->files.items[i].text, &own->item, error);
-        if (own->code == SL_BUSY || own->code == SL_CANCELLED)
-            return own->code;
-        if (own->code != SL_OK)
+        struct jvm_sent_mapping *sent = &r->sent_mappings[i];
+        sent->code = item_from_mapping(r->files.items[i].text, &sent->item, error);
+        if (sent->code == SL_BUSY || sent->code == SL_CANCELLED)
+            return sent->code;
+        if (sent->code != SL_OK)
             log_debug("jvm", "ignoring a mapping of the request", LOG_STR("reason", error->message));
     }
     return SL_OK;
 }
 
-/* Returns the size of the tables that were made of the request's own mappings. */
-static uint64_t own_bytes(const struct jvm_request *r)
+/* Returns the size of the tables that the mappings sent with the request were converted to. */
+static uint64_t sent_mapping_bytes(const struct jvm_request *r)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < r->files.count; i++)
-        bytes += r->own[i].item ? r->own[i].item->mapping.bytes.size : 0;
+        bytes += r->sent_mappings[i].item ? r->sent_mappings[i].item->mapping.bytes.size : 0;
     return bytes;
 }
 
@@ -105,20 +106,20 @@ static uint64_t own_bytes(const struct jvm_request *r)
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
-        SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, count_modules(r) + r->files.count + 1);
-    size_t local = count_modules(r) - r->module_count;
+        SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, max_mappers(r) + r->files.count + 1);
+    size_t local = max_mappers(r) - r->module_count;
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
     for (size_t i = 0; i < r->files.count; i++)
-        if (r->own[i].item)
-            items[r->mappers.count++] = r->own[i].item->loaded;
-    bool served = r->mappers.count > 0;
+        if (r->sent_mappings[i].item)
+            items[r->mappers.count++] = r->sent_mappings[i].item->loaded;
+    bool has_sent = r->mappers.count > 0;
     for (size_t i = 0; i < r->module_count; i++) {
         struct jvm_query *module = &r->modules[i];
         if (module->mapper)
             items[r->mappers.count++] = module->mapper;
-        else if (served && !module->is_bundle && module->code == SL_NOT_FOUND)
+        else if (has_sent && !module->is_bundle && module->code == SL_NOT_FOUND)
             module->code = SL_OK;
     }
     for (size_t i = 0; i < local; i++)
@@ -132,7 +133,7 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
     struct jvm_request *r = arg;
     enum sl_code code = find_files(r, error);
     if (code == SL_OK)
-        code = make_own(r, error);
+        code = convert_sent_mappings(r, error);
     return code == SL_OK ? list_mappers(r, error) : code;
 }
 
@@ -141,7 +142,7 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 static uint64_t jvm_memory(const void *arg)
 {
     const struct jvm_request *r = arg;
-    return own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
+    return sent_mapping_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
 }
 
 /* Maps the frames, adds source lines if wanted, and writes the answer. */
@@ -157,14 +158,15 @@ static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Releases the cache entries and mappings. Clears `own`, as the job may run again after jvm_reset and then fills it anew. */
+/* Releases the cache entries and mappings. Clears `sent_mappings`, as the job may run again after jvm_reset and fills it
+ * anew. */
 static void jvm_release(void *arg)
 {
     struct jvm_request *r = arg;
     search_release_jvm(r->modules, r->module_count);
     for (size_t i = 0; i < r->files.count; i++)
-        cache_release(r->own[i].item);
-    memset(r->own, 0, sizeof r->own);
+        cache_release(r->sent_mappings[i].item);
+    memset(r->sent_mappings, 0, sizeof r->sent_mappings);
 }
 
 static void jvm_reset(void *arg)
@@ -197,8 +199,7 @@ static void jvm_open(struct job *job, void *arg)
     r->scope = job->scope;
 }
 
-/* Reads a request; if it asks for that, the configured sources are added. False with `failure`, which is set to "no memory" in advance for
- * the second step. */
+/* Reads a request; if it asks for that, the configured sources are added, which fails only when out of memory. */
 static bool jvm_read_request(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct jvm_request *r = arg;

@@ -107,7 +107,7 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
         sl_json_end_object(w);
     }
     for (size_t i = 0; i < r->files.count; i++) {
-        if (r->own[i].code == SL_OK)
+        if (r->sent_mappings[i].code == SL_OK)
             continue;
         sl_json_begin_object(w);
         sl_json_member_if_set(w, "artifact", r->files.items[i].name);
