@@ -8,7 +8,8 @@
 
 enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
 
-/* The module of frames that belong to none, whatever modules there are. */
+/* An index that no module has. A frame with it stays without a module in native_prepare, which searches one by the
+ * address for frames with NATIVE_NO_MODULE. */
 #define NO_SUCH_MODULE (NATIVE_NO_MODULE - 1)
 
 /* ---- pieces and stacks ---- */
@@ -43,7 +44,8 @@ static bool is_inside(struct sl_str line)
     return call || sl_str_starts(trimmed, SL_STR("... ")) || sl_str_starts(trimmed, SL_STR("#"));
 }
 
-/* Notes a line without frames: it may be the title of the next stack, or end the last one. */
+/* Notes a line without frames. A line that belongs to a stack extends the last one; the first other line ends that stack
+ * and is where the search for the title of the next one begins. Further lines up to the next frame change nothing. */
 static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
@@ -79,7 +81,8 @@ static bool is_frame(const struct sl_text_piece *piece)
     return piece->kind == SL_TEXT_NATIVE || piece->kind == SL_TEXT_SCRIPT || piece->kind == SL_TEXT_JAVA;
 }
 
-/* Begins a stack if the frame does not continue the last one. False when out of memory. */
+/* Begins a stack if the frame does not continue the last one: if it is the first one of a native stack, is of another
+ * kind, or comes after a line that ends the stack. False when out of memory. */
 static bool continue_stack(struct text_filling *f, const struct sl_text_piece *piece)
 {
     struct text_work *work = f->work;
@@ -94,6 +97,7 @@ static bool continue_stack(struct text_filling *f, const struct sl_text_piece *p
     return true;
 }
 
+/* Stores a piece, `source` in the text; a frame also counts for its stack. False when out of memory. */
 static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, struct sl_str source)
 {
     struct text_work *work = f->work;
@@ -115,7 +119,8 @@ static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, 
     return true;
 }
 
-/* True if the request wants this kind of frame. */
+/* True if the piece is stored: a frame that the request wants, or a text that replaces markup. Other pieces are only
+ * copied. */
 static bool is_wanted(const struct text_work *work, const struct sl_text_piece *piece)
 {
     bool other = work->local && work->local->native_only && piece->kind != SL_TEXT_NATIVE;
@@ -123,6 +128,7 @@ static bool is_wanted(const struct text_work *work, const struct sl_text_piece *
            (piece->kind != SL_TEXT_COPY && !other && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
 }
 
+/* Stores the pieces of a line that are not only copied. False when out of memory. */
 static bool read_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_text_piece piece;
@@ -158,6 +164,7 @@ static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 
 /* ---- modules ---- */
 
+/* Guesses the type of a module by the suffix of its name; the default is ELF. */
 static enum object_type type_of(struct sl_str name)
 {
     static const struct {
@@ -176,7 +183,8 @@ static enum object_type type_of(struct sl_str name)
     return OBJECT_ELF;
 }
 
-/* Sets the ids of a module from hex digits: a build id, or the UUID of a Mach-O file. */
+/* Sets the ids of a module from hex digits: the build id of an ELF file, or the debug id of a Mach-O or PE file, without
+ * which the module stays if they are none. False when out of memory. */
 static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *arena)
 {
     uint8_t bytes[64];
@@ -201,7 +209,8 @@ struct module_filling {
     struct sl_map ids_by_name;    /* the text's modules with id, in the same way */
 };
 
-/* Adds the index under a key; another one there makes it ambiguous. */
+/* Adds the index under a key, if that is not empty. If the key has an index already, the new one replaces it with
+ * `newest`, else the key becomes ambiguous. False when out of memory. */
 static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool newest)
 {
     bool made;
@@ -213,13 +222,15 @@ static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool ne
     return slot != NULL;
 }
 
+/* Returns the index under a key; SIZE_MAX if there is none or the key is ambiguous. */
 static size_t find_key(const struct sl_map *map, struct sl_str key)
 {
     size_t index = key.size ? (uintptr_t)sl_map_get(map, key) : 0;
     return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
 }
 
-/* Indexes the modules that were sent; those with an address extend the mappings of the text. */
+/* Indexes the modules that were sent by code id and file name, and those of the text that have an id by file name. A
+ * module that the text lists again with the same id does not make its name ambiguous. False when out of memory. */
 static bool index_sent(struct module_filling *m)
 {
     struct native_request *native = &m->work->native;
@@ -247,7 +258,9 @@ static const struct sl_text_module *module_with_id(const struct module_filling *
     return same == SIZE_MAX ? module : &m->work->reader->modules[same];
 }
 
-/* Makes the native module of a module of the text. False when out of memory. */
+/* Makes the native module of a module of the text, with the id of `with_id` (see module_with_id). Without one, the id is
+ * searched by name: first where that needs no disk, later, for the list `unknown`, in text_guess_ids. False when out of
+ * memory. */
 static bool add_module(struct module_filling *m, size_t index, const struct sl_text_module *with_id)
 {
     static const struct native_upload no_upload;
@@ -289,6 +302,7 @@ static bool fill_module(struct module_filling *m, size_t index)
 static bool map_sent(struct text_work *work)
 {
     struct native_request *native = &work->native;
+    /* native_prepare sorts again, once the modules of the text are added; here it fills in sizes that were not sent */
     work->sent_count = native->module_count;
     work->first_mapped = work->reader->module_count;
     if (!native_sort_modules(native))
@@ -320,7 +334,7 @@ static bool fill_modules(struct text_work *work)
     bool good = index_sent(&m);
     for (size_t i = 0; good && i < work->first_mapped; i++)
         good = fill_module(&m, i);
-    for (size_t i = work->first_mapped; i < work->reader->module_count; i++)
+    for (size_t i = work->first_mapped; i < work->reader->module_count; i++) /* those that map_sent has added */
         work->module_of[i] = (uint32_t)(i - work->first_mapped);
     sl_map_free(&m.by_id);
     sl_map_free(&m.by_name);
@@ -350,6 +364,9 @@ static bool fill_named_frame(const struct text_work *work, const struct sl_text_
     return true;
 }
 
+/* Makes the frame for native_run. With a module the address is relative to it, and that of a return address is moved into
+ * the call here (`is_exact`); without one it stays absolute, and native_run moves it (`adjust`). An address after a
+ * symbol is known only when the symbol was found: text_locate sets it then. False when out of memory. */
 static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
 {
     if (text->is_named)
@@ -379,7 +396,8 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     return symbol != NULL;
 }
 
-/* Makes a trace of each native stack. */
+/* Makes a trace of each native stack. Stacks of scripts and of the JVM get the index that their trace has in the request
+ * to their API. False when out of memory. */
 static bool fill_traces(struct text_work *work)
 {
     struct native_request *native = &work->native;
@@ -409,7 +427,7 @@ static bool fill_traces(struct text_work *work)
     }
     if (!native_prepare(native))
         return false;
-    for (size_t i = 0; i < native->frame_count; i++) /* their module is unknown: they stay absolute */
+    for (size_t i = 0; i < native->frame_count; i++) /* native_prepare is done: from now on they are absolute */
         if (frames[i].module == NO_SUCH_MODULE)
             frames[i].module = NATIVE_NO_MODULE;
     return true;
@@ -446,7 +464,8 @@ static enum text_module_list list_of(struct sl_json element)
     return list;
 }
 
-/* Sorts the elements of the part `modules`: debug files, source maps, mappings of the JVM. */
+/* Splits the part `modules` into three JSON arrays: debug files, source maps, mappings of the JVM. An array without
+ * elements stays empty. False if the part is no array. */
 static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_buf lists[MODULE_LISTS])
 {
     struct sl_json j = sl_json(part, arena, false);
@@ -467,7 +486,8 @@ static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_b
     return sl_json_end(&j);
 }
 
-/* Reads modules, sources and options, as those of POST /symbolicate. */
+/* Reads modules, sources and options: makes a body of POST /symbolicate of them, without stacks, and reads that. An
+ * answer as text has no source lines; stacks in texts begin with the callee. */
 static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
 {
     struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0};
@@ -509,7 +529,8 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
 
 /* ---- requests to other APIs ---- */
 
-/* The script of frames that name none: the only one that was sent. */
+/* Returns the name of the script that frames without a URL belong to: the only one that was sent, or whose source map is
+ * the only file that was sent. Data NULL if there are several. */
 static struct sl_str only_script(const struct text_work *work)
 {
     struct sl_str only = {NULL, 0}, map = SL_STR(".map");
@@ -541,6 +562,7 @@ static void put_js_frame(const struct sl_js_stack_frame *frame, struct sl_str on
 
 static void put_jvm_frame(const struct sl_jvm_trace_frame *frame, size_t index, struct sl_json_writer *w)
 {
+    /* the JVM prints these two instead of a file name */
     bool nowhere = !frame->file.size || sl_str_equal(frame->file, SL_STR("Native Method")) ||
                    sl_str_equal(frame->file, SL_STR("Unknown Source"));
     sl_json_begin_object(w);
@@ -554,7 +576,7 @@ static void put_jvm_frame(const struct sl_jvm_trace_frame *frame, size_t index, 
     sl_json_end_object(w);
 }
 
-/* Writes the stacks of a kind. */
+/* Writes the stacks of one kind as the member "stacktraces". Between their frames there may be pieces without frame. */
 static void put_stacks(const struct text_work *work, int kind, struct sl_json_writer *w)
 {
     size_t index = 0;

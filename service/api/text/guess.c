@@ -1,6 +1,6 @@
-/* Ids of modules of which the text has only the path or name. A wrong id would lead to wrong names, so of several
- * modules of one name the one is chosen whose path has the most directories in common with that in the text. If several have, the module
- * is not looked up, unless the request asks for the newest. */
+/* Ids of modules of which the text has only the path or name. A wrong id would lead to wrong names: so of several modules
+ * with the same name the one is chosen whose path has the most directories in common with that in the text. If several
+ * have equally many, the module is not looked up, unless the request asks for the newest. */
 #include "api/text/work.h"
 
 #include "scan/scan.h"
@@ -34,6 +34,7 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
     enum sl_code code = native_read_files(&work->native, error);
     if (code != SL_OK)
         return code;
+    /* files of the request win over scanned directories; modules without frames are not looked up */
     for (size_t i = 0; i < work->unknown_count; i++) {
         const struct text_unknown *unknown = &work->unknown[i];
         struct native_module *module = &work->native.modules[unknown->module];

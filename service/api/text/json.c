@@ -33,6 +33,8 @@ static void put_notes(const char *begin, const char *end, struct sl_str title, s
     }
 }
 
+/* Writes the member "lines": numbers of frames, and in between the lines without a frame. The last stack has those up to
+ * the end of the text too. */
 static void put_lines(const struct text_work *work, const struct text_stack *stack, uint32_t index,
                       struct sl_json_writer *w)
 {
@@ -85,6 +87,7 @@ static void put_stack(const struct text_work *work, uint32_t index, uint64_t lin
     sl_json_end_object(w);
 }
 
+/* Writes the stacks. Counts line ends up to each first frame, from that of the stack before on: once over the text. */
 static void put_all_stacks(const struct text_work *work, struct sl_json_writer *w)
 {
     const char *at = work->parts[TEXT_TEXT].data;
@@ -110,7 +113,8 @@ static void put_formats(const struct text_work *work, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes the answer of another API without the mark that it is complete. */
+/* Writes the answer of another API as a member, without its "status": copies what follows that, with the closing brace.
+ * Nothing if the API was not used, or its answer is not complete. */
 static void put_part(const char *key, const struct job *part, struct sl_json_writer *w)
 {
     static const struct sl_str status = SL_STR("{\"status\":\"completed\",");

@@ -118,7 +118,7 @@ bool text_receive(struct http_exchange *x, struct job *job, void *arg)
         return true;
     if (r.failure.status == 503)
         http_reply_no_memory(x);
-    else
+    else /* 422 is for JSON bodies; forms get 400 */
         http_reply_detail(x, r.failure.status == 422 ? 400 : r.failure.status, r.failure.problem,
                           r.error.code ? r.error.message : NULL);
     return false;

@@ -10,6 +10,7 @@ extern const struct job_kind job_js, job_jvm;
 
 /* ---- jobs within this one ---- */
 
+/* Frees a job within this one; it may be unused. */
 static void end_part(struct job *part)
 {
     job_release(part);
@@ -19,7 +20,8 @@ static void end_part(struct job *part)
     *part = (struct job){.service = NULL};
 }
 
-/* Runs the request of another API. Its result stays in `part` until end_part; its frames without a result are no failure. */
+/* Runs the request of another API; `files` is the offset of the request's files. Its result stays in `part` until
+ * end_part. Frames that could not be symbolicated are no failure. */
 static enum sl_code run_part(struct job *job, struct job *part, const struct job_kind *kind,
                              void (*put_body)(const struct text_work *, struct sl_buf *), size_t files,
                              struct sl_error *error)
@@ -119,6 +121,8 @@ static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error 
     return too_large(job, error);
 }
 
+/* Estimates the memory of the answer: the text with names, twice as long and 128 bytes for each frame; JSON has the
+ * stacks with their lines too. */
 static uint64_t text_memory(const void *arg)
 {
     const struct text_work *work = arg;
@@ -160,7 +164,7 @@ static void report_to_command(const struct text_work *work)
     }
 }
 
-/* Counts the frames, and says in the answer why a text could not be answered as a whole. */
+/* Counts the frames. For a failed request that has no answer yet, writes one with the reason. */
 static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct text_work *work = arg;

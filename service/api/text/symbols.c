@@ -44,8 +44,9 @@ static bool is_name(struct sl_str name, struct sl_str wanted)
     return sl_str_starts(name, wanted) && (name.size == wanted.size || name.data[wanted.size] == '(');
 }
 
-/* Compares a function, whose stored name is `stored`, with the symbols that no function has as its stored name. `readable` holds its
- * readable name once that was needed. */
+/* Compares a function, whose stored name is `stored`, with the symbols that no function has as its stored name. Demangles
+ * only if the stored name contains the last part of a symbol; `readable` then holds the readable name for the next
+ * symbols. A second function with another address makes the symbol ambiguous (`found` = 2). */
 static void compare(struct symbol_search *s, const struct sl_symcache_function *function, struct sl_str stored,
                     struct sl_buf *readable)
 {
@@ -94,7 +95,8 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
 
 /* ---- frames ---- */
 
-/* Sets the address of a frame with this symbol, relative to its module. */
+/* Sets the address of a frame with this symbol, relative to its module: the symbol's address, relative to the table's
+ * base, plus the offset in the text. Nothing if the symbol is ambiguous or unknown. */
 static void set_address(const struct symbol_search *s, const struct sl_symcache_named *named,
                         const struct text_item *item)
 {
@@ -173,7 +175,8 @@ enum sl_code text_locate(struct job *job, void *arg, struct sl_error *error)
             continue;
         struct native_frame *frame = frame_of(work, &work->items[i]);
         uint32_t module = work->module_of[work->items[i].piece.native.module];
-        frame->module = frame->address ? NATIVE_NO_MODULE : frame->module; /* until the symbol is found */
+        /* with an absolute address in the text, that is what is answered unless the symbol is found */
+        frame->module = frame->address ? NATIVE_NO_MODULE : frame->module;
         s.next[i] = first[module];
         first[module] = i + 1;
     }

@@ -17,7 +17,7 @@
 
 enum text_guess { GUESS_UNIQUE, GUESS_NEWEST, GUESS_NONE };
 
-enum text_part { /* of a form; all but the first are JSON, or plain words */
+enum text_part { /* of a form; release and dist are plain texts, those between are JSON */
                  TEXT_TEXT,
                  TEXT_MODULES,
                  TEXT_SOURCES,
@@ -50,7 +50,7 @@ struct text_unknown { /* a module of which the text has only the path or name */
 };
 
 struct text_work {
-    struct native_request native;    /* comes first: native_run and others take it for the request */
+    struct native_request native;    /* comes first: native_run and others use a pointer to this struct as one to it */
     struct sl_str parts[TEXT_PARTS]; /* data NULL: not sent */
     struct request_files files;
     bool wants_text;

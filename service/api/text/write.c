@@ -74,6 +74,8 @@ static void put_symbol(const struct sl_text_frame *frame, struct sl_buf *out)
         sl_buf_str(out, frame->symbol);
 }
 
+/* Writes a native frame with the calls at its address. An element of markup that names a symbol has no address; its name is
+ * demangled. */
 static void put_native(struct text_writing *w, const struct text_item *item, size_t *at)
 {
     const struct sl_text_frame *frame = &item->piece.native;
@@ -117,6 +119,7 @@ static struct sl_str escaped(struct text_writing *w, const struct sl_js_stack_fr
     return copy;
 }
 
+/* Writes a script's frame: with the position and file of its source, and the original function name if there is one. */
 static void put_script(struct text_writing *w, const struct text_item *item)
 {
     const struct js_frame *now = text_js_result(w->work, item);
@@ -170,6 +173,8 @@ static bool put_item(struct text_writing *w, const struct text_item *item, size_
     return true;
 }
 
+/* Writes the frames and copies the text between them. `at` is the position in the results of a native trace (find_calls),
+ * which begin anew with each stack. */
 static bool put_items(struct text_writing *w)
 {
     struct sl_str text = w->work->parts[TEXT_TEXT];
