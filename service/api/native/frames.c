@@ -63,8 +63,9 @@ static const struct native_register *find_register(const struct native_trace *tr
     return NULL;
 }
 
-/* True if the address is a return address, so that the call is before it. The first frame has the address of the current
- * instruction, unless a register or the request says otherwise. */
+/* True if the address is a return address, so that the call is before it. What the request says of the frame decides. If
+ * it says so of any frame of the trace, all others have return addresses; else all but the first one, which is at the
+ * current instruction unless the register of a crash has another address. */
 static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
                       const char *ip_register)
 {
@@ -87,7 +88,9 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
     return aligned >= step ? aligned - step : 0;
 }
 
-/* Computes the address to look up. False, and counted, if it would lie before the module. */
+/* Computes the address to look up: aligned, and for a return address (`*caller`) inside the call before. A module without
+ * a load address has symbols by its relative addresses, which are taken as they are. False, and counted, if the result
+ * would lie before the module. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
@@ -197,7 +200,9 @@ static void add_failed(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* .NET: looked up by method token and IL offset; the module's address does not matter. */
+/* Adds a frame of .NET, which is looked up by method and IL offset (`address`); the module's address does not matter. The
+ * method is sent as a MethodDef token, whose upper byte is the number of that table, or as the row in it (ECMA-335,
+ * II.22). */
 static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame, const struct sl_ppdb_table *table)
 {
     enum { TOKEN_METHOD_DEF = 0x06, TOKEN_TABLE_SHIFT = 24, TOKEN_ROW = 0xFFFFFF };
@@ -230,7 +235,8 @@ static bool relative_address(const struct native_frame *sent, const struct nativ
     return !sent->of_file || !fixed_load->is_fixed || !__builtin_sub_overflow(*relative, fixed_load->address, relative);
 }
 
-/* Adds the results of one frame. */
+/* Adds the results of one frame: from uploaded symbols if the module has them, from a portable PDB, or from the symcache.
+ * With `nearest`, an address outside of every symbol gets the function before it. */
 static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;

@@ -213,7 +213,7 @@ static struct native_module **select_modules(struct native_request *request, is_
 }
 
 /* ---- uploads ---- */
-struct module_workers { /* work queue of several fibers */
+struct upload_queue { /* modules that several fibers look up, each the next one */
     struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
@@ -233,20 +233,20 @@ static void find_upload(struct sl_str scope, struct native_module *module)
 
 static void find_some_uploads(void *arg)
 {
-    struct module_workers *crew = arg;
-    while (crew->next < crew->count && !fiber_cancelled())
-        find_upload(crew->scope, crew->todo[crew->next++]);
+    struct upload_queue *queue = arg;
+    while (queue->next < queue->count && !fiber_cancelled())
+        find_upload(queue->scope, queue->todo[queue->next++]);
 }
 
 /* Looks up the wanted modules in the uploaded symbols, several at once. False when cancelled. */
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
-    struct module_workers crew = {.scope = request->scope};
-    crew.todo = select_modules(request, wanted, &crew.count);
-    if (crew.count == 0)
+    struct upload_queue queue = {.scope = request->scope};
+    queue.todo = select_modules(request, wanted, &queue.count);
+    if (queue.count == 0)
         return true;
-    size_t at_once = crew.count < MAX_UPLOADS_AT_ONCE ? crew.count : MAX_UPLOADS_AT_ONCE;
-    return fiber_run_workers(find_some_uploads, &crew, at_once - 1);
+    size_t at_once = queue.count < MAX_UPLOADS_AT_ONCE ? queue.count : MAX_UPLOADS_AT_ONCE;
+    return fiber_run_workers(find_some_uploads, &queue, at_once - 1);
 }
 
 /* True if uploads are searched before the sources; a module with an invalid file id is malformed and not searched. */
@@ -301,8 +301,9 @@ static bool find_in_stores(struct native_request *request)
     return true;
 }
 
-/* Mozilla's clients send no code id, which finds ELF files. A directory may have a build id that begins with the bytes of the
- * debug id. */
+/* Adds the build id of an ELF module of which only the debug id is known: Mozilla's clients send no code id, by which
+ * directories find ELF files. The debug id is the first 16 bytes of the build id, so directories are searched for one
+ * that begins with them. */
 enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id)
 {
     struct sl_str build_id;

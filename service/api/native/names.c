@@ -1,5 +1,5 @@
-/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come from a
- * memo on the loop. */
+/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come
+ * from the name cache (api/name_cache.h), which belongs to the loop. */
 #include "api/name_cache.h"
 #include "api/native/native.h"
 #include "core/sigbus_guard.h"
@@ -15,8 +15,8 @@ struct native_pending_name { /* a name to be demangled */
 
 struct native_naming {
     struct native_request *request;
-    struct sl_map functions; /* key: module, function, table; value: struct native_names */
-    struct name_cache *memo; /* NULL: on the pool, demangle immediately */
+    struct sl_map functions;       /* key: module, function, table; value: struct native_names */
+    struct name_cache *name_cache; /* NULL: on the pool, demangle immediately */
     struct native_pending_name *pending;
     struct sl_buf text;
 };
@@ -35,8 +35,8 @@ static void demangle(struct native_naming *n, struct native_names *names, enum s
         names->function = native_names_keep(n, sl_buf_view(&n->text));
 }
 
-/* Returns the key of a name in the memo, valid until `text` is used again. */
-static struct sl_str memo_key(struct native_naming *n, const struct native_pending_name *pending)
+/* Returns the key of a name in the name cache, valid until `text` is used again. */
+static struct sl_str cache_key(struct native_naming *n, const struct native_pending_name *pending)
 {
     sl_buf_clear(&n->text);
     sl_buf_u8(&n->text, (uint8_t)pending->language);
@@ -44,16 +44,17 @@ static struct sl_str memo_key(struct native_naming *n, const struct native_pendi
     return sl_buf_view(&n->text);
 }
 
-/* Sets `function` from `symbol`, now or in demangle_pending. */
+/* Sets `function` from `symbol`: from the name cache; if it is not there, later in demangle_pending; without a cache at
+ * once. A symbol that cannot be demangled is its own function name, in the cache too. */
 static void set_function_name(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
-    if (!n->memo) {
+    if (!n->name_cache) {
         demangle(n, names, language);
         return;
     }
     struct native_pending_name pending = {names, language, n->pending};
-    const struct sl_str *known = name_cache_get(n->memo, memo_key(n, &pending));
+    const struct sl_str *known = name_cache_get(n->name_cache, cache_key(n, &pending));
     if (known) {
         if (!sl_str_equal(*known, names->symbol))
             names->function = native_names_keep(n, *known);
@@ -77,7 +78,7 @@ static struct native_names *new_names(struct native_naming *n, struct sl_str sym
     return names;
 }
 
-/* Sets the names of a symbolicated frame. Frames of one function share them. */
+/* Sets the names of a symbolicated frame: "?" for a function without a name. Frames of one function share them. */
 static void name_symbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);
@@ -104,7 +105,8 @@ static void name_symbolicated(struct native_naming *n, struct native_result_fram
     frame->names = *slot = names;
 }
 
-/* Demangles a name that was sent, if only one of symbol and function was. */
+/* Demangles a name that was sent, if only one of symbol and function was sent: a client that sends both has demangled
+ * it. */
 static void name_unsymbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
@@ -145,7 +147,7 @@ static void demangle_pending(void *arg)
         demangle(n, item->names, item->language);
 }
 
-/* Demangles the names that the memo did not have, and adds them to it. False on failure, with the error set. */
+/* Demangles the names that the name cache did not have, and adds them to it. False on failure, with the error set. */
 static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
 {
     if (!n->pending)
@@ -153,7 +155,7 @@ static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
     if (pool_run(POOL_SYMBOLICATE, demangle_pending, n, error) != SL_OK)
         return false;
     for (struct native_pending_name *item = n->pending; item; item = item->next)
-        name_cache_put(n->memo, memo_key(n, item), item->names->function);
+        name_cache_put(n->name_cache, cache_key(n, item), item->names->function);
     return true;
 }
 
@@ -183,9 +185,9 @@ void native_name_at_once(struct native_request *request)
     naming_free(&n);
 }
 
-enum sl_code native_name(struct native_request *request, struct name_cache *memo, struct sl_error *error)
+enum sl_code native_name(struct native_request *request, struct name_cache *name_cache, struct sl_error *error)
 {
-    struct native_naming n = {.request = request, .memo = memo};
+    struct native_naming n = {.request = request, .name_cache = name_cache};
     enum sl_code code =
         sigbus_guard_run(name_all, &n)
             ? SL_OK

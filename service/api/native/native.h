@@ -386,9 +386,10 @@ struct native_lookup_result native_symbfile_lookup(const struct native_module *m
 
 /* ---- names.c ---- */
 
-/* Name the resulting frames. native_name runs on the loop and uses the memo; names that the memo lacks are demangled on the
- * pool. native_name_at_once names all of them without a memo; pure, on a pool thread. */
-enum sl_code native_name(struct native_request *request, struct name_cache *memo, struct sl_error *error) SL_SUSPENDS;
+/* Name the resulting frames. native_name runs on the loop and uses a name cache; names that are not cached are demangled
+ * on the pool. native_name_at_once demangles all of them, without a cache; pure, on a pool thread. */
+enum sl_code native_name(struct native_request *request, struct name_cache *name_cache,
+                         struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
 
 /* ---- sources.c ---- */

@@ -31,7 +31,8 @@ static struct module_need *find_need(struct module_needs *needs, size_t module, 
     return need;
 }
 
-/* SL_BUSY and SL_CANCELLED are not cached: they say nothing about the file. */
+/* Looks up the module and wakes the fibers that joined. SL_BUSY and SL_CANCELLED are not cached: they say nothing about
+ * the file. */
 static void look_up_need(const struct module_needs *needs, size_t module, struct module_need *need)
 {
     need->in_flight = true;

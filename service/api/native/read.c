@@ -54,7 +54,7 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     if (text.size < begin || text.size > 16 || (!mode->of_file && !sl_str_starts(text, SL_STR("rel:"))) ||
         !sl_parse_u64((struct sl_str){text.data + begin, text.size - begin}, &index))
         return sl_fields_fail(s, at, where, "invalid address mode");
-    /* clamped; no request has so many modules */
+    /* an index too large for the field is as unknown as the largest one: no request has so many modules */
     mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1;
     return true;
 }
@@ -289,7 +289,8 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
-/* Reads a code id in its normal form. An empty text counts as absent. */
+/* Reads a code id in its normal form. An empty text counts as absent; a text without hex digits is present but empty, and
+ * so it is written into the answer. */
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;

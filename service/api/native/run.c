@@ -47,15 +47,15 @@ static bool tables_resident(const struct native_lookups *found)
  * whether its tables were in memory. */
 static unsigned choose_executor(struct native_request *request, size_t frames)
 {
-    bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
+    bool is_short = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_lookups *found = request->modules[i].found;
         if (!found)
             continue;
         found->is_not_resident = !tables_resident(found);
-        is_near = is_near && !found->is_not_resident;
+        is_short = is_short && !found->is_not_resident;
     }
-    return is_near ? JOB_ON_LOOP : POOL_SYMBOLICATE;
+    return is_short ? JOB_ON_LOOP : POOL_SYMBOLICATE;
 }
 
 unsigned native_results_executor(void *arg)
@@ -157,7 +157,8 @@ static enum sl_code add_context(struct job *job, struct native_request *request,
     return code == SL_OK ? native_check_memory(request, error) : code;
 }
 
-/* NULL when out of memory. */
+/* Makes an empty list of the files sent with a request, of which at most 512 MiB are decompressed. NULL when out of
+ * memory. */
 static struct supplied_objects *make_own(struct native_request *request, struct sl_error *error)
 {
     const uint64_t most_unpacked = UINT64_C(512) << 20;

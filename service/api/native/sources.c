@@ -85,7 +85,7 @@ static bool has_source(const struct native_request *request, const struct native
 }
 
 /* Adds a frame whose source may be found. False when out of memory. */
-static bool add_place(struct source_lookup_run *s, struct native_result_frame *frame)
+static bool add_location(struct source_lookup_run *s, struct native_result_frame *frame)
 {
     struct native_source_location location = {.frame = frame};
     struct sl_buf *scratch = &s->line;
@@ -117,7 +117,7 @@ static int by_source_and_line(const void *left, const void *right)
 }
 
 /* Collects the frames whose source may be found, sorted by module, path and line. False when out of memory. */
-static bool collect_places(struct source_lookup_run *s)
+static bool collect_locations(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
     answer_limit_step(request->limit);
@@ -126,7 +126,7 @@ static bool collect_places(struct source_lookup_run *s)
         return false;
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count; i++)
-            if (!add_place(s, &request->results[t].frames[i]))
+            if (!add_location(s, &request->results[t].frames[i]))
                 return false;
     if (s->count)
         qsort(s->locations, s->count, sizeof *s->locations, by_source_and_line);
@@ -186,6 +186,8 @@ static void native_set_source(struct source_lookup_run *s, struct native_source_
     }
 }
 
+/* Sets the source of all frames of one path from the bytes of its file, in any encoding; only the link if they are no
+ * text. */
 static void native_set_text(struct source_lookup_run *s, struct native_source_location *locations, size_t count,
                             struct sl_bytes bytes, struct sl_str link)
 {
@@ -304,7 +306,7 @@ void native_apply_sources(struct native_request *request)
 {
     struct source_lookup_run s = {.request = request};
     size_t end;
-    request->out_of_memory = request->out_of_memory || !collect_places(&s);
+    request->out_of_memory = request->out_of_memory || !collect_locations(&s);
     for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
         for (end = begin + 1; end < s.count && same_source(&s.locations[begin], &s.locations[end]);)
             end++;
@@ -344,7 +346,8 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     candidates_merge(request->arena, &request->modules[module].found->lookup.candidates, &one);
 }
 
-/* A response to a request with headers may be private: it is cached under the request's scope. */
+/* Makes the request for a source file. If the client's headers are sent with it, the response may be private: so it is
+ * cached under the scope of the client's request. */
 static struct source_request web_request(const struct downloads *d, const struct web_source *source)
 {
     const struct scraping *scraping = &d->request->scraping;
@@ -360,7 +363,7 @@ static struct source_request web_request(const struct downloads *d, const struct
     return request;
 }
 
-/* True if it worked or the request is cancelled: no further URL is tried. */
+/* Downloads a source file. True if that worked or the request is cancelled: no further URL is tried. */
 static bool download(struct downloads *d, struct native_source_link *link, const struct web_source *source)
 {
     struct source_request wanted = web_request(d, source);
@@ -373,7 +376,7 @@ static bool download(struct downloads *d, struct native_source_link *link, const
     return error.code == SL_OK;
 }
 
-/* Takes the next link until none is left; the first URL that can be downloaded is used. */
+/* A worker fiber: takes the next link until none is left, and downloads the first of its URLs that works. */
 static void worker(void *arg)
 {
     struct downloads *d = arg;
@@ -396,6 +399,8 @@ static void apply_texts(void *arg)
     native_sources_finish(&s);
 }
 
+/* Downloads all links by as many fibers as there are links, but at most MAX_DOWNLOADS_AT_ONCE, this one included. False
+ * when cancelled. */
 static bool download_all(struct downloads *d)
 {
     size_t helpers = 0;

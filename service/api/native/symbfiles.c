@@ -1,6 +1,8 @@
 /* Look-ups in uploaded symbols: return pads by exact address, then ranges. */
 #include "api/native/native.h"
 
+/* enum native_table lists the two tables of the index of ranges (kind 0), then those of the index of return pads (kind
+ * 1). */
 enum { TABLES_PER_INDEX = 2 };
 
 /* Returns what must be added to relative addresses of the module to get virtual addresses of the ELF file. The client may

@@ -12,7 +12,7 @@ struct symbolicate_request {
     struct request_files files;
 };
 
-/* Reads a request with its files and sources. False with `failure`, which is set to "no memory" in advance for the later steps. */
+/* Reads a request with its files and sources. The steps after native_read fail only when out of memory. */
 static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct symbolicate_request *r = arg;

@@ -48,7 +48,8 @@ static void sent_json_member(struct native_answer *a, const char *key, const str
 
 /* ---- frames ---- */
 
-/* True if native symbols replaced most of what was sent. */
+/* True if the frame was symbolicated with native symbols, which replace most of what was sent; .NET replaces less
+ * (is_dotnet). */
 static bool is_native(const struct native_result_frame *frame)
 {
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
@@ -74,7 +75,8 @@ static void package(struct native_answer *a, const struct native_result_frame *f
                                                             : a->request->modules[frame->module].id->code_file);
 }
 
-/* Writes the symbol and the function: demangled, or as sent. */
+/* Writes the symbol and the function: demangled, or as sent. Of the frames of inlined calls only the outermost one has a
+ * symbol address. */
 static void names(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
@@ -87,7 +89,7 @@ static void names(struct native_answer *a, const struct native_result_frame *fra
     sl_json_member_if_set(a->w, "function", names->function);
 }
 
-/* Keeps the paths that were sent if the symbol file has none. */
+/* Writes the path and its last component: those of the symbol file, or as sent if it has none. */
 static void paths(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_str path = native_text(frame->sent, SENT_ABS_PATH), directory;
@@ -376,8 +378,8 @@ static struct candidate_list all_candidates(const struct native_request *request
     return list;
 }
 
-/* Writes a module: what was found for its frames and for unwinding, merged, and its ids. A minidump's unwind information may know the name
- * of the debug file better than the request. */
+/* Writes a module: what was found for its frames and for unwinding, merged, and its ids. If symbols were looked up under
+ * another name (rewrite_first_module), the answer has the name in the minidump. */
 static void module(struct native_answer *a, size_t index)
 {
     static const struct native_lookups nothing;
