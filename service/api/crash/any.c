@@ -87,7 +87,7 @@ static struct fetch_request *any_download(struct job *job, const struct any_file
         .url = sl_arena_strndup(&job->arena, file->url.data, file->url.size),
         .headers = header,
         .header_count = file->token.data ? 1 : 0,
-        .trusted = true,
+        .trusted = true, /* the storage of crash files may be in the private network */
         .source = "storage",
         .max_size = crash_max_bytes(file->kind, job->config),
     };

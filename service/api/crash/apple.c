@@ -7,8 +7,9 @@ struct apple_work {
     struct sl_crash report;
 };
 
-/* Reads the report on the pool, and makes a request for native frames of it. Commands show names and all causes that the report has; for
- * services the configuration decides, as the answers are compared with those of other services. */
+/* Pool work: reads the report in the form that the converter gave it, and makes a native request of it. Commands match
+ * nested modules and show all details; a service shows them only if so configured, so that by default its answers are
+ * those of Symbolicator. */
 static enum sl_code take_report(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;

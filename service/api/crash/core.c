@@ -64,6 +64,7 @@ static bool index_ids(const struct crash_module_ids *ids, struct sl_map *by_name
     return true;
 }
 
+/* Sets the ids of a module as the request has them. A debug id that was not sent is made of the build id. */
 static void set_id(struct sl_crash_module *module, const struct crash_module_id *id, bool big_endian)
 {
     uint8_t build_id[64];

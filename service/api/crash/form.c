@@ -150,8 +150,8 @@ static bool is_packed(const struct crash_kind *kind, struct sl_bytes file)
            (sl_str_starts(text, gzip) || sl_str_starts(text, zstd) || (kind->is_core && sl_str_starts(text, xz)));
 }
 
-/* Sets the status for a failure of the service itself, not of the form. */
-static void form_no_memory(struct form_reading *r, enum sl_code code)
+/* Sets the status for a failure of the service itself, not of the form: 503 for lack of memory, else 500. */
+static void form_fail_internal(struct form_reading *r, enum sl_code code)
 {
     r->status = code == SL_BUSY ? 503 : 500;
 }
@@ -168,7 +168,8 @@ static void form_copy_packed(struct form_reading *r)
 {
     r->packed = sl_unlinked_file(r->tmp_dir);
     if (r->packed < 0 || !sl_write_all(r->packed, r->form->parts[PART_FILE]))
-        form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
+        form_fail_internal(r,
+                           sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
 }
 
 /* Pool work: maps the body and reads its parts. */
@@ -176,7 +177,7 @@ static void form_read(void *arg)
 {
     struct form_reading *r = arg;
     if (sl_map_fd(r->fd, &r->form->body, &r->error) != SL_OK) {
-        form_no_memory(r, r->error.code);
+        form_fail_internal(r, r->error.code);
         return;
     }
     if (!r->boundary.data)
@@ -198,7 +199,7 @@ static void form_unpack(struct form_reading *r) SL_SUSPENDS
     if (code == SL_OK)
         r->form->parts[PART_FILE] = r->form->unpacked.bytes;
     else if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
-        form_no_memory(r, code);
+        form_fail_internal(r, code);
     else if (r->work->kind->is_core)
         form_bad_core(r, code);
 }
@@ -226,7 +227,8 @@ static const char *form_problem(const struct form_reading *r)
     return kind->refuse ? kind->refuse(file) : NULL;
 }
 
-/* Keeps the file that has the crash file, for the worker that will read it. */
+/* Keeps the descriptor of the file that contains the crash file, for the worker that will read it, and closes the other
+ * one. */
 static void keep_file(struct form_reading *r)
 {
     struct crash_form *form = r->form;

@@ -75,6 +75,7 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     for (size_t i = 0; i < thread->frame_count && work->dump.unloaded_count; i++) {
         struct sl_crash_frame *frame = &thread->frames[i];
         bool is_exact = !i || frame->is_exact || frame->trust == SL_TRUST_PREWALKED;
+        /* the call that a return address belongs to: it may be the last instruction of its module */
         uint64_t instruction = frame->address - (is_exact ? 0 : numbers.call);
         struct sl_buf text = {.budget = work->crash.native.arena->budget};
         if (sl_minidump_module_at(&work->dump, instruction))
@@ -175,7 +176,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
                           "`minidump.compat: none` to walk them");
     walk->needs.where = native_search_scope(request);
     walk->arena = request->arena;
-    walk->frame_pointer_first = job->config->unwind_strategy == 1;
+    walk->frame_pointer_first = job->config->unwind_strategy == 1; /* fp_first */
     walk->keeps_registers = local && local->walked && local->wants_registers;
     walk->wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
     walk->finds_symbols = !work->crash.rules.count && !work->client_count; /* else names or frames change later */
@@ -202,11 +203,12 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     struct dump_work *work = arg;
     struct native_request *request = &work->crash.native;
     const struct crash_file *local = work->crash.local;
-    bool is_core = work->crash.kind->is_core; /* Symbolicator does not read cores */
+    bool is_core = work->crash.kind->is_core; /* cores have no `compat`, as Symbolicator does not read them */
     if (!is_core && !work->walk.dump)         /* not on a repeated run */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
     /* Commands want all details, unless they print the dump themselves. */
     work->details = !is_core && (job->config->minidump_details || (local && !local->walked));
+    /* compat: minidump.compat is `symbolicator` (0), and the request does not ask for all frames */
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.file = &work->crash, .dump = &work->dump, .compat = work->compat};

@@ -82,8 +82,8 @@ static enum sl_code named_check(const struct named_work *work, const struct conf
     return SL_OK;
 }
 
-/* Reads a sampling report or a profile and asks for its addresses. SL_BUSY when out of memory; else the error of the reader or of a
- * limit. */
+/* Reads a sample report or a profile and makes a native request of its addresses. SL_BUSY when out of memory; else the
+ * error of the reader or of a limit. */
 static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -123,7 +123,7 @@ static bool named_make_call(const struct named_work *work, const struct native_r
     return true;
 }
 
-/* Stores the calls of one address. */
+/* Stores the calls of one address. If one of them has no name, nothing is stored: the address stays without names. */
 static bool named_take(struct named_work *work, const struct native_result_frame *frames, size_t count,
                        struct naming_scratch *scratch)
 {
@@ -178,7 +178,8 @@ static enum sl_code named_put_answer(struct job *job, struct sl_str named, struc
     return named_too_large(job->config, "the answer", error);
 }
 
-/* Writes the file within a memory limit: its output may be as large as an answer, the writer's tables a few times that. */
+/* Writes the file within a memory limit: its output may be as large as an answer, the writer's tables a few times that. A
+ * writer that fails at this limit would have written too large a file. */
 static enum sl_code named_write_file(struct job *job, struct named_work *work, struct sl_error *error)
 {
     uint64_t most = job->config->max_response_bytes;

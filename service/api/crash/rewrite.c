@@ -155,11 +155,11 @@ static int group_number(const struct rewrite_match *m, struct sl_str group)
 /* Appends a group; nothing if it does not exist or did not match. */
 static void put_group(const struct rewrite_match *m, struct sl_str group, struct sl_buf *out)
 {
-    const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(m->data);
     int number = group_number(m, group);
-    if (number < 0 || (uint32_t)number >= pcre2_get_ovector_count(m->data) || places[2 * number] == PCRE2_UNSET)
+    if (number < 0 || (uint32_t)number >= pcre2_get_ovector_count(m->data) || offsets[2 * number] == PCRE2_UNSET)
         return;
-    sl_buf_add(out, m->name.data + places[2 * number], places[2 * number + 1] - places[2 * number]);
+    sl_buf_add(out, m->name.data + offsets[2 * number], offsets[2 * number + 1] - offsets[2 * number]);
 }
 
 /* Expands a reference after a dollar: $$, $name, ${name}. Returns the characters used; 0: the dollar is literal. */
@@ -198,17 +198,18 @@ static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
 /* Returns the name with the matched part replaced, in the arena. Lack of memory sets `*failed`. */
 static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *arena, bool *failed)
 {
-    const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(m->data);
     struct sl_buf out = {0};
-    sl_buf_add(&out, m->name.data, places[0]);
+    sl_buf_add(&out, m->name.data, offsets[0]);
     put_replacement(m, &out);
-    sl_buf_add(&out, m->name.data + places[1], m->name.size - places[1]);
+    sl_buf_add(&out, m->name.data + offsets[1], m->name.size - offsets[1]);
     struct sl_str name = sl_buf_move_to_arena(&out, arena);
     *failed |= !name.data;
     return name;
 }
 
-/* False when the rule does not match. */
+/* Matches the rule against the name; on a match sets `*result` to the new name. False if it does not match, or when out
+ * of memory, which sets `*failed`. */
 static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, struct sl_arena *arena,
                        struct sl_str *result, bool *failed)
 {
