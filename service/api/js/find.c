@@ -56,7 +56,8 @@ static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* URLs under which a file may be listed, best first; 0 when out of memory. For "https://host/a.js?v=1#x":
+/* Lists the URLs under which a file may be listed, best first; returns their number, 0 when out of memory. For
+ * "https://host/a.js?v=1#x":
  *
  *     https://host/a.js?v=1   https://host/a.js   ~/a.js?v=1   ~/a.js */
 static size_t list_candidate_urls(struct sl_str url, struct sl_arena *arena, struct sl_str found[CANDIDATES])
@@ -154,12 +155,12 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
 
 /* Sets `*item` to a reference to a file of the request, made on first use; NULL if the file is empty. All URLs that name the
  * file share it. */
-static enum sl_code own_text(struct js_request *r, const struct request_file *own, struct cache_item **item)
+static enum sl_code get_sent_text(struct js_request *r, const struct request_file *sent, struct cache_item **item)
 {
-    struct js_request_text *text = &r->finder.own_texts[own - r->files.items];
+    struct js_request_text *text = &r->finder.sent_texts[sent - r->files.items];
     struct sl_error error;
     if (!text->read) {
-        text->code = own->text.size ? item_from_text(own->text, &text->item, &error) : SL_OK;
+        text->code = sent->text.size ? item_from_text(sent->text, &text->item, &error) : SL_OK;
         text->read = text->code != SL_BUSY && text->code != SL_CANCELLED;
     }
     *item = text->item ? cache_retain(text->item) : NULL;
@@ -167,25 +168,25 @@ static enum sl_code own_text(struct js_request *r, const struct request_file *ow
 }
 
 /* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
-static bool find_own_file(struct js_request *r, struct js_file *file)
+static bool find_sent_file(struct js_request *r, struct js_file *file)
 {
-    const struct request_file *own = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
-    bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
+    const struct request_file *sent = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
+    bool map_alone = !sent && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
                      files_of_form(&r->files, file->key.path, ".map");
-    if (!own && !map_alone)
+    if (!sent && !map_alone)
         return false;
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "artifact:");
-    sl_buf_str(&uri, own ? own->name : file->key.path);
+    sl_buf_str(&uri, sent ? sent->name : file->key.path);
     file->uri = sl_buf_move_to_arena(&uri, r->arena);
     enum sl_code code = SL_OK;
     if (!file->uri.data)
         code = SL_BUSY;
-    else if (own)
-        code = own_text(r, own, &file->item);
+    else if (sent)
+        code = get_sent_text(r, sent, &file->item);
     if (stops(r, code))
         return false;
-    file->origin = JS_OWN;
+    file->origin = JS_SENT;
     file->code = code;
     file->match = MATCH_URL;
     count_lookup(file, code == SL_OK ? "found" : "error", "artifact");
@@ -289,8 +290,8 @@ static void query_local_files(void *arg)
         look->listed = items;
 }
 
-/* In a fiber: opens one bundle. A failure leaves it without contents, which is only logged; but memory that is short, or a cancelled
- * request, stops the whole search (stops). */
+/* In a fiber: opens one bundle. One that cannot be opened stays without contents, which is only logged; but lack of
+ * memory or a cancelled request stops the whole search (stops). */
 static void open_bundle(void *arg)
 {
     struct js_bundle *bundle = arg;
@@ -391,7 +392,7 @@ static void search_known_for(void *arg)
     struct js_file_search *look = arg;
     struct js_request *r = look->request;
     look->found = r->finder.stopped == SL_OK &&
-                  (find_own_file(r, look->file) || find_in_bundles(r, look->file, look->urls, look->url_count) ||
+                  (find_sent_file(r, look->file) || find_in_bundles(r, look->file, look->urls, look->url_count) ||
                    find_artifact(r, look->file, look->urls, look->url_count));
     if (look->found && look->file->key.path.data)
         look->file->attempt.status = JS_NOT_ATTEMPTED;
@@ -436,7 +437,8 @@ static bool query_range(struct js_search *l, void (*ask)(void *look), size_t beg
     return !added || (open_bundles(l->request) && search_known(l));
 }
 
-/* Queries for the first missing file alone: usually its bundle has the others too, which saves their queries. */
+/* Queries for the first missing file alone: usually its bundle has the others too, which saves their queries. Then
+ * queries for the files that are still missing, without the first one if it is among them. */
 static bool query_missing(struct js_search *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;
@@ -530,8 +532,8 @@ void js_finder_end(struct js_finder *f)
     for (size_t i = 0; i < f->bundle_count; i++)
         source_object_release(&f->bundles[i]->object);
     for (size_t i = 0; i < OWN_FILES_MAX; i++)
-        cache_release(f->own_texts[i].item);
-    for (const struct js_request_table *table = f->own_tables; table; table = table->next)
+        cache_release(f->sent_texts[i].item);
+    for (const struct js_request_table *table = f->sent_tables; table; table = table->next)
         cache_release(table->item);
     sl_map_free(&f->by_key);
     sl_map_free(&f->known);

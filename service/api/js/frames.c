@@ -87,21 +87,21 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
                                    const struct sl_smcache_position *position)
 {
-    struct sl_js_function_hints clues = {.scope = position->function,
+    struct sl_js_function_hints hints = {.scope = position->function,
                                          .kind = position->kind,
                                          .token = position->name,
                                          .caller = s->caller,
                                          .function = raw->function};
-    if (position->inlined) /* they belong to the enclosing function */
-        clues.caller = clues.function = (struct sl_str){NULL, 0};
+    if (position->inlined) /* what caller and frame say is about the function into which this one was inlined */
+        hints.caller = hints.function = (struct sl_str){NULL, 0};
     struct sl_buf text = {0};
-    sl_js_function_name(&clues, &text);
+    sl_js_function_name(&hints, &text);
     return js_kept(s, &text);
 }
 
 /* Sets the frame's function, file and position from the map. Maps count from 0, frames from 1. */
-static void js_set_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                         struct js_frame *frame, const struct sl_smcache_position *position)
+static void js_set_position(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                            struct js_frame *frame, const struct sl_smcache_position *position)
 {
     struct sl_str source = sl_smcache_source(module->item->loaded, position->source);
     frame->function = function_name(s, raw, position);
@@ -145,7 +145,8 @@ static bool js_set_origin(struct js_resolving *s, const struct js_module *module
     return true;
 }
 
-/* Resolves the frame with its map into `entry`; false if the map has no entry for its place. */
+/* Resolves the frame with its map into `entry`; false if the map has no entry for its position, or when out of memory.
+ * Frames count lines and columns from 1, and a missing column is the first one; maps count from 0. */
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_entry *entry)
 {
@@ -162,7 +163,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
     if (!js_set_origin(s, module, module->label, frame))
         return false;
-    js_set_place(s, module, raw, frame, &position);
+    js_set_position(s, module, raw, frame, &position);
     if (s->request->apply_source_context != SL_BOOL_FALSE)
         js_set_source(s, module, raw, frame, &position);
     return true;
@@ -182,7 +183,8 @@ static void js_add_map_error(struct js_resolving *s, const struct js_module *mod
     js_add_error(s->request, error);
 }
 
-/* Resolves the frame into `entry`. On failure leaves it as sent, records the error and returns false. */
+/* Resolves the frame into `entry`. On failure leaves it as sent, records the error and returns false. A script that
+ * refers to no map is no error: its frames only get their source lines. */
 static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, struct js_entry *entry)
 {
     struct js_request *r = s->request;

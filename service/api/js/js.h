@@ -29,7 +29,7 @@ struct js_key { /* look-up key of a file */
 
 enum { JS_AT_ONCE = 16 }; /* files of one request that are looked up concurrently */
 
-enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_OWN /* it came with the request */ };
+enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_SENT /* it came with the request */ };
 
 struct js_attempt { /* attempt to download a path from the web */
     enum { JS_NO_PATH, JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
@@ -68,8 +68,8 @@ struct js_request_text { /* contents of a file of the request, read once for all
 
 struct js_request_table { /* table made of files of the request, once for all modules */
     const struct cache_item *script, *map;
-    struct sl_str embedded; /* the embedded map; the same view for every module of the script */
-    bool making, made;
+    struct sl_str embedded;         /* the embedded map; the same view for every module of the script */
+    bool making, made;              /* a fiber is making it; `code` is set for good */
     struct fiber_wait_list waiting; /* fibers that wait until it is made */
     enum sl_code code;
     struct cache_item *item; /* reference; NULL unless SL_OK */
@@ -83,9 +83,9 @@ struct js_finder {         /* look-ups of one request */
     struct sl_map by_key, known, by_path;
     struct js_bundle **bundles; /* sorted by URI, descending */
     size_t file_count, bundle_count, bundle_capacity;
-    bool has_release_bundles;                        /* the uploaded bundles of the request's release are known */
-    struct js_request_text own_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
-    struct js_request_table *own_tables;
+    bool has_release_bundles;                         /* the uploaded bundles of the request's release are known */
+    struct js_request_text sent_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
+    struct js_request_table *sent_tables;
     int64_t now_s;
     /* SL_OK, or why the request ends: SL_CANCELLED, SL_BUSY, SL_INTERNAL (damaged cache file). */
     enum sl_code stopped;

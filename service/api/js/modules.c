@@ -90,7 +90,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     if (!reference->map.data && is_script && facts.has_map)
         *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
     if (!reference->map.data && !reference->is_embedded &&
-        file->origin == JS_OWN) { /* a map sent beside the script needs no reference */
+        file->origin == JS_SENT) { /* a map sent beside the script needs no reference */
         const struct request_file *map = files_of_form(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
@@ -112,7 +112,8 @@ static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct 
     return sl_buf_move_to_arena(&text, r->arena);
 }
 
-/* Makes the part of a table's cache key that identifies this file. */
+/* Makes the part of a table's cache key that identifies this file: for a scraped file the hash of its contents, which may
+ * change under the same URL, else its location, and in a bundle type, path and debug id. */
 static bool js_make_file_id(struct js_request *r, const struct js_file *file, struct sl_str *id)
 {
     static const char *const words[] = {"MinifiedSource", "SourceMap", "Source"};
@@ -144,32 +145,32 @@ static bool js_make_file_id(struct js_request *r, const struct js_file *file, st
 
 /* ---- tables of files of the request ---- */
 
-/* True if the table is made from files of the request: then it is not cached. */
-static bool is_of_own_files(const struct js_module *m)
+/* True if the table is made from files sent with the request: then it is not cached. */
+static bool uses_sent_files(const struct js_module *m)
 {
-    return m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN);
+    return m->minified->origin == JS_SENT || (m->map && m->map->origin == JS_SENT);
 }
 
-/* Finds or makes the shared table. NULL: out of memory. */
-static struct js_request_table *make_own_table(const struct js_module *m, struct sl_str embedded)
+/* Finds the table of these files, or adds an empty one that is still to be made. NULL: out of memory. */
+static struct js_request_table *intern_sent_table(const struct js_module *m, struct sl_str embedded)
 {
     struct js_finder *finder = &m->request->finder;
     const struct cache_item *map = m->map ? m->map->item : NULL;
-    struct js_request_table *table = finder->own_tables;
+    struct js_request_table *table = finder->sent_tables;
     while (table && (table->script != m->minified->item || table->map != map || table->embedded.data != embedded.data ||
                      table->embedded.size != embedded.size))
         table = table->next;
     if (table || !(table = SL_ARENA_NEW(m->request->arena, struct js_request_table)))
         return table;
     *table = (struct js_request_table){
-        .script = m->minified->item, .map = map, .embedded = embedded, .next = finder->own_tables};
-    return finder->own_tables = table;
+        .script = m->minified->item, .map = map, .embedded = embedded, .next = finder->sent_tables};
+    return finder->sent_tables = table;
 }
 
 /* Makes the table of files of the request, once: modules with the same files share it and wait for it. */
-static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
+static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
-    struct js_request_table *table = make_own_table(m, embedded);
+    struct js_request_table *table = intern_sent_table(m, embedded);
     if (!table)
         return sl_fail(error, SL_BUSY, "out of memory");
     while (table->making)
@@ -190,7 +191,8 @@ static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded,
 
 /* ---- all tables ---- */
 
-/* Makes the table of script and map. */
+/* Makes the table of script and map, or gets it from the cache. Whatever is wrong with the map, it counts as malformed;
+ * SL_INTERNAL stays, as it is no fault of the map. False when the request cannot go on. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
@@ -198,8 +200,8 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
     request.map_id = SL_STR("<embedded>");
-    if (is_of_own_files(m)) {
-        m->code = own_convert_map(m, embedded, &error);
+    if (uses_sent_files(m)) {
+        m->code = convert_sent_map(m, embedded, &error);
     } else {
         if (!js_make_file_id(r, m->minified, &request.script_id) ||
             (m->map && !js_make_file_id(r, m->map, &request.map_id)))
@@ -235,10 +237,10 @@ static void js_check_data_url(void *arg)
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
-    struct js_request_table *own = is_of_own_files(m) ? make_own_table(m, m->reference.map) : NULL;
+    struct js_request_table *shared = uses_sent_files(m) ? intern_sent_table(m, m->reference.map) : NULL;
     struct sl_error error;
-    if (own && own->is_url_checked) {
-        *valid = own->is_url_valid;
+    if (shared && shared->is_url_checked) {
+        *valid = shared->is_url_valid;
         return true;
     }
     if (m->minified->item) {
@@ -249,8 +251,8 @@ static bool js_data_url_valid(struct js_request *r, const struct js_module *m, b
     if (code != SL_OK)
         r->finder.stopped = code;
     *valid = check.is_valid;
-    if (own && code == SL_OK)
-        own->is_url_checked = true, own->is_url_valid = check.is_valid;
+    if (shared && code == SL_OK)
+        shared->is_url_checked = true, shared->is_url_valid = check.is_valid;
     return code == SL_OK;
 }
 

@@ -14,7 +14,7 @@ static struct js_request *js_get_request(struct sl_fields *s)
 /* ---- frames ---- */
 
 /* True if the next frame has abs_path and lineno. Reads ahead with a copy of the reader. */
-static bool names_place(struct sl_json j)
+static bool has_position(struct sl_json j)
 {
     bool has_path = false, has_line = false, in_range;
     struct sl_str key, text;
@@ -93,7 +93,7 @@ static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, vo
     if (!sl_fields_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
                          "too many frames"))
         return false;
-    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !names_place(*s->json)) {
+    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !has_position(*s->json)) {
         if (!sl_json_value(s->json, &sent))
             return false;
         entry->sent = sent.data;

@@ -74,7 +74,8 @@ static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
     return (struct sl_str){sl_arena_strndup(arena, url.data, size), size};
 }
 
-/* URL with the start of its hour as fragment; data NULL when out of memory. */
+/* Returns the URL with the start of its hour as fragment, so that the text has another key in the cache each hour; data
+ * NULL when out of memory. */
 static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
 {
     struct sl_buf text = {0};

@@ -82,7 +82,7 @@ static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 }
 
 /* Counts frames and traces of a finished request. */
-static void js_finish_scopes(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
+static void js_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct js_request *r = arg;
     size_t unsymbolicated = 0;
@@ -117,7 +117,7 @@ static void js_reset(void *arg)
 
 /* ---- the request ---- */
 
-static void js_open_scope(struct job *job, void *arg)
+static void js_open(struct job *job, void *arg)
 {
     struct js_request *r = arg;
     r->arena = &job->arena;
@@ -148,13 +148,13 @@ static bool js_read_local(struct job *job, void *arg, const void *local, struct 
 const struct job_kind job_js = {
     .task = "symbolicate_js",
     .size = sizeof(struct js_request),
-    .open = js_open_scope,
+    .open = js_open,
     .read = js_read_request,
     .files = offsetof(struct js_request, files),
     .read_local = js_read_local,
     .run = js_run,
     .reset = js_reset,
-    .finish = js_finish_scopes,
+    .finish = js_finish,
     .release = js_release,
 };
 
