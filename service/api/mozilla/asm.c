@@ -11,7 +11,7 @@
 enum { LINE_BYTES = 64 }; /* estimated answer bytes per byte of code */
 
 struct asm_work {
-    struct profiler_request ask;
+    struct profiler_request request;
     struct file_lookup file; /* the binary */
     struct sl_mapping lines; /* of its disassembly */
     struct disassembly_result result;
@@ -21,7 +21,7 @@ struct asm_work {
 
 /* ---- the answer ---- */
 
-/* The callback for each instruction: [offset, text]. False ends the printing when out of memory. */
+/* Called for each instruction: writes [offset, text]. Returns false, which ends the calls, when out of memory. */
 static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct asm_work *w = arg;
@@ -50,7 +50,7 @@ static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct
     return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the disassembly is damaged");
 }
 
-/* Writes the answer; it is there already if there is nothing to show. */
+/* Writes the answer. Without code to show, an error message is the answer already. */
 static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -81,8 +81,8 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
  * says nothing about the program. */
 static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, struct sl_error *error)
 {
-    const struct disassembly_options options = {current_reader_limits(), w->ask.offset, w->ask.size,
-                                                w->ask.to_function_end};
+    const struct disassembly_options options = {current_reader_limits(), w->request.offset, w->request.size,
+                                                w->request.to_function_end};
     struct conversion_description about = {.location = SL_STR("a program")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
@@ -156,7 +156,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
 static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
-    find_program(&w->ask, &w->file);
+    find_program(&w->request, &w->file);
     if (w->file.code == SL_CANCELLED || w->file.code == SL_BUSY)
         return sl_fail(error, w->file.code, "%s", w->file.error.message);
     if (w->file.code != SL_OK) {
@@ -174,7 +174,7 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 /* Estimates the answer: as requested, or, for a whole function, whose size is not known yet, that of a large one. */
 static uint64_t asm_memory(const void *arg)
 {
-    const struct profiler_request *r = &((const struct asm_work *)arg)->ask;
+    const struct profiler_request *r = &((const struct asm_work *)arg)->request;
     return LINE_BYTES * (r->size < DISASSEMBLY_MAX_CODE && !r->to_function_end ? r->size : DISASSEMBLY_MAX_CODE / 16);
 }
 
@@ -193,8 +193,8 @@ static void asm_release(void *arg)
 static bool asm_read(struct job *job, void *arg, struct sl_str body, struct json_failure *failure)
 {
     struct asm_work *w = arg;
-    w->ask = (struct profiler_request){.arena = &job->arena, .config = job->config};
-    return mozilla_read_profiler(&w->ask, true, body, failure);
+    w->request = (struct profiler_request){.arena = &job->arena, .config = job->config};
+    return mozilla_read_profiler(&w->request, true, body, failure);
 }
 
 const struct job_kind job_asm = {

@@ -120,6 +120,7 @@ static double one(const struct mozilla_stats *work)
     return 1;
 }
 
+/* Defines a function that returns one number of a module's statistics. */
 #define DEBUG_VALUE(name, field)                                                                                       \
     static double name(const struct mozilla_stats *work)                                                               \
     {                                                                                                                  \

@@ -132,12 +132,12 @@ static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str 
 
 /* ---- stacks ---- */
 
-struct moz_place {
+struct moz_position {
     size_t job, stack, frame;
 };
 
 /* Refuses the request because of the frame at `at`; returns false. */
-static bool moz_bad_frame(struct moz_reading *r, const struct moz_place *at, const char *what)
+static bool moz_bad_frame(struct moz_reading *r, const struct moz_position *at, const char *what)
 {
     return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
 }
@@ -173,8 +173,8 @@ static bool moz_is_whole(struct sl_str number)
     return whole;
 }
 
-/* Reads the index of the module; -1 means that the module is not known. */
-static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_str text, size_t module_count,
+/* Reads the index of the module; -1 means that the module is not known, and -0 is 0. */
+static bool read_index(struct moz_reading *r, const struct moz_position *at, struct sl_str text, size_t module_count,
                        struct mozilla_frame *frame)
 {
     bool negative;
@@ -190,7 +190,7 @@ static bool read_index(struct moz_reading *r, const struct moz_place *at, struct
 
 /* Reads the offset in the module. -1 is accepted as the address before it; numbers that are not integers are kept as text,
  * if the configuration says so. */
-static bool read_offset(struct moz_reading *r, const struct moz_place *at, struct sl_str text,
+static bool read_offset(struct moz_reading *r, const struct moz_position *at, struct sl_str text,
                         struct mozilla_frame *frame)
 {
     bool negative, whole = moz_is_whole(text);
@@ -207,7 +207,7 @@ static bool read_offset(struct moz_reading *r, const struct moz_place *at, struc
 }
 
 /* Reads a frame: [module index, offset], and marks its module as referenced, as only such modules are looked up. */
-static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
+static bool moz_read_frame(struct moz_reading *r, const struct moz_position *at, struct sl_json *j,
                            const struct mozilla_job *job, struct mozilla_frame *frame)
 {
     struct sl_str texts[2];
@@ -224,7 +224,7 @@ static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, st
 }
 
 /* Reads the frames of one stack and appends them to `frames`. */
-static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct sl_json *j,
+static bool moz_read_stack(struct moz_reading *r, struct moz_position *at, struct sl_json *j,
                            const struct mozilla_job *job, struct sl_arena_array *frames)
 {
     struct sl_str key;
@@ -245,7 +245,7 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str t
     struct sl_json j = sl_json(text, r->request->arena, false);
     struct sl_arena_array stacks = {.arena = r->request->arena, .item = sizeof *job->stacks};
     struct sl_arena_array frames = {.arena = r->request->arena, .item = sizeof *job->frames};
-    struct moz_place at = {.job = index};
+    struct moz_position at = {.job = index};
     struct sl_str key;
     bool good = true;
     if (sl_json_peek(&j) != SL_JSON_ARRAY)

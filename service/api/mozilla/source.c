@@ -6,7 +6,7 @@
 
 struct source_work {
     struct mozilla_request symbols; /* request for the one address */
-    struct profiler_request ask;
+    struct profiler_request request;
     struct native_module *module; /* NULL: no module; the answer says why */
     struct source_lookup sources;
     struct sl_buf text; /* as stored, before decoding */
@@ -18,7 +18,7 @@ struct source_work {
 /* Makes a request of one job with one module and one frame. */
 static bool prepare_address(struct source_work *w)
 {
-    struct profiler_request *r = &w->ask;
+    struct profiler_request *r = &w->request;
     struct mozilla_job *job = SL_ARENA_NEW(r->arena, struct mozilla_job);
     struct mozilla_module *module = SL_ARENA_NEW(r->arena, struct mozilla_module);
     struct mozilla_stack *stack = SL_ARENA_NEW(r->arena, struct mozilla_stack);
@@ -49,11 +49,11 @@ static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *
 {
     static const char no_symbols[] = "Could not obtain symbols for the requested library: ";
     struct source_work *w = arg;
-    struct sl_str *names[] = {&w->ask.debug_name, &w->ask.debug_id};
+    struct sl_str *names[] = {&w->request.debug_name, &w->request.debug_id};
     for (size_t i = 0; i < 2; i++)
         if (!names[i]->data)
             *names[i] = SL_STR("");
-    if (!mozilla_is_name(w->ask.debug_name, sl_str(job->config->mozilla.extra_name_chars)))
+    if (!mozilla_is_name(w->request.debug_name, sl_str(job->config->mozilla.extra_name_chars)))
         return source_fail(job, no_symbols, "invalid module name");
     if (!prepare_address(w))
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -74,7 +74,7 @@ static bool is_named(const struct source_work *w)
         uint64_t line;
         named = trace->frames[i].status == FRAME_SYMBOLICATED &&
                 native_frame_location(&w->symbols.native, &trace->frames[i], &scratch, &path, &line) &&
-                sl_str_equal(path, w->ask.file);
+                sl_str_equal(path, w->request.file);
     }
     sl_buf_free(&scratch);
     return named;
@@ -111,7 +111,7 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
     for (size_t i = 0; i < w->sources.count && !w->has_text; i++) {
         struct sl_buf url = {0};
         sl_buf_clear(&w->text);
-        source_object_find(&w->sources.objects[i], w->ask.file, &w->text, &w->has_text, &url);
+        source_object_find(&w->sources.objects[i], w->request.file, &w->text, &w->has_text, &url);
         sl_buf_free(&url);
     }
     return SL_OK;
@@ -120,10 +120,10 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
 /* Downloads the text from the URL that its path encodes. */
 static enum sl_code source_download(struct source_work *w, struct sl_error *error)
 {
-    struct sl_arena *arena = w->ask.arena;
+    struct sl_arena *arena = w->request.arena;
     struct sl_buf url = {0}, member = {0};
     struct cache_item *item;
-    bool leads = mozilla_source_url(w->ask.file, &url, &member);
+    bool leads = mozilla_source_url(w->request.file, &url, &member);
     struct source_request request = {.scope = SL_STR("global")};
     if (leads) {
         request.url = scraping_url(arena, sl_buf_view(&url));
@@ -134,7 +134,7 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     if (!request.url.data)
         return sl_fail(error, SL_NOT_FOUND,
                        leads ? "the path does not lead to a file" : "not found in any source bundle or debug file");
-    enum sl_code code = source_file_get(&request, w->ask.arena, &item, error);
+    enum sl_code code = source_file_get(&request, w->request.arena, &item, error);
     if (code != SL_OK)
         return code;
     code = append_item_text(&w->text, item, error);
@@ -184,7 +184,7 @@ static enum sl_code source_write(struct job *job, void *arg, struct sl_error *er
     sl_json_begin_object(&json);
     sl_json_member_null(&json, "symbolsLastModified");
     sl_json_member_null(&json, "sourceLastModified");
-    sl_json_member_str(&json, "file", w->ask.file);
+    sl_json_member_str(&json, "file", w->request.file);
     sl_json_member_str(&json, "source", text);
     sl_json_end_object(&json);
     sl_buf_free(&decoded);
@@ -224,8 +224,8 @@ static void source_reset(void *arg)
 static bool source_read_request(struct job *job, void *arg, struct sl_str body, struct json_failure *failure)
 {
     struct source_work *w = arg;
-    w->ask = (struct profiler_request){.arena = &job->arena, .config = job->config};
-    return mozilla_read_profiler(&w->ask, false, body, failure);
+    w->request = (struct profiler_request){.arena = &job->arena, .config = job->config};
+    return mozilla_read_profiler(&w->request, false, body, failure);
 }
 
 const struct job_kind job_source = {

@@ -193,6 +193,7 @@ const struct job_kind job_mozilla = {
     .release = native_release,
 };
 
+/* POST /: an alias of the paths with a version, if the configuration has it. */
 static void symbolicate_any(struct http_exchange *x)
 {
     if (moz_config(x)->mozilla.root_alias)

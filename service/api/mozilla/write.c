@@ -47,7 +47,8 @@ static const struct mozilla_module *get_module(const struct moz_writer *w, const
     return module && module->file.size ? module : NULL;
 }
 
-/* Returns the module name for answers: as sent, or the name of the executable if that is configured and known. */
+/* Returns the module name for answers: as sent, or the name of the executable if that is configured and known. `auto`
+ * means the former in version 4 and the latter in version 5. */
 static struct sl_str choose_file_name(const struct moz_writer *w, const struct mozilla_module *module)
 {
     int how = w->request->config->mozilla.module_name;
@@ -82,7 +83,7 @@ static struct sl_str choose_function_name(const struct native_result_frame *fram
 }
 
 /* False if the answer has reached its limit; then counts `frames_left` as omitted. */
-static bool moz_has_room(const struct moz_writer *w, size_t frames_left)
+static bool moz_fits(const struct moz_writer *w, size_t frames_left)
 {
     struct answer_limit *limit = w->request->native.limit;
     bool fits = answer_limit_fits(limit, w->json.out, 0);
@@ -141,7 +142,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
     sl_json_member_array(&w->json, "inlines");
-    for (size_t i = 0; i < count && moz_has_room(w, 0); i++) {
+    for (size_t i = 0; i < count && moz_fits(w, 0); i++) {
         sl_json_begin_object(&w->json);
         write_level(w, &frames[i]);
         sl_json_end_object(&w->json);
@@ -189,7 +190,7 @@ static void write_found_modules(struct moz_writer *w)
 {
     struct sl_map seen = {0};
     sl_json_member_object(&w->json, "found_modules");
-    for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
+    for (size_t i = 0; i < w->job->module_count && moz_fits(w, 0); i++) {
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
         bool made = false;
@@ -248,7 +249,7 @@ static void write_module_errors(struct moz_writer *w)
     struct sl_map seen = {0};
     const char *message = NULL;
     bool made = false, any = false;
-    for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
+    for (size_t i = 0; i < w->job->module_count && moz_fits(w, 0); i++) {
         const char *name = module_error(w, &w->job->modules[i], &message);
         struct sl_str kept = name ? mozilla_module_name(w->request->arena, &w->job->modules[i]) : SL_STR("");
         if (!name)
@@ -276,7 +277,7 @@ static void write_result(struct moz_writer *w)
     for (size_t s = 0; s < w->job->stack_count; s++) {
         const struct mozilla_stack *stack = &w->job->stacks[s];
         sl_json_begin_array(&w->json);
-        for (size_t i = 0; i < stack->count && moz_has_room(w, stack->count - i); i++)
+        for (size_t i = 0; i < stack->count && moz_fits(w, stack->count - i); i++)
             moz_write_frame(w, &w->job->frames[stack->first + i], i);
         sl_json_end_array(&w->json);
     }
@@ -320,14 +321,14 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     sl_buf_free(&text);
 }
 
-/* Writes the answer of version 4, which has only one job. Frames that exceed the answer's limit are left out (moz_has_room). */
+/* Writes the answer of version 4, which has only one job. Frames that exceed the answer's limit are left out (moz_fits). */
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;
     sl_json_member_array(&w->json, "symbolicatedStacks");
     for (size_t s = 0; s < w->job->stack_count; s++) {
         sl_json_begin_array(&w->json);
-        for (size_t i = 0; i < w->job->stacks[s].count && moz_has_room(w, w->job->stacks[s].count - i); i++)
+        for (size_t i = 0; i < w->job->stacks[s].count && moz_fits(w, w->job->stacks[s].count - i); i++)
             write_short_frame(w, &w->job->frames[w->job->stacks[s].first + i]);
         sl_json_end_array(&w->json);
     }
