@@ -78,7 +78,8 @@ static bool has_snippet(struct archive *archive, struct sl_str name)
     return false;
 }
 
-/* True if the member is to be stored. False: ignored, or `failure`. */
+/* True if the member is to be stored. False: `failure`, or it is ignored: directories, .DS_Store and lists of symbol
+ * files. */
 static bool archive_wants(struct archive *archive, const struct sl_zip_entry *entry, struct sl_str *key)
 {
     struct sl_str name = entry->name;
@@ -129,7 +130,8 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
     return true;
 }
 
-/* Rejects zip bombs: overlapping members and extreme compression ratios. */
+/* Rejects zip bombs: members that overlap, as their compressed sizes together exceed the archive's size, and extreme
+ * compression ratios. */
 static bool check_sizes(struct archive *archive)
 {
     enum { SMALL = 1 << 20, MAX_RATIO = 1000 };

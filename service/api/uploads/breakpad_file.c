@@ -9,7 +9,7 @@
 
 enum { KEY_PARTS = 3, HEAD_READ = 4096 };
 
-/* Makes the key from the line "MODULE <os> <cpu> <ID> <debug file>". */
+/* Makes the key from the line "MODULE <os> <cpu> <ID> <debug file>", whose last word may contain blanks. */
 static enum sl_code read_module_line(struct sl_str text, struct sl_arena *arena, struct sl_str *key,
                                      struct sl_error *error)
 {
@@ -82,18 +82,18 @@ static enum sl_code pack(void *arg, struct sl_error *error)
     struct packing *p = arg;
     struct sl_buf head = {0}, end = {0};
     uint32_t crc = checksum(p->file);
-    sl_buf_u32(&head, 0x04034B50);
+    sl_buf_u32(&head, 0x04034B50); /* signature of a local file header */
     put_common(&head, p, crc);
     sl_buf_str(&head, p->key);
-    sl_buf_u32(&end, 0x02014B50);
-    sl_buf_u16(&end, 10);
+    sl_buf_u32(&end, 0x02014B50); /* of an entry in the central directory */
+    sl_buf_u16(&end, 10);         /* version of the writer */
     put_common(&end, p, crc);
     sl_buf_fill(&end, 0, 14); /* comment, disk, attributes, offset of the header */
     sl_buf_str(&end, p->key);
     uint32_t directory = (uint32_t)end.size;
-    sl_buf_u32(&end, 0x06054B50);
-    sl_buf_fill(&end, 0, 4);
-    sl_buf_u16(&end, 1);
+    sl_buf_u32(&end, 0x06054B50); /* of the end of the central directory */
+    sl_buf_fill(&end, 0, 4);      /* numbers of disks */
+    sl_buf_u16(&end, 1);          /* entries on this disk; in all */
     sl_buf_u16(&end, 1);
     sl_buf_u32(&end, directory);
     sl_buf_u32(&end, (uint32_t)(head.size + p->file.size));
@@ -142,6 +142,8 @@ static enum sl_code read_directory(struct archive *archive, struct sl_error *err
     return sl_fail(error, archive->failure.status >= 500 ? SL_BUSY : SL_MALFORMED, SL_STR_FMT, SL_STR_ARG(why));
 }
 
+/* Checks and stores the one file of the archive. `*same`: the store has it already. A file with a forbidden text is
+ * malformed, as the protocols that call this have no code of their own for that. */
 static enum sl_code publish_archive(struct archive *archive, bool *same, struct sl_error *error)
 {
     struct member_job check = {.archive = archive};

@@ -6,7 +6,8 @@
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 
-/* True if archives may be downloaded from this URL; otherwise `failure` is set. */
+/* True if archives may be downloaded from this URL; otherwise `failure` is set. `kept` is the same text with a NUL behind
+ * it. */
 static bool check_url(struct archive *archive, struct sl_str url, const char *kept)
 {
     const struct config_store *config = archive->config;
@@ -44,7 +45,8 @@ static void head_field(void *arg, struct sl_str name, struct sl_str value)
     head->has_size = value.size < 19 && sl_parse_u64(value, &head->size);
 }
 
-/* SL_PERMISSION_DENIED: the fetcher does not retry other statuses itself. */
+/* Called for a status of 300 or more, which it stores for head_with_retries. The fetcher itself does not retry after
+ * SL_PERMISSION_DENIED. */
 static enum sl_code head_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)body;
@@ -136,8 +138,8 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
     return head.size <= archive->config->max_upload_size || archive_fail(archive, 413, "Upload is too large");
 }
 
-/* Called for redirects of the download itself: allows those to URLs that would be allowed at first. */
-static bool no_redirect(void *arg, const char *url)
+/* Called for redirects of the download itself: allows those to a URL from which an archive may be downloaded. */
+static bool may_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;
     bool good = check_url(u->archive, sl_str(url), url);
@@ -167,7 +169,7 @@ bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
                                     .keep_wrapper = true,
                                     .max_size = archive->config->max_upload_size,
                                     .timeout_ns = GET_S * SECOND_NS,
-                                    .may_follow = no_redirect,
+                                    .may_follow = may_redirect,
                                     .refused = get_refused,
                                     .arg = u};
     enum sl_code code = fetch_get(&request, fd, &error);

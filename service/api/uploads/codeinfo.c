@@ -26,7 +26,7 @@ static struct sl_str codeinfo_line(struct sl_str *text)
     return sl_str_trimmed(line);
 }
 
-/* False: the line is not part of the header. */
+/* Takes a MODULE or INFO record of the header. False for any other record: the header has ended. */
 static bool take_line(struct codeinfo *info, struct sl_str line)
 {
     struct sl_str record = codeinfo_word(&line);
@@ -58,7 +58,8 @@ static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct
     sl_json_put_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
 }
 
-/* "<file>/<ID>", or empty if that is not a valid key, or, with `out` failed, when out of memory. */
+/* Returns "<file>/<ID>": a key of three parts without the last one, "/x". Empty if it is not valid, or when out of
+ * memory, which marks `out` as failed. */
 static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id, struct sl_buf *out)
 {
     struct sl_str key, parts[3] = {file, id, SL_STR("x")};

@@ -99,7 +99,7 @@ static void file_copy(void *arg)
         file->code = sl_fail_errno(&file->error, errno, "cannot write a requested symbol file to a temporary file");
 }
 
-/* Decompresses for clients that do not accept gzip. */
+/* Replaces the mapping by one of the decompressed file, for clients that do not accept gzip. */
 static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
 {
     struct sl_mapping plain;
@@ -180,7 +180,8 @@ static void answer_store_failure(struct http_exchange *x, enum sl_code code)
         uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
 }
 
-/* True if it was found, or an error is answered. */
+/* Searches the current scope in one part of the store. The file is sent, unless clients are redirected to the store's own
+ * URL. True if it was found, or an error is answered. */
 static bool try_part(struct download_target *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
@@ -237,7 +238,7 @@ static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, en
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
     if (!uploads_make_key(&x->arena, parts, &key))
         return key.size ? sl_fail(error, SL_BUSY, "out of memory") : SL_NOT_FOUND;
-    key.size -= 2;
+    key.size -= 2; /* names of info documents have two parts: without "/x" */
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
     return name.data ? store_read(name, info, error) : sl_fail(error, SL_BUSY, "out of memory");
 }
@@ -287,7 +288,8 @@ static struct sl_str query_text(const struct http_exchange *x)
     return mark ? (struct sl_str){mark, (size_t)(x->target.data + x->target.size - mark)} : SL_STR("");
 }
 
-/* True if it was found, or an error is answered. */
+/* Finds the symbol file of a code file by the code id in the path, and redirects to its path with the debug id. True if
+ * it was found, or an error is answered. */
 static bool find_by_code(struct download_target *w)
 {
     struct http_exchange *x = w->x;

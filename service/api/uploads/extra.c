@@ -2,6 +2,7 @@
 #include "api/uploads/by_url.h"
 #include "core/log.h"
 
+/* Called for a status of 300 or more: below 500 the store does not have the file; from 500 on that is unknown. */
 static enum sl_code extra_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)body;
@@ -10,7 +11,7 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
                    status);
 }
 
-/* SL_NOT_FOUND: the store does not have the file, or denies access. */
+/* Asks a store for the file. SL_NOT_FOUND: the store does not have it, or denies access. */
 static enum sl_code extra_request(const char *url, struct sl_error *error)
 {
     int status = 0;

@@ -27,7 +27,8 @@ static bool is_hex(struct sl_str text)
     return text.size > 0;
 }
 
-/* Makes a key, with the id in upper case. False if a part is not valid (`key->size` 0), or memory is short (`key->size` not 0). */
+/* Makes a key, with the id in upper case. False if a part is not valid (`key->size` 0), or when out of memory
+ * (`key->size` not 0). */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
 {
     size_t size = parts[0].size + parts[1].size + parts[2].size + 2;

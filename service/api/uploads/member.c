@@ -20,6 +20,8 @@ static struct converter_call make_call(const struct member_job *job, struct sl_b
     return call;
 }
 
+/* Returns where the archive lies in the converter's input: in the file, or all of the bytes that are sent to the
+ * converter. */
 static struct archive_window window_of_input(const struct member_job *job)
 {
     return job->archive->fd >= 0 ? archive_window_of(job->archive)
@@ -30,6 +32,7 @@ static struct conversion_description about_member(const struct member_job *job)
 {
     const struct sl_zip_entry *entry = job->member->entry;
     uint64_t size = entry->packed > entry->size ? entry->packed : entry->size;
+    /* + 1, as a size of 0 stands for the whole archive */
     return (struct conversion_description){.size = size + 1, .location = job->member->key};
 }
 
@@ -72,6 +75,8 @@ void member_check(struct member_job *job)
 
 /* ---- writing ---- */
 
+/* Makes the options of the converter that writes the member to a file: decompressed, or as gzip with the store's own
+ * header. */
 static struct member_write_options make_write_options(const struct member_job *job)
 {
     const struct archive_member *member = job->member;
@@ -117,7 +122,8 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Reads the properties at the beginning of a symbol file. A file without them is stored all the same. */
+/* Reads the properties at the beginning of a symbol file, decompressed (no gzip header). A file without them is stored
+ * all the same, so errors of the converter are ignored. */
 static enum sl_code read_info(struct member_job *job)
 {
     struct member_write_options options = make_write_options(job);

@@ -1,4 +1,5 @@
-/* GET /api/uploads/upload/<id>: the record of an upload, for its user and for tokens with view_all. It is stored as it is sent. */
+/* GET /api/uploads/upload/<id>: the record of an upload, for its user and for tokens with view_all. The store has it in
+ * the form in which it is answered. */
 #include "api/uploads/uploads.h"
 
 #include <stdio.h>

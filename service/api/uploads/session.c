@@ -87,6 +87,7 @@ bool session_new(uint16_t node, const char *scope, enum store_part part, struct 
     memcpy(secret, s->secret, SESSION_SECRET);
     s->lru.key = sl_str(s->secret);
     s->lru.expires_ms = loop_now_ms() + LIFE_MS;
+    /* it is busy meanwhile, so that lru_put does not remove it to make space for itself */
     if (!lru_put(&sessions, &s->lru)) {
         free(s);
         return false;
@@ -260,7 +261,7 @@ static bool take_char(struct sl_str *text, char c)
     return there;
 }
 
-/* "bytes a-b/total"; a-b and total may each be an asterisk. */
+/* Reads a Content-Range: "bytes a-b/total"; a-b and total may each be an asterisk. */
 static bool read_piece(struct sl_str text, struct session_piece *piece)
 {
     *piece = (struct session_piece){0};
@@ -357,8 +358,8 @@ static void session_take(struct http_exchange *x, struct session *s, const struc
 
 /* ---- sessions of other processes ---- */
 
-enum { PASSED_ANSWER_MAX = 64 << 10 };
-#define PASSED_NS (UINT64_C(600) * 1000000000)
+enum { RELAY_ANSWER_MAX = 64 << 10 };
+#define RELAY_NS (UINT64_C(600) * 1000000000)
 
 struct relaying {
     struct http_exchange *x;
@@ -403,8 +404,8 @@ static void session_relay(struct relaying *p, const char *url, const char *socke
     struct fetch_relay relay = {.url = url,
                                 .socket = socket,
                                 .headers = headers,
-                                .timeout_ns = PASSED_NS,
-                                .max_size = PASSED_ANSWER_MAX,
+                                .timeout_ns = RELAY_NS,
+                                .max_size = RELAY_ANSWER_MAX,
                                 .method = "PUT",
                                 .body = p->body.bytes,
                                 .field = relay_field,
@@ -455,7 +456,8 @@ static bool session_forward(struct http_exchange *x)
     return true;
 }
 
-/* Only one request at a time may use a session, as pieces are appended to one file. */
+/* Handles a PUT for a session of this process, or forwards it to the process that has the session. Only one request at a
+ * time may use a session, as pieces are appended to one file. */
 void session_put(struct http_exchange *x)
 {
     lru_expire(&sessions, loop_now_ms());

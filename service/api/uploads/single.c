@@ -73,7 +73,8 @@ static bool read_md5(struct sl_str text, uint8_t md5[16])
     return text.size == 32 && sl_hex_decode(text, md5, 16, &size) && size == 16;
 }
 
-/* "http://<host>/upload/v2/session/<secret>" */
+/* Writes the action "upload" with the URL of a session, "http://<host>/upload/v2/session/<secret>", and how the file must
+ * be encoded. */
 static void answer_upload(struct single_answer *a, struct sl_str key, const char *secret)
 {
     struct sl_buf url = {0};

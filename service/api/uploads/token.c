@@ -8,6 +8,7 @@
 #include "core/loop.h"
 #include "core/status.h"
 
+/* The routes of this folder exist only if there is a store. */
 bool uploads_find(const struct http_exchange *x)
 {
     (void)x;
@@ -32,8 +33,8 @@ void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text
         http_set_header(x, "Vary", SL_STR("Auth-Token"));
 }
 
-/* Answers an error with the text of Mozilla's service. A wrong token is told first for paths and methods that do not exist
- * (uploads_get_token answers it). */
+/* Answers an error with the text of Mozilla's service. For paths and methods that do not exist, an invalid token is
+ * reported instead (uploads_get_token answers it). */
 void uploads_error(struct http_exchange *x, int status, const char *detail)
 {
     const struct mozilla_token *token;

@@ -156,7 +156,7 @@ static void upload_read_entries(void *arg)
     archive_read_directory(reading->archive, reading->entries);
 }
 
-/* Reads the directory of the archive. */
+/* Reads the directory of the archive; sets `failure` if it is refused. */
 static void upload_read_directory(struct upload *u)
 {
     struct directory_reading reading = {.archive = &u->archive};
