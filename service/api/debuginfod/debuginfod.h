@@ -34,7 +34,8 @@ struct debuginfod_forwarding {
     struct sl_str forwarded_for, via; /* X-Forwarded-For and Via; data NULL when out of memory */
     bool skips_upstreams; /* they must not be asked: the request was passed on too often, or came through here before */
 };
-/* Servers that ask each other would do so for ever; and as equal requests join, one that comes back here would wait for itself. */
+/* Reads the clients and servers that the request has passed, and adds this one. Servers that ask each other would do so
+ * for ever; and as equal requests join, one that comes back here would wait for itself. */
 void debuginfod_read_forwarding(struct http_exchange *x, const struct config *config,
                                 struct debuginfod_forwarding *forwarding);
 

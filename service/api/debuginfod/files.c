@@ -53,6 +53,7 @@ static void make_etag(const struct debuginfod_file *file, struct sl_bytes part, 
     debuginfod_make_etag(found->source, found->path, part.size, found->item->time_created, out);
 }
 
+/* Answers with the whole file of this purpose. */
 static void serve(struct http_exchange *x, const char *type, enum purpose purpose)
 {
     struct debuginfod_request r;
@@ -90,7 +91,9 @@ struct section_search {
     struct sl_bytes bytes;
 };
 
-/* Gets a file and looks for the section in it. SL_NOT_FOUND if there is no such file. */
+/* Gets a file and looks for the section in it. SL_OK: `store` says whether the file has it. SL_NOT_FOUND if there is no
+ * such file. A file that cannot be read says nothing about the section (SL_BUSY); one whose mapping faulted leaves the
+ * cache. */
 static enum sl_code look_into(struct debuginfod_request *r, enum purpose purpose, struct section_search *s)
 {
     struct sl_error error = {0};
@@ -113,7 +116,7 @@ static enum sl_code find_section(struct debuginfod_request *r, struct section_se
         return code;
     if (code == SL_OK && s->store == SL_SECTION_ABSENT) {
         r->where.skips_upstreams = true;
-        r->where.list = 0;
+        r->where.list = 0; /* a search without upstreams must not be cached as one with them */
     }
     code = look_into(r, PURPOSE_CODE_FILE, s);
     return code == SL_OK && s->store != SL_SECTION_STORED ? SL_NOT_FOUND : code;

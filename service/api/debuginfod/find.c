@@ -10,7 +10,7 @@ enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 2000 };
 
 /* Requests that wait between attempts keep a fiber each; beyond this number they fail at once, so that fibers are left for others. */
 enum { MOST_HELD = 4000 };
-static size_t held;
+static size_t held; /* requests that wait now */
 
 struct bounded_attempt {
     struct debuginfod_request *request;
@@ -86,7 +86,8 @@ void debuginfod_hurry(const struct candidate_list *candidates)
             origin_hurry_probe(candidates->items[i].source, candidates->items[i].location);
 }
 
-/* Searches among all files of the type, first where such a file usually is. */
+/* Searches for files of the type: first where such a file usually is, then, unless that has the best file there can be,
+ * everywhere. */
 static enum sl_code search_type(struct debuginfod_request *r, struct debuginfod_file *file, enum object_type type)
 {
     bool is_debug = file->purpose == PURPOSE_DEBUG_FILE;

@@ -54,7 +54,8 @@ static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *err
 
 /* ---- other servers ---- */
 
-/* Copies a result of another server: only the members that are known, and only texts. */
+/* Copies a result of another server: only the members that are known, and only texts. A result without one of the first
+ * three, or beyond MAX_RESULTS, is left out. False if the JSON is malformed. */
 static bool copy_result(struct metadata_request *r, struct sl_json *j)
 {
     static const char *const names[] = {"type", "buildid", "file", "archive"};
@@ -84,7 +85,8 @@ static bool copy_result(struct metadata_request *r, struct sl_json *j)
     return true;
 }
 
-/* Copies the results of an answer {"results":[..],"complete":b}. False if it is none. */
+/* Copies the results of an answer {"results":[..],"complete":b}. False if the list is not complete: the answer is
+ * malformed, says so itself, or the results are too many. */
 static bool copy_answer(struct metadata_request *r, struct sl_str answer)
 {
     struct sl_json j = sl_json(answer, &r->x->arena, false);
@@ -166,6 +168,7 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
     sl_buf_free(&answer);
 }
 
+/* Asks the configured debuginfod servers one after the other, until one makes the answer incomplete. */
 static void add_upstream(struct metadata_request *r, const struct config *config)
 {
     struct debuginfod_forwarding forwarding;
@@ -192,6 +195,7 @@ static bool read_request(struct metadata_request *r)
     return false;
 }
 
+/* Answers with a list also if results cannot be had: that only makes the list incomplete ("complete": false). */
 static void metadata_handle(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

@@ -127,7 +127,7 @@ static void set_copied(struct http_exchange *x, const char *name, struct sl_str 
         http_set_header(x, name, (struct sl_str){copy, value.size});
 }
 
-/* Headers that describe the file. What an upstream said goes before what this service knows. */
+/* Sets the headers that describe the file. What an upstream said of it wins over what this service knows. */
 static void describe(struct debuginfod_request *r, const struct debuginfod_answer *answer)
 {
     char size[24];
@@ -162,7 +162,7 @@ void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answe
     http_reply_file(r->x, "application/octet-stream", part, answer->etag, answer->time_created, answer->release,
                     answer->arg);
     r->x->file_is_resident = answer->is_resident;
-    count(r, answer->time_created >= r->begun_s ? "fetched" : "hit");
+    count(r, answer->time_created >= r->begun_s ? "fetched" : "hit"); /* its cache entry is new, or older */
 }
 
 void debuginfod_not_found(struct debuginfod_request *r)
@@ -205,8 +205,8 @@ static void write_error(struct http_exchange *x, int status, const char *detail)
                                       : "error"));
 }
 
-/* A reset is retried by elfutils' clients and leaves nothing in their cache, any status does. A proxy would turn the reset into a status of
- * its own. */
+/* True if the connection is reset instead of answering 503. elfutils' clients retry after a reset, while they remember
+ * any status as "no such file". A proxy would turn the reset into a status of its own. */
 static bool prefers_reset(const struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;

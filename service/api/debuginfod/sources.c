@@ -110,7 +110,7 @@ static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_
     struct debuginfod_file file = {.purpose = PURPOSE_DEBUG_FILE};
     struct sl_error error = {0};
     bool named = false;
-    enum sl_code code = debuginfod_find_file(r, &file);
+    enum sl_code code = debuginfod_find_file(r, &file); /* no hold: find_source is repeated as a whole */
     bool is_public = file.found.is_public;
     if (code == SL_OK)
         code = object_names_source(file.found.item, s->canonical, &r->x->arena, &named, relative, &error);
@@ -225,8 +225,9 @@ static enum sl_code ask_packages(struct debuginfod_request *r, struct source_sea
 
 /* ---- all together ---- */
 
-/* Reads the debug information only if something depends on what it says: a bundle that lacks the path may have it relative to the
- * compilation directory, a directory of this machine needs its word. */
+/* Finds a source that the debug information names. That is read only if something depends on it: a bundle that lacks the
+ * path may have the file relative to the compilation directory; a directory of this machine is only searched for paths
+ * that it names. */
 static enum sl_code find_named(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
 {
     struct sl_str relative = {NULL, 0};
@@ -240,6 +241,8 @@ static enum sl_code find_named(struct debuginfod_request *r, struct source_searc
     return code == SL_NOT_FOUND ? read_local(r, s) : code;
 }
 
+/* A debuginfod_attempt: searches everywhere, in the order of the figure above. SL_BUSY: not found, but a source could not
+ * say. */
 static enum sl_code find_source(struct debuginfod_request *r, void *arg)
 {
     struct source_search *s = arg;
