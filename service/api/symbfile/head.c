@@ -12,8 +12,8 @@
 
 /* ---- answers ---- */
 
-/* Makes the id under which a refusal is logged and which the client is told. Without random bytes it is the same each time,
- * which only makes it harder to find. */
+/* Makes the id of a refusal (a UUID, version 4), by which the log line of an answer can be found. Without random bytes it
+ * is the same each time, which only makes that harder. */
 static void make_uuid(char out[37])
 {
     uint8_t b[16] = {0};
@@ -93,8 +93,8 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Finds the scopes of uploads: with a key that has scopes its own ones, otherwise the shared one. A request may name one
- * that its key allows. False: `failure` is set. */
+/* Finds the scopes of uploads: the one that the request names and its key allows, else the scopes of the key, else the
+ * shared one. Scopes count only if the configuration gives uploads the scope of their key. False: `failure` is set. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {

@@ -32,7 +32,8 @@ static bool has_store(struct symbfile_failure *failure)
     return false;
 }
 
-/* Checks everything that is known before the body. False: `failure` is set; the kind is set in any case. */
+/* Checks everything that is known before the body. False: `failure` is set. head->kind is set in any case, for the
+ * metrics. */
 static bool read_head(struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct upload_owner owner;
@@ -217,7 +218,8 @@ static bool add_to_set(struct symbfile_upload *u)
     return true;
 }
 
-/* False when the server has answered or the client is gone. */
+/* Receives the part: decodes, hashes and stores it concurrently, then adds it to its set. A failure of decoding is
+ * reported rather than one of storing. False when the server has answered or the client is gone. */
 static bool receive(struct http_exchange *x, struct symbfile_upload *u)
 {
     if (!symbfile_step(u, POOL_IO, begin_receiving))
@@ -315,7 +317,7 @@ struct status_query {
     struct symbfile_info info;
 };
 
-/* SHA-256 of the parts' SHA-256s; clients compare it with what they uploaded. */
+/* Writes the SHA-256 of the parts' SHA-256s, by which clients compare the set with what they uploaded. */
 static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
