@@ -37,6 +37,8 @@ static bool is_name(struct sl_str text, const char *name)
     return !*name;
 }
 
+/* Takes strings and bare words. One with a colon behind it is a name, any other is the value of the last name; the
+ * structure of objects does not matter. */
 void symbol_description_read(struct sl_str body, struct symbol_description *description)
 {
     struct sl_str name = {NULL, 0}, value;

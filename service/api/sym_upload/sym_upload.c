@@ -21,7 +21,8 @@ enum { KEY_BYTES = 16, KEY_HEX = 2 * KEY_BYTES, URL_LIFE_S = 3600, BODY_MAX = 64
 
 /* ---- answers ---- */
 
-/* The clients search answers for a key, a colon and one blank: no other writer puts it there. */
+/* Answers with an object of texts. The clients search answers for a key, a colon and one blank, which the usual JSON
+ * writer does not put there. */
 static void reply_pairs(struct http_exchange *x, int status, const char *const *names, const struct sl_str *values,
                         size_t count)
 {
@@ -95,6 +96,7 @@ static struct sl_str make_ticket(struct sl_arena *arena, struct sl_str secret, i
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Returns the URL to which the client sends the file: below `upload.public_url`, or as the client addressed the service. */
 static struct sl_str upload_url(struct http_exchange *x, const char *key, const char *secret)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -111,6 +113,8 @@ static struct sl_str upload_url(struct http_exchange *x, const char *key, const 
     return sl_buf_move_to_arena(&url, &x->arena);
 }
 
+/* POST /v1/uploads:create: begins an upload. The answer has each name in camel and in snake case: clients search for
+ * either. */
 static void create_upload(struct http_exchange *x)
 {
     static const char *const names[] = {"uploadUrl", "uploadKey", "upload_url", "upload_key"};
@@ -136,7 +140,8 @@ static void create_upload(struct http_exchange *x)
 
 /* ---- the file ---- */
 
-/* Compares the secret with that of the upload. SL_PERMISSION_DENIED: it is wrong or too old; SL_NOT_FOUND: no such upload. */
+/* Compares the secret in the URL with that of the upload: makes the ticket again, with its own end, and compares both.
+ * SL_PERMISSION_DENIED: the secret is wrong or too old; SL_NOT_FOUND: no such upload. */
 static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -174,6 +179,7 @@ static enum sl_code store_body(struct sl_bytes body, struct sl_str name, struct 
                          : code;
 }
 
+/* PUT <uploadUrl>: stores the file until the upload is completed; once, as the URL is valid for one file. */
 static void receive_file(struct http_exchange *x)
 {
     struct sl_error error = {.code = SL_OK};
@@ -216,7 +222,9 @@ static bool is_known_type(struct sl_str type)
     return !type.size;
 }
 
-/* Puts the file where it belongs. `*same`: it was there already. */
+/* Stores the file: Breakpad files in the store of Mozilla's symbol server, if there is one, all others in the store of
+ * debug files. With the latter, `*status` is set if a failure has a status of its own. `*same`: it was there already. A
+ * Breakpad file has its id in itself, so what the client says of it is not compared. */
 static enum sl_code take_symbols(struct http_exchange *x, const struct config *config, struct sl_bytes file,
                                  const struct symbol_description *description, bool *same, int *status,
                                  struct sl_error *error)
@@ -247,6 +255,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     return code;
 }
 
+/* Removes what was stored between the requests of an upload. */
 static void forget_received(struct http_exchange *x, struct sl_str key)
 {
     struct sl_error error;
@@ -256,6 +265,8 @@ static void forget_received(struct http_exchange *x, struct sl_str key)
             log_warn("uploads", "cannot remove the file of a finished upload; it goes within a day", LOG_ERR(&error));
 }
 
+/* POST /v1/uploads/{key}:complete: checks and stores the file that has arrived. A file that is stored or refused is
+ * removed; after another failure it stays, so that the client may try again. */
 static void complete_upload(struct http_exchange *x)
 {
     struct sl_str key = x->captures[0], end = SL_STR(":complete");
@@ -297,6 +308,8 @@ static void complete_upload(struct http_exchange *x)
 
 /* ---- status ---- */
 
+/* GET /v1/symbols/{debug file}/{debug id}:checkStatus. The name may contain slashes: the last one ends it. Searches the
+ * store of debug files, then that of Mozilla's symbol server. */
 static void check_status(struct http_exchange *x)
 {
     struct sl_str text = x->captures[0], end = SL_STR(":checkStatus");
@@ -350,6 +363,7 @@ static enum sl_code split_form(void *arg, struct sl_error *error)
     return form_split(job->body, job->boundary, job->arena, job->files, job->parts, 2, error);
 }
 
+/* POST /v1/symupload: version 1 of the protocol, one form with the file and its name. */
 static void receive_form(struct http_exchange *x)
 {
     struct form_splitting_job form = {.arena = &x->arena,

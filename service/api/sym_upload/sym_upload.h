@@ -8,7 +8,7 @@
  *
  * Between the requests a file is in the store, so that any process or node may get the next one:
  *
- *     chunks/received/<key>.secret     SHA-256 of the secret in the URL, and when it ends
+ *     chunks/received/<key>.secret     SHA-256 of the secret in the URL, and when the URL expires
  *     chunks/received/<key>            the file */
 #pragma once
 
