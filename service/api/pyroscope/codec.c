@@ -9,6 +9,8 @@
 
 /* ---- JSON in: names in camel case, as protobuf's JSON mapping writes them, or as in the schema ---- */
 
+/* Reads the type of a file: a number, or a word of the enum, which is known by its end ("TYPE_EXECUTABLE_FULL"). Unknown
+ * ones stay 0. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const char *const words[] = {"", "FULL", "NO_TEXT"};
@@ -41,6 +43,8 @@ static const struct sl_field file_fields[] = {
 
 static const struct sl_field should_fields[] = {SL_FIELD_SAME("file", file_fields), SL_FIELDS_END};
 
+/* Reads the JSON of a request: with the file as its member "file", or, if not `has_file`, with a build id as its own
+ * member. */
 static enum sl_code read_json(struct sl_str text, bool has_file, struct sl_arena *arena, struct debuginfo_file *file,
                               struct sl_error *error)
 {
@@ -67,7 +71,8 @@ static bool keep_file(struct sl_arena *arena, const Debuginfo__File *from, struc
            keep(arena, from->otel_file_id, &to->otel_file_id) && keep(arena, from->name, &to->name);
 }
 
-/* Unpacked messages are a small multiple of the body, which is limited. */
+/* Reads the protobuf message of a request and copies its texts into the arena. Messages are unpacked by malloc: that
+ * takes a small multiple of the body, which is limited. */
 static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl_arena *arena,
                                   struct debuginfo_file *file, struct sl_error *error)
 {
@@ -129,7 +134,8 @@ static void put_time(struct sl_json_writer *w, const char *key, uint64_t seconds
     sl_json_member_str(w, key, sl_str(text));
 }
 
-/* The number of a state in Pyroscope's enum: 0 uploading, 1 uploaded. Those of records count from 1, as 0 means "none" there. */
+/* Returns the number of a state in Pyroscope's enum: 0 uploading, 1 uploaded. Those of records count from 1, as 0 means
+ * "none" there. */
 static uint32_t wire_state(enum debuginfo_state state)
 {
     return state == DEBUGINFO_FINISHED;
@@ -156,7 +162,8 @@ static void write_json_object(struct sl_json_writer *w, const struct debuginfo_o
     sl_json_end_object(w);
 }
 
-/* Texts in records are views: protobuf-c needs a NUL behind them. */
+/* Returns a copy with a NUL behind it, as protobuf-c needs it and texts of records are views; an empty text when out of
+ * memory. */
 static char *terminated(struct sl_arena *arena, struct sl_str text)
 {
     char *copy = sl_arena_strndup(arena, text.data ? text.data : "", text.size);

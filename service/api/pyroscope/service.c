@@ -7,6 +7,8 @@
 #include "core/status.h"
 
 #define METHOD "/debuginfo.v1alpha1.DebuginfoService/"
+/* RUNNING_S: seconds after which an upload that was begun but not finished counts as given up. MAX_BUILD_ID: hex digits;
+ * MAX_TEXT: bytes of other texts, which are cut. */
 enum { RUNNING_S = 7 * 60, BODY_MAX = 64 << 10, MAX_BUILD_ID = 128, MAX_TEXT = 1024, MAX_LISTED = 10000 };
 
 /* ---- errors: {"code": "not_found", "message": "..."} ---- */
@@ -38,7 +40,7 @@ static void reply_error(struct http_exchange *x, int status, const char *message
     reply_with_code(x, status, code, message);
 }
 
-/* The call is right, but the upload is not where it has to be for this call. Connect's status for that is 400
+/* Answers a call that is valid, but not in the present state of the upload. Connect's status for that is 400
  * (https://connectrpc.com/docs/protocol, "Error codes"). */
 static void reply_wrong_state(struct http_exchange *x, const char *message)
 {
@@ -77,7 +79,8 @@ static void reply_message(struct http_exchange *x, struct sl_buf *body)
     sl_buf_free(body);
 }
 
-/* Normalises the build id and checks what becomes part of names and records. False: it is no build id; data NULL: out of memory. */
+/* Normalises the build id and cuts the other texts, which become part of records. False: it is no build id, or, if its
+ * data is then NULL, out of memory. */
 static bool check_file(struct debuginfo_file *file, struct sl_arena *arena)
 {
     struct sl_str *texts[] = {&file->go_build_id, &file->otel_file_id, &file->name};
@@ -158,12 +161,14 @@ static enum sl_code put_record(const struct debuginfo_object *object, struct sl_
     return code;
 }
 
+/* True if the upload has begun and is neither finished nor given up (RUNNING_S). */
 static bool is_running(const struct debuginfo_object *object)
 {
     int64_t age = clock_wall_s() - (int64_t)object->started_s;
     return object->state == DEBUGINFO_RUNNING && age < RUNNING_S;
 }
 
+/* Removes the file that has arrived for an upload. */
 static void forget_file(struct http_exchange *x, struct sl_str build_id)
 {
     struct sl_error error;
@@ -179,7 +184,8 @@ static struct object_id make_id(struct sl_str build_id)
 
 /* ---- methods ---- */
 
-/* Decides whether the file is wanted; `*reason` says why. */
+/* Decides whether the file is wanted: not while an upload of it runs, nor if the store has a debug file with lines.
+ * `*reason` says why, for the answer. */
 static enum sl_code decide(struct http_exchange *x, const struct debuginfo_file *file, bool *wanted,
                            const char **reason, struct sl_error *error)
 {
@@ -201,6 +207,8 @@ static enum sl_code decide(struct http_exchange *x, const struct debuginfo_file 
     return code;
 }
 
+/* ShouldInitiateUpload: if the file is wanted, an upload runs from now on, which its record says. A file without a build
+ * id is not wanted, which is no error; a malformed build id is one. */
 static void should_initiate(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -239,6 +247,7 @@ static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, 
                          : code;
 }
 
+/* Upload: stores the body until the upload is finished. 412 unless an upload runs. */
 static void upload_file(struct http_exchange *x)
 {
     struct debuginfo_file file = {.gnu_build_id = x->captures[0]};
@@ -298,6 +307,8 @@ static enum sl_code publish_file(struct http_exchange *x, struct debuginfo_objec
     return code;
 }
 
+/* UploadFinished: checks and stores the file that has arrived. It may come later than RUNNING_S. If the file is refused,
+ * the record goes too, so that a new upload can begin; other failures leave both, and the client may call again. */
 static void finish_upload(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -342,6 +353,8 @@ static void finish_upload(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
+/* ListDebuginfo: lists at most MAX_LISTED uploads by their records. A message with a build id is accepted, which is
+ * ignored. */
 static void list_uploads(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -361,7 +374,7 @@ static void list_uploads(struct http_exchange *x)
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         code = get_record(names[i], &x->arena, &objects[listed], &error);
         listed += code == SL_OK;
-        code = code == SL_NOT_FOUND ? SL_OK : code; /* removed meanwhile */
+        code = code == SL_NOT_FOUND ? SL_OK : code; /* removed meanwhile, or damaged */
     }
     if (code != SL_OK) {
         reply_failure(x, code, 0, &error);
@@ -371,6 +384,8 @@ static void list_uploads(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
+/* DeleteDebuginfo: removes the files of the build id, and then the record, so that a deletion that failed can be
+ * repeated. */
 static void delete_upload(struct http_exchange *x)
 {
     struct debuginfo_file file;
