@@ -30,6 +30,8 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Most failures are those of the JSON reader, whose text is the problem; a failure without one is lack of memory
+ * (`busy`). */
 bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
                        const char **problem)
 {
@@ -75,7 +77,8 @@ static void put_date(struct sl_json_writer *w, const char *key, uint64_t seconds
     sl_json_member_str(w, key, sl_str(text));
 }
 
-/* Sentry's name of a file's format: that of its file type without the part. */
+/* Returns Sentry's name of a file's format. File types begin with the format ("elf_debug"); that of others is the type
+ * itself. */
 static struct sl_str symbol_type(struct sl_str type)
 {
     static const struct sl_str formats[] = {SL_STR("elf"), SL_STR("mach"), SL_STR("wasm")},
@@ -86,7 +89,8 @@ static struct sl_str symbol_type(struct sl_str type)
     return type;
 }
 
-/* sentry-cli refuses a file whose class it does not know. */
+/* Returns the kind of the object as sentry-cli knows it; "other" for a kind that it does not know, as it would refuse
+ * that. */
 static struct sl_str object_class(struct sl_str kind)
 {
     static const struct sl_str known[] = {SL_STR("none"), SL_STR("rel"), SL_STR("exe"), SL_STR("lib"),
@@ -97,6 +101,7 @@ static struct sl_str object_class(struct sl_str kind)
     return SL_STR("other");
 }
 
+/* Writes the stored file in the form of Sentry's debug information files, which has some ids twice. */
 static void write_record(struct sl_json_writer *w, const struct debug_file_record *record)
 {
     sl_json_member_object(w, "dif");
@@ -190,6 +195,8 @@ static bool read_request(struct http_exchange *x, struct request_reading *r)
     return code == SL_OK && r->is_read;
 }
 
+/* Answers with the state of each file; all files together wait until one deadline, after which they are reported as
+ * "assembling". */
 void sentry_assemble_debug_files(struct http_exchange *x)
 {
     struct request_reading r = {.read = read_files};

@@ -29,11 +29,13 @@ struct assembly { /* allocated in its own arena */
 
 enum { MAX_RUNNING = 8, MAX_WAIT_MS = 2000, KEPT_MS = 60 * 1000 };
 
-/* Those that run, wait for their turn, or have ended and nobody was told yet: clients ask each second. */
+/* Assemblies that run, wait for their turn, or have ended and whose result no client has got yet: clients ask each
+ * second. */
 static struct sl_list assemblies;
 static unsigned running;
 static struct fiber_wait_list turns;
 
+/* Releases a reference. The assembly lies in its own arena, so the arena is copied before it is freed. */
 static void assembly_release(struct assembly *a)
 {
     struct sl_arena arena = a->arena;
@@ -82,6 +84,8 @@ static enum sl_code append_chunk(void *arg, struct sl_error *error)
     return sl_write_all(job->fd, job->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
 }
 
+/* Appends the chunks to the file, in their order. SL_MALFORMED beyond store.max_file_size; SL_UNSUPPORTED when the disk
+ * is full. */
 static enum sl_code join_chunks(struct assembly *a, struct store_tmp_file *file, struct sl_error *error)
 {
     uint64_t size = 0;
@@ -155,6 +159,8 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
     return code;
 }
 
+/* Joins the chunks and stores the file, which debug_file_add and add_bundle consume. An id that the client says, or that
+ * is in the name, is handed on, to be compared with that of the file. */
 static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 {
     struct store_tmp_file file;
@@ -176,6 +182,7 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
     return code;
 }
 
+/* The fiber of an assembly: waits until fewer than MAX_RUNNING run, joins the chunks, and wakes the requests that wait. */
 static void run_assembly(void *arg)
 {
     struct assembly *a = arg;
@@ -226,7 +233,7 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
     drop_old();
     if (!a)
         return NULL;
-    *a = (struct assembly){.arena = arena, .references = 2};
+    *a = (struct assembly){.arena = arena, .references = 2}; /* of the list, and of the caller */
     if (copy_file(a, file)) {
         a->config = config_retain(service->config);
         sl_list_prepend(&assemblies, &a->link);
@@ -280,7 +287,8 @@ static bool copy_record(struct debug_file_record *to, const struct debug_file_re
     return good && to->features;
 }
 
-/* Waits for the assembly, whose reference it takes over, until `until_ms` of the loop's clock, and tells its state. */
+/* Waits for the assembly, whose reference it takes over, until `until_ms` of the loop's clock, and sets `status` to its
+ * state. A result is given once: the assembly then leaves the list, and a later request asks the store. */
 static enum sl_code wait_for(struct assembly *a, uint64_t until_ms, struct sl_arena *arena,
                              struct sentry_status *status, struct sl_error *error)
 {

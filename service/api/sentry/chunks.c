@@ -28,6 +28,7 @@ struct chunk_form {
 
 /* ---- the form ---- */
 
+/* Called at the begin of each part: begins a chunk, or skips a part with another name. */
 static enum sl_code begin_chunk(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct chunk_form *form = arg;
@@ -48,7 +49,8 @@ static enum sl_code begin_chunk(void *arg, struct sl_str name, struct sl_error *
     return SL_OK;
 }
 
-/* The pieces of a part follow each other in the body, so a chunk is a view of it. */
+/* Called for each piece of a part. The pieces of a part follow each other in the body, so a chunk is a view of it. The
+ * size of a compressed chunk is checked when it is decompressed. */
 static enum sl_code add_to_chunk(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct chunk_form *form = arg;
@@ -140,6 +142,7 @@ static enum sl_code write_chunk(void *arg, struct sl_error *error)
     return code;
 }
 
+/* Checks a chunk and stores it under its SHA-1, also if the store has it already. */
 static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, struct sl_error *error)
 {
     struct chunk_job job = {.chunk = chunk, .file = {.fd = -1}};
@@ -162,6 +165,7 @@ void sentry_check_chunks(struct http_exchange *x)
         sentry_reply_error(x, 400, "Request too large");
 }
 
+/* Stores the chunks of a form one after the other; the first that fails ends the request. */
 void sentry_receive_chunks(struct http_exchange *x)
 {
     struct chunk_form *form = SL_ARENA_NEW(&x->arena, struct chunk_form);

@@ -13,7 +13,8 @@ void sentry_reply_error(struct http_exchange *x, int status, const char *text)
     http_reply_json(x, status, &json);
 }
 
-/* Sentry's errors: `detail` if a key is missing or wrong, else `error`. */
+/* Answers an error of the server in Sentry's words: the text is the member `detail` if a key is missing or wrong, else
+ * `error`. */
 static void reply_server_error(struct http_exchange *x, int status, const char *detail)
 {
     struct sl_buf json = {0};
@@ -58,6 +59,7 @@ void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out)
     sl_buf_str(out, x->path);
 }
 
+/* Answers with the limits of uploads, and with the kinds of files that sentry-cli may send (`accept`). */
 static void tell_limits(struct http_exchange *x)
 {
     static const struct sl_str compression = SL_STR("gzip"),

@@ -14,6 +14,7 @@
 #define BUNDLE_ID "artifact_bundle/"
 enum { MAX_DEBUG_IDS = 64 };
 
+/* Writes a bundle of the list. The last 40 characters of its path are its SHA-1, which is its id for downloads. */
 static void write_bundle(struct sl_json_writer *w, const struct found_bundle *bundle, struct sl_str base)
 {
     struct sl_str path = bundle->file.path;
@@ -70,7 +71,8 @@ static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_r
     return code;
 }
 
-/* Bundles of a release are listed only if a file is named by its URL, as Sentry does. */
+/* Adds the bundles of each debug id in the query, at most MAX_DEBUG_IDS; malformed ones are ignored. Bundles of a release
+ * are added only if the query has a `url`, as Sentry does. */
 static enum sl_code add_all(struct lookup_answer *a, struct sl_error *error)
 {
     struct http_exchange *x = a->x;
@@ -87,6 +89,7 @@ static enum sl_code add_all(struct lookup_answer *a, struct sl_error *error)
     return code == SL_OK && http_query(x, "url").data ? add_bundles(a, &release, NULL, error) : code;
 }
 
+/* Answers with the list of bundles that the query leads to. */
 static void list_bundles(struct http_exchange *x)
 {
     struct lookup_answer *a = SL_ARENA_NEW(&x->arena, struct lookup_answer);
@@ -125,6 +128,8 @@ static void release_bundle(void *arg)
     pool_run_detached(unmap_bundle, NULL, arg);
 }
 
+/* Answers with the bundle of this id. The mapping outlives the exchange's arena, so it is allocated by malloc and freed
+ * on the pool. */
 static void send_bundle(struct http_exchange *x, struct sl_str id)
 {
     struct sl_str prefix = SL_STR(BUNDLE_ID), sha1 = {NULL, 0};

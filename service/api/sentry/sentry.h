@@ -1,6 +1,6 @@
 /* The part of Sentry's API that sentry-cli uploads debug files to: pieces of at most 8 MiB, then a request to join them.
  *
- *     GET  /api/0/organizations/{org}/chunk-upload/                      limits (door.c)
+ *     GET  /api/0/organizations/{org}/chunk-upload/                      limits of uploads (door.c, with the routes of all)
  *     POST /api/0/organizations/{org}/chunk-upload/                      pieces, each named by its SHA-1 (chunks.c)
  *     POST /api/0/projects/{org}/{project}/files/difs/assemble/          joins them, tells what is missing (assemble.c)
  *     POST /api/0/organizations/{org}/artifactbundle/assemble/           the same for an archive of JavaScript files
