@@ -24,7 +24,7 @@ static int compare_versions(const unsigned a[3], const unsigned b[3])
     return 0;
 }
 
-/* A GUID: 32 hex digits, with or without dashes and braces. */
+/* Reads a GUID: 32 hex digits, with or without dashes and braces. */
 static bool read_guid(struct sl_str text, struct sl_debug_id *id)
 {
     char digits[32];

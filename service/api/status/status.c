@@ -239,7 +239,6 @@ static void write_sources(struct sl_json_writer *w, const struct config *config)
     sl_json_end_array(w);
 }
 
-/* Writes the points of the history, the oldest first. */
 /* Writes the scanned directories: what is indexed, and how far a running pass is. */
 static void write_scans(struct sl_json_writer *w)
 {
@@ -266,6 +265,7 @@ static void write_scans(struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Writes the points of the history, the oldest first. */
 static void write_history(struct sl_json_writer *w, const struct history *history)
 {
     struct history_point points[HISTORY_POINTS + 1];
@@ -335,7 +335,8 @@ static void write_deaths(struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-/* Writes everything; if another process asks, only the members of this process. */
+/* Writes everything. If another process of this service asks, only the members of this process, which that one adds to
+ * its answer. */
 static void write_all(struct http_exchange *x, struct sl_json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
@@ -397,7 +398,8 @@ const struct http_family family_status = {.routes = routes, .offers_basic_auth =
  * reported. */
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
-/* Warns when the wall clock was set, as work scheduled by it may happen too early or late. */
+/* Warns when the wall clock was set, as work scheduled by it may happen too early or late. `*offset_s`: the wall clock
+ * minus the monotonic clock at the last call. */
 static void watch_clock(int64_t *offset_s)
 {
     int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
@@ -415,7 +417,7 @@ void service_watch(void *arg)
     for (unsigned looks = 1; fiber_sleep(LOOK_S * 1000); looks++) {
         watch_clock(&offset_s);
         pool_end_if_stalled(STALLED_MS);
-        if (looks % (HISTORY_STEP_S / LOOK_S))
+        if (looks % (HISTORY_STEP_S / LOOK_S)) /* only once a minute */
             continue;
         history_minute(service->history);
         origin_health_minute();
