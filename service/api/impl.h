@@ -42,8 +42,8 @@ struct service {
 /* Value of http_route.rights with one right. */
 #define API_RIGHT(right_) ((const char *const[]){(right_), NULL})
 
-/* Where servers of files look (proxy, debuginfod): all configured sources, scope global. */
 struct search_scope;
+/* Sets where requests for files (proxy, debuginfod) are searched: in all configured sources, in the global scope. */
 void service_file_scope(const struct config *config, struct sl_arena *arena, struct search_scope *where);
 
 /* ---- query.c ---- */

@@ -42,5 +42,6 @@ const char *input_unread_kind(struct sl_bytes bytes);
 const char *input_named_kind(struct sl_bytes bytes);
 /* True if the text is an exception of .NET, whose frames look like those of a JVM. */
 bool input_is_dotnet(struct sl_str text);
-/* The same for Apple reports that cannot be read, by their error message, which ends with the report's type number. */
+/* Returns the name of an Apple report that cannot be read ("a jetsam report"), by its error message, which ends with the
+ * report's type number; NULL for others. */
 const char *input_unread_report(struct sl_str message);

@@ -86,8 +86,8 @@ struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_c
     };
 }
 
-/* Copies a module of a crash, which was not uploaded as a file of the request. Size 0 means that it is not known. False when out of
- * memory. */
+/* Copies a module of a crash. It has none of the members by which profilers name uploaded symbols (`no_upload`). Size 0
+ * means that it is not known. False when out of memory. */
 static bool fill_module(struct native_request *request, const struct sl_crash *crash,
                         const struct sl_crash_module *from, struct native_module *module)
 {

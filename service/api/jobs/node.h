@@ -28,6 +28,6 @@ size_t node_headers(const struct http_exchange *x, struct fetch_header headers[N
  * that another node forwarded is forwarded again only to processes of this service. */
 const char *node_get_url(struct http_exchange *x, unsigned node, const char **socket);
 
-/* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be reached,
- * or has no such job, gives a bare 404. False: not forwarded. */
+/* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be
+ * reached, or has no such job, gives a bare 404, after which clients submit the work again. False: not forwarded. */
 bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query) SL_SUSPENDS;

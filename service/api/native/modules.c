@@ -168,8 +168,8 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* Returns the upload stores of the request's own scope, if upload tokens have scopes; NULL if there are none, or if
- * native_search_scope has made the list with them already (`with_store`). */
+/* Returns the upload stores of the request's own scope, if upload tokens have scopes; NULL if there are none. Also NULL,
+ * with `*count` unchanged, if native_search_scope has made the list with them already (`with_store`). */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];
@@ -420,6 +420,7 @@ bool native_find_sources(struct native_request *request)
         if (request->options.dif_candidates == SL_BOOL_TRUE) /* else answers have no candidates */
             candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
         module->has_sources = module->found->sources.count > 0;
+        /* lack of memory does not matter if some sources were found all the same */
         request->out_of_memory |= module->found->sources.code == SL_BUSY && !module->found->sources.count;
     }
     return true;

@@ -316,7 +316,7 @@ enum sl_code native_add_build_id(const struct search_scope *where, struct object
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
-/* Looks up sources for the modules of resulting frames. False when cancelled. */
+/* Looks up sources for the modules of resulting frames. False when cancelled; lack of memory sets `out_of_memory`. */
 bool native_find_sources(struct native_request *request) SL_SUSPENDS;
 
 static inline bool native_has_uploaded_symbols(const struct native_module *module)

@@ -96,7 +96,7 @@ static enum sl_code take_plain(struct chunk_job *job, struct sl_bytes bytes, str
 /* Inflates one gzip stream; bytes after its end are an error. */
 static enum sl_code take_packed(struct chunk_job *job, struct sl_error *error)
 {
-    enum { PIECE = 256 << 10, GZIP_WINDOW = 15 + 16 };
+    enum { PIECE = 256 << 10, GZIP_WINDOW = 15 + 16 }; /* zlib: a window of 2^15 bytes; + 16: the format is gzip */
     z_stream z = {.next_in = (Bytef *)(uintptr_t)job->chunk->bytes.data, .avail_in = (uInt)job->chunk->bytes.size};
     uint8_t *piece = malloc(PIECE);
     int status = piece && inflateInit2(&z, GZIP_WINDOW) == Z_OK ? Z_OK : Z_MEM_ERROR;

@@ -131,7 +131,7 @@ void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_
 {
     put_formats(work, w);
     put_all_stacks(work, w);
-    if (work->native.results || !work->native.trace_count)
+    if (work->native.results || !work->native.trace_count) /* native_write reads a result for each trace */
         native_write(&work->native, w, NULL);
     put_part("js", &work->js, w);
     put_part("jvm", &work->jvm, w);

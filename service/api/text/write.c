@@ -109,7 +109,8 @@ static struct sl_str without_slash(struct sl_str was, struct sl_str now)
     return drive ? (struct sl_str){now.data + 1, now.size - 1} : now;
 }
 
-/* Returns the text with the JSON escapes of the text around the frame, in `scratch`; data is NULL when out of memory. */
+/* Returns a copy in `scratch` that is escaped as the frame is, which may stand in a string of JSON; data is NULL when out
+ * of memory. */
 static struct sl_str escaped(struct text_writing *w, const struct sl_js_stack_frame *frame, struct sl_str text)
 {
     struct sl_buf out = {0};

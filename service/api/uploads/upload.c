@@ -259,7 +259,7 @@ static bool upload_check(struct upload *u)
 
 /* ---- answers ---- */
 
-/* "2018-01-26T16:04:11.123Z" */
+/* Writes a time, in microseconds since the epoch, as "2018-01-26T16:04:11.123Z". */
 static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
 {
     char text[64], whole[40];
