@@ -55,7 +55,8 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_object(s, at, fields, out);
 }
 
-/* Reads the whole body into s->context; the options are those of native requests. */
+/* Reads the whole body into s->context; the options are those of native requests, of which the source context and the order
+ * of frames are then fixed, as in forms. */
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {

@@ -87,7 +87,8 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     return true;
 }
 
-/* Drops modules that no stack touched and that have no id. False when out of memory. */
+/* Drops modules that no stack touched and that have no id, for which no symbols could be found. False when out of
+ * memory. */
 static bool drop_unknown_modules(struct dump_work *work)
 {
     struct sl_crash *crash = &work->dump.crash;
@@ -196,8 +197,8 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     return code;
 }
 
-/* Reads the dump on the pool, walks its stacks as a fiber, since that waits for symbols, and then fills the request. A job that is run
- * again, after lack of memory, begins here too. */
+/* Reads the dump on the pool, walks its stacks as a fiber, since that waits for symbols, and then fills the request. A
+ * job that is run again, because a cache file was damaged, begins here too. */
 enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
