@@ -53,7 +53,8 @@ static bool note_failure(struct source_search *s, enum sl_code code)
 
 struct text_reading {
     struct source_object *object;
-    struct sl_str paths[3]; /* empty ones are left out */
+    /* as requested, canonical, and relative to the compilation directory; empty ones are left out */
+    struct sl_str paths[3];
     struct sl_buf *text;
     bool found;
 };
@@ -123,7 +124,8 @@ static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_
 
 /* ---- files ---- */
 
-/* Gets a file of a source as it is. */
+/* Gets a file of a source as it is. It may be HTML, like any text; an empty one is only taken from a directory.
+ * SL_NOT_FOUND also stands for failures, which are noted. */
 static enum sl_code get_file(struct debuginfod_request *r, struct source_search *s, const struct source *source,
                              struct remote_file *file)
 {
@@ -191,6 +193,8 @@ static enum sl_code ask_upstream(struct debuginfod_request *r, struct source_sea
     return get_file(r, s, source, &file);
 }
 
+/* Asks the upstreams one after the other. Those with path_patterns are left out: patterns match names of modules, and the
+ * request only has a build id. */
 static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_search *s)
 {
     enum sl_code code = SL_NOT_FOUND;
