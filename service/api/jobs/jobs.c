@@ -44,7 +44,8 @@ bool service_idle(const struct service *service)
 
 /* ---- making and ending jobs ---- */
 
-/* Takes a job from the free list, with its warm arena, or allocates one. NULL when out of memory. */
+/* Takes a job from the free list, with its warm arena, or allocates one. An arena that was freed begins with the usual
+ * chunk again. NULL when out of memory. */
 static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;

@@ -125,7 +125,7 @@ static void renew_all(struct job_results *results)
             continue;
         write_job_key(results, job, key);
         if (!results_set_marker(results, key, 'P', SL_STR(MARKER_S)))
-            break;
+            break; /* Redis does not respond: the others would fail too */
     }
     sl_buf_free(&ids);
 }
@@ -207,6 +207,7 @@ static void publish_fiber(void *arg)
     free(p);
 }
 
+/* When out of memory nothing is published: the marker expires, and polls are forwarded to this node. */
 void results_publish(struct job *job)
 {
     struct job_results *results = job->service->results;
@@ -218,7 +219,7 @@ void results_publish(struct job *job)
     memcpy(p->id, job->id, sizeof p->id);
     write_job_key(results, job, p->key);
     p->content = kept ? shared_blob_retain(job->result) : NULL;
-    p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1;
+    p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1; /* not shorter than here */
     if (fiber_start_admitted(&results->publishing, publish_fiber, p))
         return;
     shared_blob_release(p->content);
@@ -351,7 +352,8 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 
 /* ---- open and close ---- */
 
-/* Opens the connections to Redis. NULL if results are not shared, or on failure: the service works without them. */
+/* Opens the connections to Redis. NULL if results are not shared, or on failure: the service works without them. Invalid
+ * options are not logged: the check of the configuration reports them. */
 struct job_results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;
