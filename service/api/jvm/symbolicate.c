@@ -107,7 +107,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
         SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, max_mappers(r) + r->files.count + 1);
-    size_t local = max_mappers(r) - r->module_count;
+    size_t local = max_mappers(r) - r->module_count; /* number of the command's mappings that count */
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
