@@ -32,6 +32,7 @@ static bool write_line(void *arg, uint64_t offset, struct sl_str text)
     return !w->json.out->failed;
 }
 
+/* Writes the instructions. SL_INTERNAL if the worker's file is damaged, and when out of memory, with `answer` failed. */
 static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct sl_error *error)
 {
     const char *arch = sl_disasm_arch(w->result.arch);
@@ -133,7 +134,8 @@ static bool program_sources(const struct profiler_request *r, struct search_scop
     return sources;
 }
 
-/* Finds the binary by its code id; without one the build id may be found by the debug id. */
+/* Finds the binary by its code id; without one the build id may be found by the debug id. An ELF file that was not stripped
+ * may be stored as a debug file. */
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {
     static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};

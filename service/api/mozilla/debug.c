@@ -14,7 +14,7 @@ struct moz_debug {
     struct sl_json_writer *json;
     struct moz_module_stats *tallies; /* one per module of the native request */
     size_t count;                     /* tallies with a name */
-    uint64_t frames, real_frames;
+    uint64_t frames, real_frames;     /* real: with a known module and an offset that is a number */
 };
 
 /* Counts the frames of a stack and, once per stack, the stacks of each module. */

@@ -98,7 +98,8 @@ struct moz_size {    /* size of a function */
     uint64_t size;   /* 0: unknown */
 };
 
-/* Returns the size of the frame's function, looked up once per function; 0 if it is not known. */
+/* Returns the size of the frame's function, looked up once per function; 0 if it is not known: other tables than these two
+ * have no sizes. */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;
@@ -205,8 +206,8 @@ static void write_found_modules(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Returns the error name of a module without symbols, as in samply, and sets `*message`; NULL if it was found, or not looked
- * up. */
+/* Returns the error name of a module without symbols, as in samply, and sets `*message`; NULL if it was found, or not
+ * looked up. Each message is set before the test for its name. */
 static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
 {
     if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
