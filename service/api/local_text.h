@@ -10,8 +10,8 @@
 
 struct local_text {
     struct sl_str text; /* whole lines; the last one may lack its end */
-    struct sl_text
-        *reader; /* the caller's, for all parts of one text: stores modules and the log prefix between them */
+    /* the caller's, for all parts of one text: stores modules and the log prefix between them */
+    struct sl_text *reader;
     const struct source *sources; /* searched in this order */
     size_t source_count;
     struct sl_str scope; /* cache scope; data NULL: the global one */

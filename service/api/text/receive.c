@@ -22,7 +22,8 @@ struct text_receiver {
     bool good;
 };
 
-/* Splits a form into its parts. */
+/* Splits a form into its parts. On false `failure` says why; the caller has set it to "out of memory", which it stays for
+ * errors that are not the form's. */
 static bool split_form(struct text_receiver *r, struct sl_bytes form)
 {
     struct form_part parts[TEXT_PARTS];

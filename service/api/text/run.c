@@ -61,6 +61,8 @@ static bool wants_jvm(const struct text_work *work)
     return work->jvm_frames || (has_mapping && is_read);
 }
 
+/* Runs the requests for frames of scripts and of the JVM. The JVM's answer is only written for JSON, which contains it;
+ * texts are made from the mappers. */
 static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -91,7 +93,7 @@ static enum sl_code too_large(const struct job *job, struct sl_error *error)
                    (unsigned long long)job->config->max_response_bytes);
 }
 
-/* Writes the text, or the JSON with the text in it. A text is never cut. */
+/* Writes the text, or the JSON with the text in it. A text that is too large is an error: it is never cut. */
 static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error *error)
 {
     struct text_work *work = arg;
@@ -147,7 +149,8 @@ static void text_release(void *arg)
     sl_text_end(&work->request_reader);
 }
 
-/* Reports to a command which modules were found, and how many frames have no module. */
+/* Reports to a command which modules were found, and how many frames have no module. Frames of which the
+ * text already has the names (file and line) do not count. */
 static void report_to_command(const struct text_work *work)
 {
     for (size_t t = 0; work->local->frame_count && t < work->native.trace_count; t++)

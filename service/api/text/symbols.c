@@ -15,8 +15,8 @@ enum {
 struct symbol_search { /* in one module */
     struct text_work *work;
     const struct native_module *module;
-    struct sl_symcache_named
-        *named; /* the different symbols of the frames; `item` is the first frame with it, as in `next` */
+    /* the different symbols of the frames; `item` is the first frame with it, as in `next` */
+    struct sl_symcache_named *named;
     size_t count;
     size_t *next; /* per item: 1 + index of the next item of the same list; 0: none. First by module, then by symbol */
     uint64_t spent; /* of MAX_WORK */
@@ -110,7 +110,8 @@ static void set_address(const struct symbol_search *s, const struct sl_symcache_
     frame->undefined = false;
 }
 
-/* Finds the symbols of the frames of a module. */
+/* Finds the symbols of the frames of a module. Uploaded symbols and tables of .NET cannot be searched by name: these frames
+ * stay as they are. False when out of memory. */
 static bool find_symbols(struct symbol_search *s)
 {
     const struct native_lookups *found = s->module->found;

@@ -131,7 +131,7 @@ static void put_script(struct text_writing *w, const struct text_item *item)
     }
     sl_arena_reset(&w->scratch);
     struct sl_str path = without_slash(frame.url, now->abs_path);
-    if (now->function.size && !sl_str_equal(now->function, SL_STR("<unknown>")))
+    if (now->function.size && !sl_str_equal(now->function, SL_STR("<unknown>"))) /* a function without a name */
         frame.function = escaped(w, &frame, now->function);
     if (path.size)
         frame.url = escaped(w, &frame, path);
@@ -147,7 +147,7 @@ static bool put_plain(struct text_writing *w, const char *at, const char *end)
 {
     struct sl_str mark = SL_STR("\xEF\xBB\xBF"), rest = {at, (size_t)(end - at)}, whole = w->work->parts[TEXT_TEXT],
                   line;
-    if (at == whole.data && sl_str_starts(rest, mark)) { /* it belongs to no name in the line */
+    if (at == whole.data && sl_str_starts(rest, mark)) { /* the byte order mark is no part of the first line */
         sl_buf_str(w->out, mark);
         rest = (struct sl_str){rest.data + mark.size, rest.size - mark.size};
     }
@@ -198,7 +198,7 @@ bool text_write(struct text_work *work, struct sl_buf *out)
     w.has_jvm = jvm && jvm->mappers.count;
     bool good = !w.has_jvm || sl_jvm_trace_begin(&w.jvm, &jvm->mappers);
     good = good && put_items(&w);
-    if (good && !(work->local && work->local->is_part))
+    if (good && !(work->local && work->local->is_part)) /* else more text follows */
         sl_text_flush(work->reader, out);
     if (w.has_jvm)
         sl_jvm_trace_end(&w.jvm);
