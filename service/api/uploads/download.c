@@ -288,8 +288,8 @@ static struct sl_str query_text(const struct http_exchange *x)
     return mark ? (struct sl_str){mark, (size_t)(x->target.data + x->target.size - mark)} : SL_STR("");
 }
 
-/* Finds the symbol file of a code file by the code id in the path, and redirects to its path with the debug id. True if
- * it was found, or an error is answered. */
+/* Finds the symbol file of a code file by the code id in the path, and redirects to its path with the debug id. The info
+ * document is found by either id, so its code id is compared. True if it was found, or an error is answered. */
 static bool find_by_code(struct download_target *w)
 {
     struct http_exchange *x = w->x;

@@ -53,6 +53,7 @@ static void take_check(struct member_job *job, const struct member_check_result 
         job->code = sl_fail(&job->error, SL_INTERNAL, "the check of a member told of an unknown text");
 }
 
+/* Has a converter decompress the member, for its digest, and search it for the forbidden texts. */
 void member_check(struct member_job *job)
 {
     const struct config_store *config = job->archive->config;
@@ -95,6 +96,7 @@ static enum sl_code create_work(void *arg, struct sl_error *error)
     return store_tmp_file_create(&((struct member_job *)arg)->work, error);
 }
 
+/* Has a converter write the member to the temporary file, and notes the size of that. */
 static enum sl_code write_contents(struct member_job *job)
 {
     const struct member_write_options options = make_write_options(job);
