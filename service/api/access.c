@@ -158,8 +158,8 @@ struct sent_key { /* key data sent by a request */
     char decoded[MAX_DECODED];
 };
 
-/* Reads a key in any form: Bearer with "<id>:<secret>" or the secret alone, Basic or APIKey with the pair in base64, or
- * X-Api-Key. */
+/* Reads a key in any form: Bearer with "<id>:<secret>" or the secret alone, Basic or APIKey with the pair in base64,
+ * X-Api-Key or, for families that allow it, `key` in the query. */
 static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");

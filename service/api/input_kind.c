@@ -116,6 +116,7 @@ static bool looks_like_text(struct sl_bytes bytes)
 /* Detects the format: first by magic bytes, then by the members of a JSON object, at last by lines of text. */
 enum input_kind input_kind_detect(struct sl_bytes bytes)
 {
+    /* how Apple's crash reports begin; translated ones with dashes */
     static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))

@@ -87,8 +87,8 @@ static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_ca
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Stores the names of a row. An offset is only given to a function without inlined calls, as it is that from the function's
- * start. False when out of memory. */
+/* Stores the names of a row. The offset counts from the start of the outermost function, so a row with inlined calls, whose
+ * name begins with the innermost one, has none. False when out of memory. */
 static bool samples_take(struct named_file *file, size_t index, const struct named_calls *calls)
 {
     struct named_samples *named = file->of_format;

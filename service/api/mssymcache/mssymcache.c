@@ -293,6 +293,7 @@ static void answer(struct symcache_get *asked)
     struct sl_str key = ms_symcache_key(&asked->query, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
+    /* SL_BUSY of a look-up that makes no file: it is not cached */
     enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->query.version, item);
@@ -315,7 +316,7 @@ static void mssymcache_get(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct symcache_get asked = {.x = x, .query.config = config};
-    const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
+    const char *wrong = read_path(x, &asked) ? read_fields(&asked) : ""; /* the path was checked by mssymcache_there */
     const struct transcoder *transcoder = choose_transcoder(config, asked.version);
     if (!is_file_name(asked.query.pdb_name)) {
         http_reply_empty(x, 400);

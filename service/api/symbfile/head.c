@@ -119,7 +119,7 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
     }
     for (size_t i = 0; i < owner->count; i++) {
         symbfile_scope(scopes[i], owner->scopes[i]);
-        owner->reads_shared = owner->reads_shared && *owner->scopes[i];
+        owner->reads_shared = owner->reads_shared && *owner->scopes[i]; /* the shared one, "", is not asked twice */
     }
     return true;
 }
