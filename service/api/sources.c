@@ -109,5 +109,5 @@ bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, con
     enum sl_code code = source_read_sentry(s->json, at->key.data, &policy, source, &problems);
     if (code != SL_OK)
         keep_problem(s, &problems);
-    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json)); /* failed without a problem: out of memory */
 }

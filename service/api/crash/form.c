@@ -272,7 +272,7 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
         r.boundary = (struct sl_str){NULL, 0}; /* the body is the file: job_check has refused other requests */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
-    memory_resize(&x->memory, work->native.arena->used);
+    memory_resize(&x->memory, work->native.arena->used); /* the body and the unpacked file are in files */
     return good;
 }
 

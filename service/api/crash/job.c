@@ -57,7 +57,8 @@ static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error
     return code;
 }
 
-/* Registers the file as the work of this fiber: if the service dies of it, it is not read again. */
+/* Registers the file as the work of this fiber: if the service dies of it, it is not read again. A file of which it has
+ * died before is answered as failed. */
 static enum sl_code crash_name(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     enum sl_code code = job_work(job, POOL_IO, name_file, error);

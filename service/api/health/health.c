@@ -151,7 +151,7 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     struct metrics_summation a = {.texts = views};
     if (!texts || !views)
         return;
-    gather_processes(x, accept, texts, open_metrics);
+    gather_processes(x, accept, texts, open_metrics); /* the last text is of the processes that did not answer */
     texts[index] = *own;
     *own = (struct sl_buf){0};
     views[a.count++] = sl_buf_view(&texts[index]);

@@ -119,7 +119,7 @@ void jvm_add_context(struct jvm_request *r)
     r->out_of_memory |= !jvm_gather(&s);
     for (size_t i = 0, end; !r->out_of_memory && i < s.count; i = end) {
         for (end = i + 1; end < s.count && sl_str_equal(s.frames[i].url, s.frames[end].url);)
-            end++;
+            end++; /* frames i to end - 1 are those of one file */
         for (size_t m = 0; m < r->module_count; m++)
             if (r->modules[m].is_bundle && r->modules[m].item)
                 give_lines(&s, &s.frames[i], end - i, &r->modules[m]);

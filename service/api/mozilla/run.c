@@ -97,7 +97,8 @@ static size_t count_wanted(const struct mozilla_request *r)
     return wanted;
 }
 
-/* Converts the request to a native one. False when out of memory. */
+/* Converts the request to a native one, in which each frame that is looked up is a trace of its own. False when out of
+ * memory. */
 static bool moz_fill(struct mozilla_request *r)
 {
     struct moz_modules modules = {.request = r};
@@ -180,7 +181,8 @@ enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *e
     return SL_OK;
 }
 
-/* Counts a completed request, and its modules whose debug id could not be parsed. */
+/* Counts a completed request, and its modules whose debug id could not be parsed. Each number is counted twice: under this
+ * service's name of the metric, and under that of Mozilla's own service (Eliot). */
 void mozilla_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct mozilla_request *r = arg;

@@ -110,8 +110,9 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
     return at == SL_NO_RANGE ? 0 : at + 1;
 }
 
-/* Sets the module of a frame, and the address relative to it. If the address mode has an index that no module has, the frame
- * has no module. Addresses in a module at 0 are undefined, unless the request maps modules there. */
+/* Sets the module of a frame, and the address relative to it. A frame that names its module by index (address mode) keeps
+ * its address, as that is not absolute; if no module has the index, the frame has no module. Addresses in a module at 0 are
+ * undefined, unless the request maps modules there. */
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);

@@ -52,7 +52,8 @@ struct lookup_answer {
     size_t count;
 };
 
-/* Adds what a debug id (NULL: none) and a release lead to, each bundle once. */
+/* Adds what a debug id (NULL: none) and a release lead to, each bundle once. Bundles for which the list has no space are
+ * left out. */
 static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_release *release,
                                 const struct sl_debug_id *id, struct sl_error *error)
 {

@@ -117,6 +117,7 @@ static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
     enum { SEND_ON = 8 << 20 };
     struct symbfile_upload *u = arg;
     u->received += bytes.size;
+    /* the limit of what is sent; an encoded part is decoded here, and has the limit of decoded bytes (symbfile_part_new) */
     if (!u->encoded && u->received > u->config->symbfile.max_part_bytes) {
         symbfile_fail(&u->stored, 413, "1108", "Upload is too large.");
     } else if (!sl_write_all(u->fd, bytes)) {

@@ -546,6 +546,7 @@ static struct sl_str only_script(const struct text_work *work)
     return scripts == 1 ? only : (struct sl_str){NULL, 0};
 }
 
+/* Writes a frame of a script. `only` is its URL if the text has none (only_script); `url` is a buffer for reuse. */
 static void put_js_frame(const struct sl_js_stack_frame *frame, struct sl_str only, struct sl_buf *url,
                          struct sl_json_writer *w)
 {

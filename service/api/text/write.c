@@ -163,6 +163,8 @@ static bool put_plain(struct text_writing *w, const char *at, const char *end)
     return true;
 }
 
+/* Writes a frame. Frames of the JVM are mapped line by line, as exceptions are: so they are written like the text between
+ * frames. */
 static bool put_item(struct text_writing *w, const struct text_item *item, size_t *at)
 {
     switch (item->piece.kind) {

@@ -254,7 +254,7 @@ static enum sl_code find_codeinfo(struct http_exchange *x, const char *scope, bo
     if (*is_try && in_try)
         code = read_codeinfo(x, scope, STORE_TRY, file, id, info, &error);
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
-    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* not cached */
+    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* info documents are not cached here */
     return code;
 }
 

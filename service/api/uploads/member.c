@@ -38,7 +38,8 @@ static struct conversion_description about_member(const struct member_job *job)
 
 /* ---- checking ---- */
 
-/* Takes what the check found: SL_PERMISSION_DENIED, with job->snippet, if the member contains a text that the configuration forbids. */
+/* Takes what the check found: SL_PERMISSION_DENIED, with job->snippet, if the member contains a text that the configuration
+ * forbids. The converter's results are not trusted: sizes and indexes are limited. */
 static void take_check(struct member_job *job, const struct member_check_result *result)
 {
     const struct config_store *config = job->archive->config;

@@ -185,7 +185,8 @@ static void upload_read_fetched(void *arg)
     u->archive.bytes = u->archive.body.bytes;
 }
 
-/* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied. */
+/* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied: of `try` only whether
+ * it has a value matters. */
 static void upload_fetch(struct upload *u)
 {
     struct cache_tmp tmp;
@@ -245,7 +246,7 @@ static void upload_check_some(void *arg)
     }
 }
 
-/* Checks the members concurrently. False when cancelled. */
+/* Checks the members concurrently; a bad one sets `failure`. False when cancelled. */
 static bool upload_check(struct upload *u)
 {
     struct upload_checking c = {.upload = u, .failed = SIZE_MAX};
