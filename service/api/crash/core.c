@@ -5,6 +5,7 @@
 
 /* ---- ids that the core lacks ---- */
 
+/* Reads a debug id; an invalid one counts as absent. */
 static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct crash_module_id *id = out;

@@ -38,6 +38,7 @@ static void write_result(struct metadata_request *r, const struct scan_named_fil
     r->count++;
 }
 
+/* Adds the files of scanned packages. The search ends at the deadline of the request; then the list is not complete. */
 static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *error)
 {
     struct scan_named_file *files;

@@ -59,6 +59,7 @@ struct text_reading {
     bool found;
 };
 
+/* Pool work: looks for the text under each of the paths, until one is found. */
 static void read_text(void *arg)
 {
     struct text_reading *reading = arg;
@@ -90,6 +91,7 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
     return SL_NOT_FOUND;
 }
 
+/* Finds the bundles and debug files of the id, and reads the text from them. */
 static enum sl_code find_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
 {
     struct search_scope where = r->where;
@@ -266,6 +268,7 @@ static enum sl_code find_source(struct debuginfod_request *r, void *arg)
 
 /* ---- the answer ---- */
 
+/* Sends a file from the cache. The answer takes over the reference to it. */
 static void send_item(struct debuginfod_request *r, struct source_search *s, struct sl_str name)
 {
     struct cache_item *item = s->item;
