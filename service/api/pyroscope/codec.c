@@ -176,6 +176,7 @@ struct packed_object {
     Debuginfo__Timestamp started, finished;
 };
 
+/* Fills in the protobuf message of an upload. Times that are not known are left out. */
 static void fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
 {
     *p = (struct packed_object){DEBUGINFO__OBJECT__INIT, DEBUGINFO__FILE__INIT, DEBUGINFO__TIMESTAMP__INIT,

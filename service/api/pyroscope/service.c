@@ -24,6 +24,7 @@ static void reply_with_code(struct http_exchange *x, int status, const char *cod
     http_reply_json(x, status, &json);
 }
 
+/* Replies with an error; its code is the one that the Connect protocol has for the status. */
 static void reply_error(struct http_exchange *x, int status, const char *message)
 {
     static const struct {
@@ -47,6 +48,7 @@ static void reply_wrong_state(struct http_exchange *x, const char *message)
     reply_with_code(x, 400, "failed_precondition", message);
 }
 
+/* Replies to a failure with this status; 0: the usual one for the code. What failed inside the server is only logged. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
 {
     if (code == SL_CANCELLED)
@@ -236,6 +238,7 @@ static void should_initiate(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
+/* Stores the body as the file of an upload that is not finished. */
 static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, struct sl_bytes body,
                                struct sl_error *error)
 {

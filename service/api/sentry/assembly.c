@@ -43,6 +43,7 @@ static void assembly_release(struct assembly *a)
         sl_arena_free(&arena);
 }
 
+/* Takes the assembly off the list, if it is on it, and releases the reference of the list. */
 static void unlist(struct assembly *a)
 {
     if (!a->is_listed)

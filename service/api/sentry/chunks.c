@@ -64,6 +64,7 @@ static enum sl_code add_to_chunk(void *arg, struct sl_bytes data, struct sl_erro
                : sl_fail(error, SL_MALFORMED, "Chunk size too large");
 }
 
+/* Pool work: splits the form into its chunks. */
 static enum sl_code split_form(void *arg, struct sl_error *error)
 {
     struct chunk_form *form = arg;
@@ -83,6 +84,7 @@ struct chunk_job {
     uint64_t size;
 };
 
+/* Hashes and writes bytes of a chunk. SL_MALFORMED: it is larger than the size that clients were told. */
 static enum sl_code take_plain(struct chunk_job *job, struct sl_bytes bytes, struct sl_error *error)
 {
     job->size += bytes.size;
