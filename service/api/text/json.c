@@ -104,6 +104,7 @@ static void put_all_stacks(const struct text_work *work, struct sl_json_writer *
     sl_json_end_array(w);
 }
 
+/* Lists the formats of which frames were found; if the request names one format (`only`), at most that. */
 static void put_formats(const struct text_work *work, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "formats");

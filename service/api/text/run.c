@@ -78,6 +78,7 @@ static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl
 
 /* ---- the job ---- */
 
+/* Does the look-ups. Ids that the text lacks are guessed first, as native code is looked up by id. */
 static enum sl_code text_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct text_work *work = arg;
