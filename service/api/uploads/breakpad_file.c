@@ -52,6 +52,7 @@ struct packing {
     struct cache_tmp tmp;
 };
 
+/* Returns the CRC-32. zlib takes sizes of 32 bits, so it gets pieces of at most 1 GiB. */
 static uint32_t checksum(struct sl_bytes bytes)
 {
     uLong crc = crc32(0, Z_NULL, 0);
@@ -70,10 +71,10 @@ static void put_common(struct sl_buf *out, const struct packing *p, uint32_t crc
     sl_buf_u16(out, VERSION);
     sl_buf_fill(out, 0, 8); /* flags, stored, time, date */
     sl_buf_u32(out, crc);
-    sl_buf_u32(out, (uint32_t)p->file.size);
+    sl_buf_u32(out, (uint32_t)p->file.size); /* compressed size: the same, as the file is not compressed */
     sl_buf_u32(out, (uint32_t)p->file.size);
     sl_buf_u16(out, (uint16_t)p->key.size);
-    sl_buf_u16(out, 0);
+    sl_buf_u16(out, 0); /* bytes of extra fields */
 }
 
 /* Pool work: writes an archive with the file, not compressed. */

@@ -90,6 +90,7 @@ static void file_unmap(void *arg)
     sl_unmap(&((struct download_file *)arg)->mapping);
 }
 
+/* Pool work: copies a compressed file of the store to a temporary file, which is then decompressed. */
 static void file_copy(void *arg)
 {
     struct download_file *file = arg;

@@ -9,6 +9,7 @@
 
 enum { HEAD_MAX = 8 << 10 };
 
+/* Makes a converter's call with the archive as its input: as a file, or bytes if it is in memory. */
 static struct converter_call make_call(const struct member_job *job, struct sl_bytes options)
 {
     const struct archive *archive = job->archive;
@@ -115,6 +116,7 @@ static enum sl_code write_contents(struct member_job *job)
 
 /* ---- metadata of a symbol file ---- */
 
+/* Pool work: reads the properties from the beginning of the decompressed file. */
 static enum sl_code take_head(void *arg, struct sl_error *error)
 {
     struct member_job *job = arg;

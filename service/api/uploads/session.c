@@ -162,6 +162,7 @@ static void session_write(void *arg)
         read_info(f, key);
 }
 
+/* Checks the size and digest of what has arrived. If they are right, writes the file as the store keeps it. */
 static enum sl_code session_check_and_write(struct session_file *f) SL_SUSPENDS
 {
     struct session *s = f->session;
@@ -369,6 +370,7 @@ struct relaying {
     struct sl_str range; /* Range header of the answer */
 };
 
+/* Called for each header field of the other node's answer: keeps Range, which tells the client how much has arrived. */
 static void relay_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct relaying *p = arg;
