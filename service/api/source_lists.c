@@ -17,6 +17,7 @@ struct source_list_entry {
     char text[];     /* may hold secrets */
 };
 
+/* Drops a reference; with the last one the list is freed, and its text, which may hold secrets, overwritten. */
 static void list_unref(struct source_list_entry *kept)
 {
     if (--kept->references)

@@ -101,6 +101,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
     return code;
 }
 
+/* Disassembles the binary into a file in memory, which stays mapped when its descriptor is closed. */
 static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct sl_error *error)
 {
     int lines = conversion_new_output("disassembly");
