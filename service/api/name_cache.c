@@ -4,7 +4,7 @@
 
 #include "core/lru.h"
 
-enum { MEMO_BYTES = 8 << 20 /* limit of all names */ };
+enum { CACHE_BYTES = 8 << 20 /* limit of all names */ };
 
 struct kept_name {
     struct lru_entry lru;
@@ -25,21 +25,21 @@ static void name_release(struct lru *lru, struct lru_entry *entry)
 
 struct name_cache *name_cache_new(void)
 {
-    struct name_cache *memo = calloc(1, sizeof *memo);
-    if (memo)
-        memo->lru = (struct lru){.max_size = MEMO_BYTES, .max_count = SIZE_MAX, .release = name_release};
-    return memo;
+    struct name_cache *cache = calloc(1, sizeof *cache);
+    if (cache)
+        cache->lru = (struct lru){.max_size = CACHE_BYTES, .max_count = SIZE_MAX, .release = name_release};
+    return cache;
 }
 
-void name_cache_free(struct name_cache *memo)
+void name_cache_free(struct name_cache *cache)
 {
-    if (memo)
-        lru_clear(&memo->lru);
-    free(memo);
+    if (cache)
+        lru_clear(&cache->lru);
+    free(cache);
 }
 
 /* Does nothing when out of memory: a name that is not cached is only demangled again. */
-void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable)
+void name_cache_put(struct name_cache *cache, struct sl_str key, struct sl_str readable)
 {
     size_t size = sizeof(struct kept_name) + key.size + readable.size;
     struct kept_name *name = malloc(size);
@@ -49,12 +49,12 @@ void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str re
     memcpy(name->text + key.size, readable.data, readable.size);
     name->lru = (struct lru_entry){.key = {name->text, key.size}, .size = size};
     name->readable = (struct sl_str){name->text + key.size, readable.size};
-    if (!lru_put(&memo->lru, &name->lru))
+    if (!lru_put(&cache->lru, &name->lru))
         free(name);
 }
 
-const struct sl_str *name_cache_get(struct name_cache *memo, struct sl_str key)
+const struct sl_str *name_cache_get(struct name_cache *cache, struct sl_str key)
 {
-    struct lru_entry *found = lru_get(&memo->lru, key, 0);
+    struct lru_entry *found = lru_get(&cache->lru, key, 0);
     return found ? &LRU_ITEM(found, struct kept_name, lru)->readable : NULL;
 }

@@ -6,10 +6,10 @@
 
 struct name_cache;
 struct name_cache *name_cache_new(void); /* NULL when out of memory */
-void name_cache_free(struct name_cache *memo);
+void name_cache_free(struct name_cache *cache);
 
 /* Copies key and name. */
-void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable);
+void name_cache_put(struct name_cache *cache, struct sl_str key, struct sl_str readable);
 
 /* Returns the readable name, valid until the next name_cache_put; NULL if it is not cached. */
-const struct sl_str *name_cache_get(struct name_cache *memo, struct sl_str key);
+const struct sl_str *name_cache_get(struct name_cache *cache, struct sl_str key);
