@@ -8,9 +8,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+/* Bytes: longest text that is found across the boundary of two pieces; buffer of a write; how much is read before its
+ * pages are dropped from memory. */
 enum { OVERLAP = 256, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
-/* The archive in INPUT_FILE; data NULL if the window lies outside of the file. */
+/* Returns the archive in INPUT_FILE; data NULL if the window lies outside of the file. */
 static struct sl_bytes find_archive(const struct converter_call *call, const struct archive_window *window)
 {
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
@@ -87,7 +89,8 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     return code;
 }
 
-/* False if it is damaged. */
+/* Turns an entry back into struct sl_zip_entry, with a pointer to its name. False if it is damaged: a worker wrote it,
+ * which a hostile file may have taken over. */
 static bool unpack_entry(struct archive_entry entry, struct sl_bytes archive, struct sl_zip_entry *to)
 {
     if (entry.name_offset > archive.size || entry.name_size > archive.size - entry.name_offset ||
@@ -168,7 +171,8 @@ static bool scan_move(struct member_scan *scan, uint64_t to)
     return sl_budget_spend(&scan->conversion->budget, 1);
 }
 
-/* Drops all pages of the member once more, from its beginning. */
+/* Drops all pages of the member: what scan_move has not dropped yet, and what the kernel has mapped again around pages
+ * that were read. */
 static void scan_end(struct member_scan *scan)
 {
     scan->dropped = 0;
@@ -226,8 +230,12 @@ static bool has_text(struct member_checking *c, const void *data, size_t size)
 static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
+    /* `tail` gets the last bytes before the piece and the first bytes of the piece, so it holds every text that the
+     * boundary cuts. */
     memcpy(c->tail + c->tail_size, piece.data, begin);
     bool bad = has_text(c, piece.data, piece.size) || has_text(c, c->tail, c->tail_size + begin);
+    /* The last OVERLAP bytes read become the tail of the next piece: they end in the piece, or, if it is short, in
+     * `tail`. */
     const char *end =
         piece.size < OVERLAP ? c->tail + c->tail_size + piece.size : (const char *)piece.data + piece.size;
     c->tail_size = piece.size < OVERLAP && c->tail_size + piece.size < OVERLAP ? c->tail_size + piece.size : OVERLAP;
@@ -310,7 +318,7 @@ static bool write_bytes(struct member_writing *w, const void *data, size_t size)
     return false;
 }
 
-/* False if the time is up, with the error. */
+/* Called when the packed bytes up to `to` were read. False with the error if the time is up. */
 static bool move_on(struct member_writing *w, uint64_t to)
 {
     if (scan_move(&w->scan, to))
@@ -319,7 +327,7 @@ static bool move_on(struct member_writing *w, uint64_t to)
     return false;
 }
 
-/* Copies the compressed bytes of a deflated member. */
+/* Copies the compressed bytes of a deflated member: as many as the decompressor used when the member was checked. */
 static bool write_packed(struct member_writing *w)
 {
     uint64_t used = w->options->used < w->scan.packed.size ? w->options->used : w->scan.packed.size;
@@ -342,6 +350,7 @@ static bool deflate_some(struct member_writing *w, struct sl_bytes piece, int fl
     do {
         w->z.next_out = w->deflated;
         w->z.avail_out = WRITE_PIECE;
+        /* cannot fail: the stream is set up, and there is room for output */
         deflate(&w->z, flush);
         if (!write_bytes(w, w->deflated, WRITE_PIECE - w->z.avail_out))
             return false;
@@ -368,7 +377,8 @@ static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return move_on(w, used) && (!most || w->written < most);
 }
 
-/* The error is that of the callback if it has one. */
+/* Decompresses the member and passes it to `take`. If `take` ends the stream, it succeeds if `take` has set no error:
+ * then enough was written. */
 static bool stream(struct member_writing *w, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used))
 {
     struct sl_zip_sink sink = {take, w};

@@ -12,7 +12,8 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* Inputs above `heavy_input` bytes need a slot. `bytes_a_second`: for each the time limit grows by a second. */
+/* Inputs above `heavy_input` bytes need a slot. The time limit grows by a second for every `bytes_a_second` bytes of
+ * input. */
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
 static struct { /* loop thread */
@@ -118,6 +119,9 @@ struct running {
 };
 
 /* ---- in a thread ---- */
+
+/* Maps the inputs that have no bytes yet. If that fails, SL_BUSY or SL_INTERNAL: it says nothing about the contents of the
+ * file. */
 static enum sl_code map_inputs(struct running *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -132,7 +136,8 @@ static enum sl_code map_inputs(struct running *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* Called again by conversion_run, as a SIGBUS leaves the pool job before it has called this. */
+/* Unmaps and closes the inputs; a second call does nothing. conversion_run calls it too, because a SIGBUS leaves the
+ * pool job before the job has called it. */
 static void release_inputs(struct running *r)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -166,7 +171,6 @@ static enum sl_code run_in_thread(struct running *r)
 }
 
 /* ---- in a worker ---- */
-
 /* Reads each page of the inputs that this process has mapped. If a file has shrunk under its mapping, this raises the SIGBUS that ended
  * the worker, in a thread where it is caught: the cache learns which of its files is damaged. */
 static void read_mapped(const struct converter_input *inputs, size_t count)
@@ -184,7 +188,8 @@ static unsigned count_worker_threads(void)
     return threads > busy ? (unsigned)(threads - busy) + 1 : 1;
 }
 
-/* Makes the input of a worker. Opens its file again if it has a place and does not go with the request: `*opened`. */
+/* Makes the input of a worker. Bytes that are too many to be copied into the request go as a descriptor: if they were
+ * mapped from a file with a place, that file is opened again as `*opened`. */
 static struct worker_input hand_over(const struct converter_input *input, int *opened)
 {
     if (input->place && input->bytes.size > WORKER_MAX_INLINE)
@@ -295,6 +300,7 @@ static enum sl_code run(const struct conversion_description *about, struct runni
         code = r->code = judge(r, about);
         log_limit(r, about);
     }
+    /* a trial only inspects a file: it makes no cache entry that could be counted */
     if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))
         count(r, about, code);
     return code;
@@ -311,7 +317,7 @@ static uint64_t size_of_inputs(const struct converter_call *call)
     return size;
 }
 
-/* Outside of fibers there is no pool. */
+/* Runs the converter in the calling thread: outside of fibers, as in commands and tests, there is no pool. */
 static enum sl_code run_here(struct running *r)
 {
     enum sl_code code = map_inputs(r, r->error);

@@ -42,7 +42,9 @@ static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *r
     }
 }
 
-/* Completes the dump, up to what must be known before its stacks are walked. False when out of memory. */
+/* Adds what must be known before the stacks are walked. As Symbolicator (`compat`) overlapping modules are dropped,
+ * and the 32-bit stacks of WOW64 processes are read only with `details`. Damaged stacks of Breakpad's or Crashpad's
+ * clients are left out. False when out of memory. */
 static bool complete(struct sl_minidump *dump, struct sl_minidump_client *client,
                      const struct minidump_options *options, struct sl_arena *arena)
 {

@@ -15,6 +15,7 @@ static size_t read_header(struct sl_bytes file)
     if (sl_read_u8(&r) != 0x1F || sl_read_u8(&r) != 0x8B || sl_read_u8(&r) != 8)
         return 0;
     uint8_t flags = sl_read_u8(&r);
+    /* time of modification, extra flags, operating system */
     sl_reader_skip(&r, 6);
     if (flags & HAS_EXTRA)
         sl_reader_skip(&r, sl_read_u16(&r));
@@ -37,21 +38,21 @@ struct gzip_checking {
 };
 
 /* Counts and hashes decompressed bytes; keeps their beginning. False if there are more than allowed, or the time is up. */
-static bool take(struct gzip_checking *c, const uint8_t *data, size_t size)
+static bool add_contents(struct gzip_checking *c, const uint8_t *data, size_t size)
 {
-    size_t most = c->options->head_size < MAX_HEAD ? c->options->head_size : MAX_HEAD, room = most - c->head.size;
-    sl_buf_add(&c->head, data, size < room ? size : room);
+    size_t most = c->options->head_size < MAX_HEAD ? c->options->head_size : MAX_HEAD, free_bytes = most - c->head.size;
+    sl_buf_add(&c->head, data, size < free_bytes ? size : free_bytes);
     c->result->size += size;
     return c->result->size <= c->options->max_size && sl_budget_spend(&c->conversion->budget, 1) &&
            EVP_DigestUpdate(c->md5, data, size) == 1;
 }
 
 /* Counts and hashes a file that is not compressed, in pieces, so that the time limit is checked after each. */
-static bool take_plain(struct gzip_checking *c, struct sl_bytes file)
+static bool read_plain(struct gzip_checking *c, struct sl_bytes file)
 {
     for (size_t at = 0; at < file.size; at += INFLATE_PIECE) {
         size_t left = file.size - at;
-        if (!take(c, file.data + at, left < INFLATE_PIECE ? left : INFLATE_PIECE))
+        if (!add_contents(c, file.data + at, left < INFLATE_PIECE ? left : INFLATE_PIECE))
             return false;
     }
     return true;
@@ -74,7 +75,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
         status = inflate(&z, Z_NO_FLUSH);
         in += given - z.avail_in;
         crc = crc32(crc, piece, INFLATE_PIECE - z.avail_out);
-        if (!take(c, piece, INFLATE_PIECE - z.avail_out))
+        if (!add_contents(c, piece, INFLATE_PIECE - z.avail_out))
             status = Z_DATA_ERROR;
     }
     if (piece)
@@ -82,6 +83,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
     free(piece);
     c->no_memory = status == Z_MEM_ERROR;
     struct sl_reader r = sl_reader((struct sl_bytes){stream.data + in, stream.size - in}, false);
+    /* the trailer: CRC-32 and size modulo 2^32 of the contents */
     return status == Z_STREAM_END && stream.size - in == 8 && sl_read_u32(&r) == crc &&
            sl_read_u32(&r) == (uint32_t)c->result->size;
 }
@@ -89,7 +91,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
 static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
 {
     if (c->options->is_plain)
-        return take_plain(c, file);
+        return read_plain(c, file);
     size_t header = c->result->header_size = read_header(file);
     return header && inflate_only(c, (struct sl_bytes){file.data + header, file.size - header});
 }

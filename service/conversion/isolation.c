@@ -91,8 +91,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
     return isolation.launcher;
 }
 
-/* The most bytes that the inputs of one job may have: an object with its companions, a set of symbfile parts, or what a client may
- * send. 0 = no limit */
+/* The most bytes that the inputs of one job may have: an object with its companions (each is a download), a set of
+ * symbfile parts, or what a client may send. 0 = no limit; a configured size near UINT64_MAX stands for no limit. */
 static uint64_t most_input(const struct config *config)
 {
     const uint64_t sizes[] = {config->symbfile.max_set_bytes, config->crash_file_body_max_bytes,
@@ -104,7 +104,8 @@ static uint64_t most_input(const struct config *config)
     return most;
 }
 
-/* Makes the settings of the worker pool. As many workers as threads of the pool can wait for one: more would never run. */
+/* Makes the settings of the worker pool. There are as many workers as threads of the pool that can wait for one: more
+ * would never run. */
 static struct worker_settings make_settings(const struct config *config)
 {
     unsigned threads = pool_parallel()->workers;
@@ -197,6 +198,8 @@ pid_t isolation_launcher_pid(void)
     return isolation.launcher ? worker_launcher_pid(isolation.launcher) : -1;
 }
 
+/* Leaves each of the two processes with one launcher: the child keeps the new one, the parent its own. The other is
+ * only forgotten here, because it serves the other process. */
 void isolation_take_launcher(bool is_child)
 {
     if (is_child && isolation.launcher) {

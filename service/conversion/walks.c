@@ -257,7 +257,8 @@ const struct converter converter_walk = {"walk", sizeof(struct walk_options), si
 
 /* ---- answers ---- */
 
-/* False when out of memory. */
+/* Reads the new frames of a walk after those it has. Damaged ones set r->failed: every walk has at least one frame, and its state says
+ * how many there are. False when out of memory. */
 static bool read_frames(struct sl_reader *r, struct thread_walk *walk, bool keeps_registers, struct sl_arena *arena)
 {
     uint32_t count = read_count(r, FRAME_BYTES);
