@@ -35,7 +35,8 @@ struct invalidation_run {
     struct sl_error error;
 };
 
-/* Invalidates, or releases hosts, and ends the cache's background work. Runs in a fiber, because both wait. */
+/* Invalidates files or, with --hosts, lets blocked hosts be asked again; then waits for the cache's background work.
+ * Runs in a fiber, because both suspend. */
 static void invalidate(void *arg)
 {
     struct invalidation_run *i = arg;

@@ -88,7 +88,8 @@ static void print_json(const struct cleanup_row *rows, size_t count, bool dry_ru
     sl_buf_free(&out);
 }
 
-/* Whether the list "a,b" contains the name. */
+/* Whether the list "a,b" contains the name. Each step of the loop skips an item, and its comma unless the list ends
+ * there. */
 static bool names_kind(const char *list, const char *name)
 {
     size_t size = strlen(name);

@@ -118,6 +118,7 @@ static bool has_checksum(const struct sl_object_info *info, struct sl_bytes byte
                                         : info->format == SL_FORMAT_PE && sl_debug_id_is_nil(&info->debug_id)))
         return false;
     for (size_t at = 0, piece; at < bytes.size; at += piece) {
+        /* crc32 takes an unsigned int */
         piece = bytes.size - at < INT_MAX ? bytes.size - at : INT_MAX;
         sum = crc32(sum, bytes.data + at, (uInt)piece);
     }

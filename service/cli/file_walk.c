@@ -17,12 +17,12 @@ void file_walk_open(struct file_walk *walk, const char *path)
 static bool enter_directory(struct file_walk *walk, const struct stat *st)
 {
     uint64_t key[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
-    bool made = false;
-    char *kept = sl_arena_strndup(&walk->keys, (const char *)key, sizeof key);
-    void **slot = kept ? sl_map_find_or_add(&walk->entered, (struct sl_str){kept, sizeof key}, &made) : NULL;
+    bool is_new = false;
+    char *copy = sl_arena_strndup(&walk->keys, (const char *)key, sizeof key);
+    void **slot = copy ? sl_map_find_or_add(&walk->entered, (struct sl_str){copy, sizeof key}, &is_new) : NULL;
     if (slot)
         *slot = walk;
-    return slot && made;
+    return slot && is_new;
 }
 
 const FTSENT *file_walk_next(struct file_walk *walk)

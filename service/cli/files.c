@@ -133,6 +133,7 @@ static enum sl_code detect_contents(struct input *input, struct sl_error *error)
     enum sl_code code = SL_OK;
     if (!input->alone)
         code = member_unpack(input->path, &input->mapping, &member, error);
+    /* an archive was replaced by its only debug file: messages name that */
     if (member) {
         free(input->path);
         input->path = member;

@@ -58,6 +58,7 @@ static int healthcheck_request(const char *address, const char *name, long secon
         return server_failed("out of memory", NULL);
     long status = 0;
     curl_easy_setopt(curl, CURLOPT_URL, url);
+    /* no proxy, even if the environment names one */
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, seconds);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, discard);

@@ -128,8 +128,8 @@ const struct command command_help = {
     .main = help_main,
 };
 
-/* Finds the command among the words: global options may come before it. Replaces their letters by long forms, because the command may
- * use the letters for other options. */
+/* Returns the index in `argv` of the command, of --help or of --version; `argc` if there is none. Global options may
+ * come before it: replaces their letters by long forms, because the command may use the letters for other options. */
 static int find_command_word(int argc, char **argv)
 {
     static char names[OPTION_GLOBAL_MAX][16], verbose[] = "-v";

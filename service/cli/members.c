@@ -163,10 +163,10 @@ static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *e
 }
 
 /* Maps the member called `wanted`; if `wanted` is NULL, the only object file. `*name` is then its name. When there is no such member,
- * SL_NOT_FOUND without a text, and `names` has what the message of `take` lists. */
-static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
-                                 struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
-                                 struct sl_error *error)
+ * SL_NOT_FOUND without a text, and `names` has what the message of `map_from_archive` lists. */
+static enum sl_code map_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
+                                struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
+                                struct sl_error *error)
 {
     struct sl_ar ar;
     struct sl_ar_member m, found = {0}, last = {0};
@@ -193,9 +193,9 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
 }
 
 /* The same for a ZIP archive. */
-static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
-                                  struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
-                                  struct sl_error *error)
+static enum sl_code map_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
+                                 struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
+                                 struct sl_error *error)
 {
     struct sl_zip zip;
     const struct sl_zip_entry *found = NULL, *last = NULL;
@@ -217,15 +217,15 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
 
 /* Maps a member of an archive of either kind, and says in `error` why there is none. `*name` (may be NULL): the path in the form that
  * split_path reads, which the caller frees. */
-static enum sl_code take(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
-                         struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
+static enum sl_code map_from_archive(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
+                                     struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
 {
     struct member_names names = {.count = 0};
     struct sl_arena arena = {0};
     struct sl_str found = {NULL, 0};
     bool is_ar = sl_ar_detect(bytes);
-    enum sl_code code = is_ar ? take_from_ar(path, bytes, wanted, mapping, &found, &names, error)
-                              : take_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
+    enum sl_code code = is_ar ? map_from_ar(path, bytes, wanted, mapping, &found, &names, error)
+                              : map_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
     const char *more = names.count > MAX_NAMES ? ", ..." : "";
     if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
@@ -263,19 +263,19 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *
     enum sl_code code = sl_map_file(file, &archive, error);
     if (code != SL_OK)
         return code;
-    code = take(file, archive.bytes, &member, mapping, NULL, changed, error);
+    code = map_from_archive(file, archive.bytes, &member, mapping, NULL, changed, error);
     sl_unmap(&archive);
     return code;
 }
 
 /* ---- several members of one archive ---- */
 
-/* Indexes a name; of several equal ones the first wins, as in take_from_ar. */
+/* Indexes a name; of several equal ones the first wins, as in map_from_ar. */
 static bool index_name(struct member_archive *a, struct sl_str name, struct sl_ar_member *m)
 {
-    bool made;
-    void **slot = sl_map_find_or_add(&a->names, name, &made);
-    if (slot && made)
+    bool is_new;
+    void **slot = sl_map_find_or_add(&a->names, name, &is_new);
+    if (slot && is_new)
         *slot = m;
     return slot;
 }
@@ -345,14 +345,14 @@ static bool is_archive(struct sl_bytes bytes)
 
 enum sl_code member_unpack(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error)
 {
-    struct sl_mapping taken = {{NULL, 0}, 0};
+    struct sl_mapping member = {{NULL, 0}, 0};
     *name = NULL;
     if (!is_archive(mapping->bytes))
         return map_unpacked(mapping, error);
-    enum sl_code code = take(path, mapping->bytes, NULL, &taken, name, NULL, error);
+    enum sl_code code = map_from_archive(path, mapping->bytes, NULL, &member, name, NULL, error);
     if (code != SL_OK)
         return code;
     sl_unmap(mapping);
-    *mapping = taken;
+    *mapping = member;
     return SL_OK;
 }

@@ -262,6 +262,7 @@ static size_t options_find(const struct options *o, const char *name)
 /* Tells the user which of the global options that were given the command did not use. */
 static void note_unused(const struct options *o)
 {
+    /* the global --quiet also silences these notes; a command's own --quiet does not */
     if (options_find(o, "quiet") >= OPTION_MAX && option_given(o, "quiet"))
         return;
     for (size_t i = 0; options_global[i].name; i++)
@@ -291,6 +292,7 @@ const char *const *option_values_of_all(const struct options *o, const char *nam
     size_t own = options_find(o, name), all = OPTION_MAX;
     while (options_global[all - OPTION_MAX].name && strcmp(options_global[all - OPTION_MAX].name, name) != 0)
         all++;
+    /* a command's option of this name but with another letter means something else, as --verbose of lookup */
     bool is_another = own < OPTION_MAX && spec_at(o, own)->letter != spec_at(o, all)->letter;
     o->used[all - OPTION_MAX] = true;
     *count = o->counts[is_another ? all : own];

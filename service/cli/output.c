@@ -26,7 +26,7 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* On a terminal, output must first erase the progress line. */
+/* Whether standard output is a terminal: then the progress line must be erased before output. */
 static bool is_terminal(void)
 {
     static int known = -1;
@@ -91,6 +91,7 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept)
 
 void output_put_safe(struct sl_buf *out, struct sl_str text)
 {
+    /* a blank is no control character: none is left as it is */
     output_put_safe_but(out, text, ' ');
 }
 
@@ -190,12 +191,12 @@ static bool has_signal_work(void)
 }
 
 /* Installs the handlers, or removes them. A signal that is ignored (nohup) stays ignored. */
-static void handle_signals(bool remove)
+static void handle_signals(bool installs)
 {
-    struct sigaction action = {.sa_handler = remove ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
+    struct sigaction action = {.sa_handler = installs ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         sigaction(signals[i], NULL, &old);
-        if (remove ? old.sa_handler != SIG_IGN : old.sa_handler == remove_and_die)
+        if (installs ? old.sa_handler != SIG_IGN : old.sa_handler == remove_and_die)
             sigaction(signals[i], &action, NULL);
     }
 }
@@ -219,7 +220,7 @@ void output_handle_signal(void (*clean)(void))
     pthread_mutex_unlock(&signal_lock);
 }
 
-/* Adds a file to those that a signal removes. */
+/* Adds a file to those that a signal removes. If no slot is free, a signal leaves the file behind. */
 static void guard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
@@ -287,6 +288,7 @@ enum sl_code output_file_temporary(struct output_file *file, struct sl_error *er
 /* Writes the pending text; false if this or an earlier write failed. */
 static bool write_out(struct output_file *file)
 {
+    /* reported for a write that fails without an error number */
     errno = EIO;
     if (!file->failed && !sl_write_all(file->fd, sl_buf_bytes(&file->pending)))
         file->failed = errno;
@@ -307,6 +309,7 @@ enum sl_code output_file_close(struct output_file *file, bool publishes, struct 
     enum sl_code code = SL_OK;
     if (file->fd < 0)
         return SL_OK;
+    /* mkostemp gives the mode 0600: a published file gets what the umask allows */
     mode_t mask = umask(0);
     umask(mask);
     bool temporary = file->temporary[0] != '\0';

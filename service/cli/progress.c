@@ -106,7 +106,8 @@ static void progress_put(struct progress *p, const char *item, uint64_t bytes)
         put_line(p, item, bytes, p->mode == PROGRESS_LINE);
 }
 
-/* show, finish_item, finish_file and erase: call them with the lock held. */
+/* Shows the progress if it is time for it: PATIENCE_MS after the start, and a pause after the last time. This function
+ * and the next three are called with the lock held. */
 static void show(struct progress *p, const char *item, uint64_t bytes)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;
@@ -115,6 +116,7 @@ static void show(struct progress *p, const char *item, uint64_t bytes)
         progress_put(p, item, bytes);
 }
 
+/* Counts an item as done. Plain and JSON progress have a line for each. */
 static void finish_item(struct progress *p, const char *item, uint64_t bytes)
 {
     p->done++;
@@ -122,6 +124,7 @@ static void finish_item(struct progress *p, const char *item, uint64_t bytes)
         progress_put(p, item, bytes);
 }
 
+/* Ends the current item; counts it as done if it is one of `total`. */
 static void finish_file(struct progress *p)
 {
     if (p->item[0] && p->counts)
@@ -129,6 +132,7 @@ static void finish_file(struct progress *p)
     p->item[0] = '\0';
 }
 
+/* Erases the line if it is on the terminal. */
 static void erase(struct progress *p)
 {
     if (p->drawn)
@@ -180,7 +184,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* A failure is ignored: then there is no line. */
+/* Starts the thread that redraws the line. A failure is ignored: then there is no line. */
 static void start_thread(struct progress *p)
 {
     pthread_condattr_t monotonic;

@@ -74,6 +74,7 @@ static int choose_scans(struct scan_command *c, struct config *config, const cha
 
 /* ---- scanning ---- */
 
+/* A fiber: shows how far the current scan is, until the last one has ended. */
 static void show_progress(void *arg)
 {
     struct scan_command *c = arg;
@@ -89,6 +90,7 @@ static void show_progress(void *arg)
     }
 }
 
+/* A fiber: scans one directory after the other. A failure does not stop the others; the first one is reported. */
 static void scan_all(void *arg)
 {
     struct scan_command *c = arg;
@@ -105,7 +107,7 @@ static void scan_all(void *arg)
             c->error = error;
         }
     }
-    c->current = c->first;
+    c->current = c->first; /* the loop left an index past the last scan, and show_progress still reads it */
     c->ended = true;
     fiber_group_wait(&group);
     cache_drain();

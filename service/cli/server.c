@@ -172,6 +172,7 @@ int server_log(const struct options *o, const struct config *config, const char 
     const char *levels = log_levels(o, config, verbosity), *format = option_value(o, "log-format", NULL);
     size_t chosen = config->log_format;
     struct sl_error error = {0};
+    /* finds the index of the format; 4 if it is unknown */
     for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)
         continue;
     if (chosen == 4) {
@@ -196,6 +197,7 @@ int server_become_owner(const struct config *config)
     if (geteuid() != 0 || !config->cache_dir || stat(config->cache_dir, &st) != 0 || st.st_uid == 0)
         return 0;
     const struct passwd *user = getpwuid(st.st_uid);
+    /* an owner without an entry in the user database has no other groups than the directory's */
     bool ok = user ? initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0
                    : setgroups(1, &st.st_gid) == 0 && setgid(st.st_gid) == 0;
     return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));

@@ -120,16 +120,17 @@ static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping m
 
 bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX])
 {
+    /* index 0: in the compilation directory; 1: in that directory below the program's; 2: beside the program */
     bool is_absolute = name.size && name.data[0] == '/', is_in = comp_dir.size && !is_absolute;
     int beside = index && program ? directory_size(program) : 0;
     path[0] = '\0';
     if (index == 2)
         name = path_file_name(name);
-    bool is_place = name.size && (index == 0 || (program && (index == 2 || (is_in && comp_dir.data[0] != '/'))));
+    bool is_usable = name.size && (index == 0 || (program && (index == 2 || (is_in && comp_dir.data[0] != '/'))));
     if (index == 2 || !is_in)
         comp_dir.size = 0;
-    if (is_place && snprintf(path, PATH_MAX, "%.*s" SL_STR_FMT "%s" SL_STR_FMT, beside, program ? program : "",
-                             SL_STR_ARG(comp_dir), comp_dir.size ? "/" : "", SL_STR_ARG(name)) >= PATH_MAX)
+    if (is_usable && snprintf(path, PATH_MAX, "%.*s" SL_STR_FMT "%s" SL_STR_FMT, beside, program ? program : "",
+                              SL_STR_ARG(comp_dir), comp_dir.size ? "/" : "", SL_STR_ARG(name)) >= PATH_MAX)
         path[0] = '\0';
     return index < 3;
 }
@@ -219,6 +220,7 @@ bool split_package_path(const struct input *input, size_t index, char path[PATH_
         strcpy(path, fits ? given : "");
         return index == 0;
     }
+    /* two numbers for each base: `base.dwp`, and if the base ends in .debug, the same without that */
     if (index >= 2 * sizeof bases / sizeof *bases)
         return false;
     struct sl_str base = sl_str(bases[index / 2] ? bases[index / 2] : "");
@@ -280,6 +282,7 @@ struct split_search {
     char first[SL_MISSING_NAME];
 };
 
+/* Called for each split unit: counts it as missing if its .dwo file cannot be opened. True: go on. */
 static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_search *search = arg;

@@ -45,6 +45,7 @@ static int symcachegen_write(const struct input *input, const char *root, struct
     for (char *c = id; *c; c++)
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
     int size = snprintf(path, sizeof path, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
+    /* leaves room in `path` for the id and the file name */
     bool good = size > 0 && size < 3000 && make_directory(path);
     snprintf(path, sizeof path, "%s/" SL_STR_FMT "/%s", root, SL_STR_ARG(name), id);
     if (!good || !make_directory(path))
@@ -74,6 +75,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
         status =
             output ? symcachegen_put(&input, output) : symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
     else
+        /* symcachegen_fail only reports: the exit status comes from the code */
         status = symcachegen_fail(pdb, error.message) ? status_of_code(code) : 1;
     input_close(&input);
     return status;

@@ -20,9 +20,8 @@ static bool worker_limit(int which, const char *text)
     return !errno && !*end && setrlimit((__rlimit_resource_t)which, &limit) == 0;
 }
 
-/* Sets the limits and executes the program. Undoes what a child inherits from the service: blocked signals, and SIGPIPE ignored. Writes no
- * core dumps, as a crash of an external
- * program is no fault of the service. */
+/* Sets the limits and executes the program. Undoes what a child inherits from the service: blocked signals, and
+ * SIGPIPE ignored. Writes no core dumps, as a crash of an external program is no fault of the service. */
 static int worker_main(const struct command *command, int argc, char **argv)
 {
     sigset_t none;

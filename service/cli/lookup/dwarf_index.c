@@ -41,10 +41,11 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
 {
     struct dwarf_index_row *rows = u->rows + s->first, *last = s->count ? &rows[s->count - 1] : NULL;
     uint32_t at = s->count;
-    struct dwarf_index_row made = {row->address,       row->file,     row->line,  row->column,
-                                   row->discriminator, row->op_index, row->is_end};
+    struct dwarf_index_row added = {row->address,       row->file,     row->line,  row->column,
+                                    row->discriminator, row->op_index, row->is_end};
+    /* of several rows for one operation the last one counts */
     if (last && last->address == row->address && last->op_index == row->op_index && last->is_end == row->is_end) {
-        *last = made;
+        *last = added;
         return true;
     }
     if (last && !row->is_end && !sorts_after(row, last))
@@ -53,7 +54,7 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
     if (!sl_account_spend(&w->account, 1 + s->count - at))
         return false;
     memmove(rows + at + 1, rows + at, (s->count - at) * sizeof *rows);
-    rows[at] = made;
+    rows[at] = added;
     s->count++;
     u->row_count++;
     s->low = at == 0 ? row->address : s->low;
@@ -125,6 +126,7 @@ static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, ui
         return NULL;
     const struct dwarf_index_row *rows = u->rows + u->sequences[low].first;
     size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* first row after it */
+    /* the last row of a sequence only marks its end */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
 }
@@ -341,6 +343,7 @@ static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, str
 bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     uint32_t next = 0;
+    /* tries the units that may have the address in file order; `next`: those before it were tried */
     while (w->listing && !w->failed) {
         size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span after the address */
         size_t rangeless = 0;

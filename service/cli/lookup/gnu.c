@@ -50,6 +50,7 @@ static bool index_symbols(struct gnu_tables *t)
             continue;
         }
         seen = true;
+        /* such symbols come from annobin, which marks where compiler options change; they name no code */
         bool is_mark = !s->size && s->is_local && s->is_untyped && s->is_hidden;
         if (!s->section || s->is_section || s->is_data || s->is_thread_local || is_mark)
             continue;
@@ -123,6 +124,7 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, 
         return u->paths[file];
     const struct sl_file *f = &unit->files[file];
     struct sl_str directory = f->directory;
+    /* directory 0 is the compilation directory: DWARF 5 lists it, before that it is implied and added below */
     if (!directory.data && unit->line_version >= 5)
         directory = unit->directory;
     else if (unit->line_version < 5 && directory.data == unit->comp_dir.data)

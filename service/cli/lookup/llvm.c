@@ -118,7 +118,7 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 }
 
 /* Replaces the name and start of the physical function by those of its symbol. */
-static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_result *e)
+static void use_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_result *e)
 {
     const struct llvm_tables *tables = get_tables(m);
     const struct dwarf_index_symbol *s = tables ? symbol_over(tables, address) : NULL;
@@ -152,7 +152,7 @@ static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_ind
 }
 
 /* Fills in the details of link `index` of `count` from the unit's DWARF. */
-static void take_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
+static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
                          struct lookup_result *e)
 {
     struct dwarf_unit_index *w = dwarf_index_get(m);
@@ -176,6 +176,7 @@ static void take_details(struct lookup *l, struct lookup_module *m, uint64_t add
         e->discriminator = location.row->discriminator;
         e->column = location.row->line ? e->column : location.row->column;
     }
+    /* a chain of another length than the answer's is not the same chain */
     if (!links[1] || (length != count && l->inlines))
         return;
     const struct sl_dwarf_function *f = links[1];
@@ -197,10 +198,11 @@ void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, 
     if (!info || !lookup_relative(l, m, address, &at))
         return;
     at += info->load_address;
+    /* the DWARF is read only if a detail of it is printed, because that takes long */
     if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
-        take_details(l, m, at, index, count ? count : 1, e);
+        fill_details(l, m, at, index, count ? count : 1, e);
     /* In GNU's style without inlines, the only link is the innermost one, as in GNU addr2line. */
     bool is_last = l->inlines || l->style != STYLE_GNU ? index + 1 >= count : all == 1 || !count;
     if (l->functions && !l->short_names && is_last)
-        take_symbol(l, m, at, e);
+        use_symbol(l, m, at, e);
 }

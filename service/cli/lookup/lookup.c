@@ -473,6 +473,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     }
     if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
+    /* in the input of these styles a line cannot name its file */
     if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
         return options_wrong(o, "no debug file given (-e FILE)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
@@ -541,8 +542,9 @@ static int lookup_with(const struct options *o)
     return status;
 }
 
-extern const struct command command_filter_markup; /* `symbolicate`: writes names into a log */
+extern const struct command command_filter_markup;
 
+/* Runs an LLVM tool. With --filter-markup it is another command: it writes names into a log. */
 static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
@@ -562,6 +564,7 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     const char *at = (const char *)mapping.bytes.data, *end = at + mapping.bytes.size;
+    /* a word takes two bytes at least: a character and a blank */
     *words = SL_ARENA_ARRAY(arena, char *, mapping.bytes.size / 2 + 2);
     char *text = sl_arena_zalloc(arena, mapping.bytes.size + 1, 2);
     while (*words && text && at < end) {

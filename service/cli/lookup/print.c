@@ -265,8 +265,8 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct l
 }
 
 /* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
-static void print_element(struct lookup *l, const struct lookup_request *r, const struct lookup_chain *chain,
-                          size_t index, size_t count, struct lookup_result *e)
+static void read_link(struct lookup *l, const struct lookup_request *r, const struct lookup_chain *chain, size_t index,
+                      size_t count, struct lookup_result *e)
 {
     *e = (struct lookup_result){0};
     if (count)
@@ -283,11 +283,11 @@ static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struc
     struct lookup_result e = {0};
     sl_json_member_array(w, "Symbol");
     for (size_t i = 0; i < count; i++) {
-        print_element(l, r, chain, i, count, &e);
+        read_link(l, r, chain, i, count, &e);
         json_element(l, w, &e);
     }
     if (!count) {
-        print_element(l, r, chain, 0, 0, &e);
+        read_link(l, r, chain, 0, 0, &e);
         json_element(l, w, &e);
     }
     sl_json_end_array(w);
@@ -439,7 +439,7 @@ void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct look
     else if (r->kind == REQUEST_DATA)
         print_data(l, r);
     for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
-        print_element(l, r, &chain, i, count, &e);
+        read_link(l, r, &chain, i, count, &e);
         if (l->style == STYLE_GNU)
             print_gnu(l, r, &e, i);
         else if (l->style == STYLE_LLVM)

@@ -61,6 +61,8 @@ static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_reques
     struct sl_str text = sl_str_trimmed(line);
     r->module = given_module(l);
     size_t digits = scan_number(text, 16, &r->address);
+    /* `add` is a symbol although it begins with hexadecimal digits: digits before other text are an address only if
+     * they begin with 0, or a blank follows */
     bool number = digits == text.size || (digits && (text.data[0] == '0' || sl_is_blank(text.data[digits])));
     uint64_t address;
     if (number || !text.size || !r->module || !parse_symbol(l, r->module, text, &address))
@@ -71,8 +73,8 @@ static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_reques
 
 /* ---- LLVM ---- */
 
-/* Takes a keyword and the blanks after it off the text. False if it does not begin with the word. */
-static bool take_word(struct sl_str *text, struct sl_str word)
+/* Removes a keyword and the blanks after it from the beginning of the text. */
+static bool skip_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word) || text->size == word.size || !sl_is_blank(text->data[word.size]))
         return false;
@@ -80,8 +82,8 @@ static bool take_word(struct sl_str *text, struct sl_str word)
     return true;
 }
 
-/* Takes the file name before the address. */
-static bool take_file(struct sl_str *text, struct sl_str *name)
+/* Moves the file name before the address from the text to `name`. False if there is none. */
+static bool cut_file_name(struct sl_str *text, struct sl_str *name)
 {
     const struct sl_str prefix = SL_STR("FILE:");
     if (sl_str_starts(*text, prefix))
@@ -102,15 +104,15 @@ static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct lo
 {
     struct sl_str text = sl_str_trimmed(line), file;
     r->kind = REQUEST_CODE;
-    if (take_word(&text, SL_STR("DATA")))
+    if (skip_word(&text, SL_STR("DATA")))
         r->kind = REQUEST_DATA;
-    else if (take_word(&text, SL_STR("FRAME")))
+    else if (skip_word(&text, SL_STR("FRAME")))
         r->kind = REQUEST_FRAME;
     else
-        take_word(&text, SL_STR("CODE"));
+        skip_word(&text, SL_STR("CODE"));
     if (l->file)
         r->module = given_module(l);
-    else if (take_file(&text, &file))
+    else if (cut_file_name(&text, &file))
         r->module = lookup_module_find(l, file);
     size_t digits = scan_number(text, base, &r->address);
     if (!r->module || !digits || digits != text.size)

@@ -73,8 +73,8 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     return good && put_companion(key, "supplementary", supplementary) && !key->failed;
 }
 
-/* Whether to cache the symcache: with --cache, or if it takes long to make. With --symcache-out it is made each time. */
-static bool is_kept(const struct lookup *l, const struct lookup_module *m)
+/* Whether to cache the symcache: with --cache, or if it takes long to make. With --symcache-out it is was_converted each time. */
+static bool should_store(const struct lookup *l, const struct lookup_module *m)
 {
     bool is_local =
         m->input.object && !m->input.alone && m->stamp.size && (!m->input.debug.object || m->input.debug.path);
@@ -85,16 +85,16 @@ static bool is_kept(const struct lookup *l, const struct lookup_module *m)
 struct stored_table_making {
     struct lookup *lookup;
     struct lookup_module *module;
-    bool made;
+    bool was_converted;
 };
 
 /* Converts the input for the cache. SL_CANCELLED: the result is used but not stored. */
-static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error *error)
+static enum sl_code convert_for_cache(void *arg, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct stored_table_making *making = arg;
     struct input *input = &making->module->input;
     enum sl_code code = input_convert(input, making->lookup->jobs, error);
-    making->made = true;
+    making->was_converted = true;
     if (code == SL_OK && input->has_dwo)
         return sl_fail(error, SL_CANCELLED, "some of the debug information is in separate .dwo files");
     *bytes = input->cache.table.bytes;
@@ -105,10 +105,10 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
 {
     struct sl_buf key = {0};
     struct stored_table_making making = {l, m, false};
-    const struct local_symcache own = {make ? kept_make : NULL, &making};
+    const struct local_symcache own = {make ? convert_for_cache : NULL, &making};
     struct sl_bytes bytes;
     struct sl_error error = {0};
-    bool wanted = is_kept(l, m) && make_key(l, m, &key);
+    bool wanted = should_store(l, m) && make_key(l, m, &key);
     *code = wanted && !l->locator ? locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &error)
                                   : SL_OK;
     if (wanted && *code == SL_OK && locator_config(l->locator)->cache_dir)
@@ -118,7 +118,7 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
     sl_buf_free(&key);
     if (!wanted)
         return false;
-    if (making.made) { /* whether or not storing it succeeded */
+    if (making.was_converted) { /* whether or not storing it succeeded */
         if (!m->input.has_cache)
             m->error = error;
         *code = m->input.has_cache ? SL_OK : *code;

@@ -139,6 +139,7 @@ static bool process_code_add(struct process_code *process, uint64_t begin, uint6
 {
     if (!has_code(&process->code, begin, end))
         return false;
+    /* mappings that follow each other become one module */
     if (process->begin == process->end)
         process->begin = begin;
     process->end = end;
@@ -154,7 +155,7 @@ static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
 }
 
 /* Writes a temporary file, removed by process_code_close. */
-static enum sl_code keep_file(struct process_code *process, struct sl_bytes text, struct sl_error *error)
+static enum sl_code write_temporary(struct process_code *process, struct sl_bytes text, struct sl_error *error)
 {
     struct output_file *file = &process->files[process->file_count];
     enum sl_code code = output_file_temporary(file, error);
@@ -193,7 +194,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
                                           .name = sl_str(name)};
     enum sl_code result = sl_jit_write(code, begin, end, &options, &text, &count, &error);
     if (result == SL_OK && count)
-        result = keep_file(process, sl_buf_bytes(&text), &error);
+        result = write_temporary(process, sl_buf_bytes(&text), &error);
     sl_buf_free(&text);
     if (result != SL_OK)
         print_note("warning: no symbols for %s: %s\n", name, error.message);
@@ -201,7 +202,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
 }
 
 /* Writes the symbol file of the mappings added since the last call; false when there are none, or on an error. */
-static bool process_code_take(struct process_code *process, struct process_module *module)
+static bool process_code_write(struct process_code *process, struct process_module *module)
 {
     uint64_t begin = process->begin, end = process->end;
     process->begin = process->end = 0;
@@ -372,10 +373,10 @@ static int add_process_module(struct address_run *run, const struct process_modu
 }
 
 /* Adds the JIT code mapped before a mapping of a file. */
-static int add_made_code(struct address_run *run)
+static int add_jit_code(struct address_run *run)
 {
     struct process_module module;
-    return process_code_take(&run->process, &module) ? add_process_module(run, &module) : 0;
+    return process_code_write(&run->process, &module) ? add_process_module(run, &module) : 0;
 }
 
 /* Adds a file that is mapped as code. A file that cannot be read (deleted, or memory of a JIT compiler) may contain JIT code instead.
@@ -389,7 +390,7 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
         input_close(&input);
         return 0;
     }
-    if (add_made_code(run) != 0) {
+    if (add_jit_code(run) != 0) {
         input_close(&input);
         return 1;
     }
@@ -403,7 +404,8 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     return copy && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
-/* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. `root`: directory to prepend to the paths. */
+/* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. Skips other lines, and
+ * mappings that are not executable. `root`: directory to prepend to the paths. */
 static int add_line(struct address_run *run, const char *line, const char *root)
 {
     char path[4300], range[64], rights[8], offset[32];
@@ -438,7 +440,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     free(line);
     if (maps != stdin)
         fclose(maps);
-    return status ? status : add_made_code(run);
+    return status ? status : add_jit_code(run);
 }
 
 /* Adds the modules and the generated code of the process --pid. Returns a status. */
@@ -533,6 +535,7 @@ static void put_addresses(struct address_run *run)
 {
     struct sl_json_writer *w = &run->w;
     sl_json_member_raw(w, "stacktraces", SL_STR("[{\"frames\":["));
+    /* the writer does not know that the raw text ends with `[`: no comma before the first frame */
     w->comma = false;
     for (size_t i = 0; i < run->address_count; i++) {
         sl_json_begin_object(w);

@@ -67,7 +67,8 @@ static struct sl_str copy_text(struct local_artifacts *a, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. */
+/* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. From the
+ * second directory on it also has the directory's number, because paths below two directories may be equal. */
 static struct sl_str make_uri(struct local_artifacts *a, size_t directory, struct sl_str relative,
                               const struct stat *st)
 {
@@ -214,12 +215,14 @@ size_t path_common_parts(struct sl_str a, struct sl_str b)
     size_t parts = 0, same = 0;
     while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
         parts += a.data[a.size - ++same] == '/';
+    /* the first of the equal components counts only if it is equal as a whole */
     bool whole =
         (same == a.size || a.data[a.size - same - 1] == '/') && (same == b.size || b.data[b.size - same - 1] == '/');
     return parts + (whole && same > 0);
 }
 
-static struct sl_str artifact_until(struct sl_str text, char c)
+/* The text before the first `c`; all of it if there is none. */
+static struct sl_str text_before(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
     return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
@@ -274,6 +277,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));
+        /* a map beside a script with the id counts only if its file name is also the wanted one */
         bool by_id = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
         if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
             most = parts;
@@ -337,14 +341,14 @@ static bool put_artifact(struct sl_arena_array *list, const struct local_artifac
         return false;
     *artifact = (struct artifact){.file = item->file, .match = match, .is_bundle = item->kind == ARTIFACT_BUNDLE};
     if (!artifact->is_bundle) {
-        artifact->abs_path = artifact_until(path, '#');
+        artifact->abs_path = text_before(path, '#');
         artifact->has_headers = item->map_beside.size;
         artifact->sourcemap = item->map_beside;
     }
     return true;
 }
 
-/* Adds a missing script as an artifact that only names its map. */
+/* Adds a missing script as an artifact that only names its map. The script's path is that of the map without ".map". */
 static bool put_mapped(struct sl_arena_array *list, const struct local_artifact *map, struct sl_str path)
 {
     const size_t end = SL_STR(".map").size;
@@ -355,7 +359,7 @@ static bool put_mapped(struct sl_arena_array *list, const struct local_artifact 
     artifact->file.path.size -= end;
     artifact->file.location = artifact->file.path;
     artifact->file.uri = artifact->file.path;
-    artifact->abs_path = artifact_until(path, '#');
+    artifact->abs_path = text_before(path, '#');
     artifact->sourcemap = path_file_name(sl_str(map->path));
     return true;
 }
@@ -366,6 +370,7 @@ bool local_artifacts_find(void *arg, const struct local_file_query *query, struc
     struct local_artifacts *a = arg;
     struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
     bool good = true;
+    /* bundles with the debug id come first, then those of the release */
     for (unsigned by_id = query->id ? 1 : 0;; by_id--) {
         for (size_t i = 0; good && i < a->count; i++)
             if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, by_id))

@@ -172,6 +172,7 @@ bool local_files_add(struct local_files *files, struct sl_str path)
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
 {
     char path[4096];
+    /* the id becomes a part of a path: only ids of 3 to 64 bytes in hexadecimal are used */
     if (code_id.size < 6 || code_id.size > 128)
         return true;
     for (size_t i = 0; i < code_id.size; i++)
@@ -292,6 +293,7 @@ void put_indented(struct sl_str json, struct sl_buf *out)
             continue;
         bool opens = !in_text && (c == '{' || c == '['), closes = !in_text && (c == '}' || c == ']');
         depth -= closes;
+        /* an item begins a new line, and so does a closing bracket, but `{}` and `[]` stay on one line */
         if (opened != closes)
             put_line(out, depth);
         opened = opens;

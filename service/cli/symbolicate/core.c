@@ -98,6 +98,7 @@ static bool search_path(struct id_search *search, const struct sl_crash_module *
     return false;
 }
 
+/* Searches the paths one after the other; true once one of them has the module's file. */
 static bool search_paths(struct id_search *search, const struct sl_crash_module *module, const char *const *paths,
                          size_t count)
 {

@@ -93,13 +93,13 @@ static int crash_send(const struct options *o, struct crash_run *run)
 {
     static const struct {
         const char *path, *part;
-    } doors[] = {
+    } endpoints[] = {
         [CRASH_FILE_MINIDUMP] = {"/minidump", "upload_file_minidump"},
         [CRASH_FILE_APPLE] = {"/applecrashreport", "apple_crash_report"},
         [CRASH_FILE_CORE] = {"/core", "upload_file_core"},
     };
     struct sl_buf options = {0};
-    struct remote_part parts[4] = {{doors[run->file.kind].part, run->file.bytes}, {"options", {NULL, 0}}};
+    struct remote_part parts[4] = {{endpoints[run->file.kind].part, run->file.bytes}, {"options", {NULL, 0}}};
     size_t count = 2;
     sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s,\"extract_variables\":%s}",
                   run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true",
@@ -110,7 +110,7 @@ static int crash_send(const struct options *o, struct crash_run *run)
                                               {(const uint8_t *)run->file.rewrite, strlen(run->file.rewrite)}};
     int status = options.failed
                      ? report_no_memory()
-                     : remote_symbolicate(o, doors[run->file.kind].path, SL_STR(""), parts, count, &run->text);
+                     : remote_symbolicate(o, endpoints[run->file.kind].path, SL_STR(""), parts, count, &run->text);
     if (!status && sl_str_starts(sl_buf_view(&run->text), SL_STR("{\"status\":\"failed\"")))
         run->code = SL_MALFORMED;
     sl_buf_free(&options);
@@ -124,6 +124,7 @@ static int crash_report_failure(const struct crash_run *run)
     struct symbolicated_answer answer;
     bool is_answer = run->text.size && answer_read(sl_buf_view(&run->text), &arena, &answer) && answer.message.size;
     const char *message = run->error.message, *detail = NULL;
+    /* a failure that the answer states is about the file; others are about this command */
     int status = is_answer ? STATUS_NOTHING : run->code == SL_MALFORMED ? 2 : 1;
     if (is_answer) {
         message = sl_arena_strndup(&arena, answer.message.data, answer.message.size);
@@ -189,6 +190,7 @@ static void warn_missing_stacks(const struct options *o, const struct crash_run 
     sl_arena_free(&arena);
 }
 
+/* Prints the answer and warnings about missing stacks, or reports the failure. Returns a status. */
 static int crash_print(const struct options *o, struct crash_run *run, const struct answer_format *format,
                        enum answer_kind sort)
 {
@@ -198,6 +200,8 @@ static int crash_print(const struct options *o, struct crash_run *run, const str
     return answer_print_notes(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
+/* Symbolicates a crash file of any kind, here or by a service, and prints the answer. `modules`: see
+ * symbolicate_core_with_ids. Returns a status. */
 static int crash_run(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                      struct sl_bytes bytes, const char *modules)
 {

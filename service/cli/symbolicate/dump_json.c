@@ -87,6 +87,7 @@ static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str l
 {
     if (limit.size && sl_is_digit(limit.data[0])) {
         sl_json_put_key(w, key);
+        /* JSON numbers have no leading zeros */
         while (limit.size > 1 && limit.data[0] == '0')
             limit = (struct sl_str){limit.data + 1, limit.size - 1};
         sl_json_put_raw(w, limit);
@@ -246,6 +247,7 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
     }
     sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++) {
+        /* hits of one module follow each other: they share an object */
         if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
             sl_json_begin_object(d->w);
             member_text(d->w, "module", found[i].name);
@@ -333,8 +335,8 @@ static void put_analysis(const struct dump_json *d)
     crash_analysis_write(d->w, is_x86_64 ? &walked->analysis : &nothing, 16);
 }
 
-/* Writes reason, address, assertion and index of the crashed thread, -1: none. A dump without an exception has neither reason nor address.
- * */
+/* Writes reason, address, assertion and index of the crashed thread, -1: none. A dump without an exception has neither
+ * reason nor address. */
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;

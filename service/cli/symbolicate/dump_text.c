@@ -17,7 +17,7 @@ struct dump_texts {
 struct text_frame {
     const struct answer_frame *frame;
     size_t thread;
-    uint64_t at; /* the address that offsets are computed from: text_place */
+    uint64_t at; /* the address that offsets are computed from: text_address */
     uint64_t instruction;
     struct sl_str name, module;
     uint64_t module_address;
@@ -25,7 +25,7 @@ struct text_frame {
 };
 
 /* The address that is printed for a frame: like Breakpad, the return address for x86 and amd64, the address of the call for other CPUs. */
-static uint64_t text_place(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
+static uint64_t text_address(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);
     return family == SL_CPU_X86 || family == SL_CPU_X86_64 ? frame_resume(t->walked, thread, frame)
@@ -43,7 +43,7 @@ static struct text_frame text_frame(const struct dump_texts *t, size_t thread, s
     return (struct text_frame){
         .frame = frame,
         .thread = thread,
-        .at = is_inline ? frame->address.value : text_place(t, thread, frame),
+        .at = is_inline ? frame->address.value : text_address(t, thread, frame),
         .instruction = instruction,
         .name = answer_frame_name(frame),
         .module = module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0},
@@ -89,13 +89,13 @@ static struct sl_str get_graphics(const struct sl_minidump *dump)
     return SL_STR("");
 }
 
-/* Takes the text up to the next `|` off `rest`. */
-static struct sl_str take_part(struct sl_str *rest)
+/* Removes the text up to the next `|` from `rest`, with the `|`, and returns it. */
+static struct sl_str cut_part(struct sl_str *rest)
 {
     const char *bar = rest->size ? memchr(rest->data, '|', rest->size) : NULL;
     struct sl_str part = {rest->data, bar ? (size_t)(bar - rest->data) : rest->size};
-    size_t taken = part.size + (bar != NULL);
-    *rest = (struct sl_str){rest->data + taken, rest->size - taken};
+    size_t size = part.size + (bar != NULL);
+    *rest = (struct sl_str){rest->data + size, rest->size - size};
     return part;
 }
 
@@ -129,8 +129,8 @@ static void machine_head(const struct dump_texts *t, int64_t crashed)
     field(out, dump->cpu_text, '|');
     struct sl_str graphics = get_graphics(dump);
     sl_buf_printf(out, "%u\nGPU|", dump->cpu_count);
-    field(out, take_part(&graphics), '|');
-    field(out, take_part(&graphics), '|');
+    field(out, cut_part(&graphics), '|');
+    field(out, cut_part(&graphics), '|');
     field(out, graphics, '\n');
     sl_buf_cstr(out, "Crash|");
     if (dump->crash.crashed) {
@@ -160,7 +160,7 @@ static void machine_module(const struct dump_texts *t, const struct sl_crash_mod
 }
 
 /* Appends the module's name, or the list of unloaded modules at the address. */
-static void find_machine_module(const struct dump_texts *t, const struct text_frame *f)
+static void put_machine_module(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
     if (!f->module.size)
@@ -179,7 +179,7 @@ static void machine_thread(const struct dump_texts *t, size_t thread, size_t num
         struct text_frame f = text_frame(t, thread, i);
         sl_buf_number(t->out, number, '|');
         sl_buf_number(t->out, i, '|');
-        find_machine_module(t, &f);
+        put_machine_module(t, &f);
         field(t->out, f.module.size ? f.name : SL_STR(""), '|');
         field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
         if (has_line(&f))
@@ -196,7 +196,7 @@ static bool is_selected(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || (size_t)style->thread == thread;
 }
 
-/* Prints the crashed thread first. */
+/* Prints the selected threads, the crashed one first. The thread that wrote the dump is left out and has no number. */
 static void put_threads(const struct dump_texts *t, int64_t crashed,
                         void (*put)(const struct dump_texts *t, size_t thread, size_t number))
 {
@@ -235,7 +235,7 @@ static void put_graphics(struct sl_str graphics, struct sl_buf *out)
         sl_buf_cstr(out, "UNKNOWN\n");
     for (bool is_first = true; graphics.size; is_first = false) {
         sl_buf_cstr(out, is_first ? "" : "     ");
-        output_put_safe(out, take_part(&graphics));
+        output_put_safe(out, cut_part(&graphics));
         sl_buf_u8(out, '\n');
     }
     sl_buf_u8(out, '\n');

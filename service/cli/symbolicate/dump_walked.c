@@ -40,6 +40,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
         if (!w->resume[i] || !w->instruction[i])
             return false;
         for (size_t k = 0; k < thread->frame_count; k++) {
+            /* the innermost frame, and one that a signal interrupted, have no return address: nothing is subtracted */
             bool is_exact = !k || thread->frames[k].is_exact;
             w->resume[i][k] = thread->frames[k].address;
             w->instruction[i][k] = thread->frames[k].address - (is_exact ? 0 : call);
@@ -218,8 +219,6 @@ const struct answer_module *dump_find_module_answer(const struct symbolicated_an
 
 /* ---- stack memory, and the words in it that point into functions ---- */
 
-/* ---- words ---- */
-
 /* The size of a pointer on the thread's stack. */
 static unsigned word_size(const struct walked_dump *w, size_t thread)
 {
@@ -317,7 +316,7 @@ static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
 
 /* Stores the name of a stack word: that of the outermost call of the inline chain, as a return address belongs to the physical function.
  * False when out of memory. */
-static bool stack_take(void *arg, size_t index, const struct answer_frame *calls, size_t count)
+static bool store_name(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct stack_word_names *)arg)->walked;
     const struct answer_frame *outermost = &calls[count - 1];
@@ -344,7 +343,7 @@ enum sl_code stack_words_symbolicate(struct walked_dump *w, struct sl_str answer
                                   .address_count = w->name_count,
                                   .put_module = stack_put_module,
                                   .address = stack_address,
-                                  .take = stack_take,
+                                  .take = store_name,
                                   .line_starts = true};
     return names_find(&wanted, file->sources, file->source_count, config, error);
 }

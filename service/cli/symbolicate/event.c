@@ -18,7 +18,7 @@ struct event_frames { /* of one stack, in the event's order: outermost first */
 };
 
 /* Reads a line or column. Rejects negative numbers, which JVM clients write for native methods. */
-static bool read_place(struct sl_fields *s, const struct sl_json_path *at, void *out)
+static bool read_position(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str number;
     bool negative;
@@ -38,8 +38,8 @@ static bool read_place(struct sl_fields *s, const struct sl_json_path *at, void 
 /* The members of request frames, in output order. */
 static const struct sl_field js_frame[] = {
     SL_FIELD_AS_IS(STRING, true, event_frame, abs_path, "abs_path"),
-    SL_FIELD_BY(true, event_frame, lineno, "lineno", read_place),
-    SL_FIELD_BY(false, event_frame, colno, "colno", read_place),
+    SL_FIELD_BY(true, event_frame, lineno, "lineno", read_position),
+    SL_FIELD_BY(false, event_frame, colno, "colno", read_position),
     SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
     SL_FIELD_AS_IS(STRING, false, event_frame, function, "function"),
     SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
@@ -53,7 +53,7 @@ static const struct sl_field jvm_frame[] = {
     SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
     SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
     SL_FIELD_AS_IS(STRING, false, event_frame, abs_path, "abs_path"),
-    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_place),
+    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_position),
     SL_FIELD_AS_IS(BOOL, false, event_frame, in_app, "in_app"),
     SL_FIELD_AS_IS(STRING, false, event_frame, signature, "signature"),
     CONTEXT,
@@ -68,7 +68,7 @@ static const struct sl_field native_frame[] = {
     SL_FIELD_AS_IS(STRING, false, event_frame, symbol, "symbol"),
     SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
     SL_FIELD_AS_IS(STRING, false, event_frame, abs_path, "abs_path"),
-    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_place),
+    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_position),
     SL_FIELD_AS_IS(BOOL, false, event_frame, in_app, "in_app"),
     SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
     CONTEXT,
@@ -144,7 +144,7 @@ static bool read_event(struct sentry_event_reading *e, struct sl_str text, struc
 
 /* ---- the request ---- */
 
-/* Reads the elements of `frames`. */
+/* Reads the elements of `frames` of a stack; none if the stack is missing. False when out of memory. */
 static bool list_frames(struct sentry_event_reading *e, const struct event_trace *trace, struct event_frames *frames)
 {
     const struct sl_field fields[] = {SL_FIELD_ITEMS(event_frames, items, count, "frames", frame_fields[e->kind]),
@@ -273,6 +273,7 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
         sl_json_put_raw(w, text);
         return true;
     }
+    /* the JVM uses mappings and source bundles; JavaScript uses source maps that name their script */
     struct sl_str uuid = is_mapping && image.uuid.data ? image.uuid : image.debug_id;
     if ((jvm ? !is_mapping && !is_bundle : !is_map || !image.code_file.data) || !sl_debug_id_parse(uuid, &id))
         return false;
@@ -299,7 +300,7 @@ static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_w
     return count;
 }
 
-/* Writes the artifact source of a JavaScript event. */
+/* Writes the artifact source of a JavaScript event. Offline it is only a placeholder for the required member. */
 static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
     struct sl_buf url = {0};

@@ -26,11 +26,11 @@ struct sl_str table_text(struct print_table *t, struct sl_buf *buf)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-static unsigned most_columns;
+static unsigned max_columns;
 
 void table_fit(unsigned columns)
 {
-    most_columns = columns;
+    max_columns = columns;
 }
 
 /* Shrinks the widest text columns until the table fits, but none below SHORTEST. */
@@ -40,7 +40,7 @@ static void fit_widths(const struct print_table *t, int *widths)
     int total = -1, count = 0;
     for (; t->columns[count].title; count++)
         total += widths[count] + 2;
-    for (; most_columns && total > (int)most_columns; total--) {
+    for (; max_columns && total > (int)max_columns; total--) {
         int widest = -1;
         for (int c = 0; c < count; c++)
             if (!t->columns[c].right && widths[c] > SHORTEST && (widest < 0 || widths[c] > widths[widest]))
@@ -62,7 +62,7 @@ static void put_row(const struct print_column *columns, const struct sl_str *cel
         int pad = widths[c] > output_columns(cells[c]) ? widths[c] - output_columns(cells[c]) : 0;
         bool right = columns[c].right && cells[c].size;
         sl_buf_printf(out, "%s%*s", c ? "  " : " ", right ? pad : 0, "");
-        if (most_columns && !columns[c].right)
+        if (max_columns && !columns[c].right)
             output_put_trimmed(out, cells[c], (size_t)widths[c]);
         else
             sl_buf_str(out, cells[c]);

@@ -48,7 +48,7 @@ static void add_code(struct sl_buf *out, uint32_t code)
 }
 
 /* Decodes one character of the pending bytes; false if it may be incomplete. */
-static bool take_pending(struct log_encoding *e, bool end)
+static bool decode_pending(struct log_encoding *e, bool end)
 {
     size_t size = e->pending_in_size, used = size < 2 ? size : 2;
     uint32_t code = size < 2 ? 0xFFFD : unit_at(e, e->pending_in);
@@ -72,9 +72,9 @@ static void log_encoding_decode(struct log_encoding *e, const uint8_t *bytes, si
 {
     for (size_t i = 0; i < size; i++) {
         e->pending_in[e->pending_in_size++] = bytes[i];
-        take_pending(e, false);
+        decode_pending(e, false);
     }
-    while (end && take_pending(e, true)) {
+    while (end && decode_pending(e, true)) {
     }
 }
 
@@ -87,6 +87,7 @@ static void put_unit(struct log_encoding *e, uint32_t unit)
     sl_buf_u8(&e->out, (uint8_t)(big ? unit : unit >> 8));
 }
 
+/* The size of a UTF-8 sequence by its first byte. A byte that cannot begin one counts as a sequence of one byte. */
 static size_t sequence_size(uint8_t first)
 {
     return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -140,6 +141,7 @@ static void log_encoding_free(struct log_encoding *e)
 
 /* ---- the log ---- */
 
+/* Bytes that are read at once. */
 enum { PIECE = 64 * 1024 };
 
 static const struct {
@@ -247,7 +249,7 @@ static size_t read_bytes(struct log_input *input, void *data, size_t capacity, c
 }
 
 /* Copies decoded text (UTF-8) out. */
-static size_t take_decoded(struct log_encoding *e, void *data, size_t capacity)
+static size_t copy_decoded(struct log_encoding *e, void *data, size_t capacity)
 {
     size_t size = e->in.size - e->in_at < capacity ? e->in.size - e->in_at : capacity;
     memcpy(data, e->in.data + e->in_at, size);
@@ -266,6 +268,7 @@ static bool read_piece(struct log_input *input, const char **problem)
     struct log_encoding *e = &input->encoding;
     size_t size = read_bytes(input, piece, sizeof piece, problem), more = size, mark = 0;
     if (!e->known) {
+        /* two bytes are enough unless they may begin a byte order mark or be UTF-16 */
         while (more && size < 4 && (size < 2 || piece[0] >= 0xEF || !piece[0] || !piece[1])) {
             more = read_bytes(input, piece + size, sizeof piece - size, problem);
             size += more;
@@ -293,7 +296,7 @@ size_t log_input_read(struct log_input *input, void *data, size_t capacity, cons
             return read_bytes(input, data, capacity, problem);
         more = read_piece(input, problem);
     }
-    return e->in.failed || !e->in.size ? 0 : take_decoded(e, data, capacity);
+    return e->in.failed || !e->in.size ? 0 : copy_decoded(e, data, capacity);
 }
 
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok)

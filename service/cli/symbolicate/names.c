@@ -65,7 +65,7 @@ static bool have_names(const struct answer_frame *calls, size_t count)
 }
 
 /* Passes the names of a stack to the caller, by address: frames with the same original_index are the inline chain at one address. */
-static bool take_thread(struct names_wanted *n, const struct answer_thread *thread)
+static bool pass_thread(struct names_wanted *n, const struct answer_thread *thread)
 {
     for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
         const struct answer_frame *calls = &thread->frames[i];
@@ -79,13 +79,13 @@ static bool take_thread(struct names_wanted *n, const struct answer_thread *thre
 }
 
 /* Passes the names of an answer to the caller. False when out of memory. */
-static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
+static bool names_read_answer(struct names_wanted *n, const struct sl_buf *text)
 {
     struct sl_arena arena = {0};
     struct symbolicated_answer answer;
     bool good = answer_read(sl_buf_view(text), &arena, &answer);
     for (size_t t = 0; good && t < answer.thread_count; t++)
-        good = take_thread(n, &answer.threads[t]);
+        good = pass_thread(n, &answer.threads[t]);
     if (good && n->missing)
         answer_describe_missing(&answer, n->missing);
     sl_arena_free(&arena);
@@ -111,7 +111,7 @@ enum sl_code names_find(struct names_wanted *n, const struct source *sources, si
                                               .line_starts = n->line_starts};
         code = body.failed ? sl_fail(error, SL_BUSY, "out of memory")
                            : local_request_symbolicate(&request, config, &answer, error);
-        if (code == SL_OK && !names_take_answer(n, &answer))
+        if (code == SL_OK && !names_read_answer(n, &answer))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_buf_free(&body);
@@ -129,7 +129,7 @@ static int names_send(struct names_wanted *n)
         sl_buf_clear(&answer);
         status = body.failed ? report_no_memory()
                              : remote_symbolicate(n->o, "/symbolicate", sl_buf_view(&body), NULL, 0, &answer);
-        if (!status && !names_take_answer(n, &answer))
+        if (!status && !names_read_answer(n, &answer))
             status = report_no_memory();
     }
     sl_buf_free(&body);
@@ -201,8 +201,9 @@ static void named_address(void *arg, size_t index, uint32_t *module, uint64_t *r
     file->format->address(file, index, module, relative);
 }
 
-/* Takes the frames of one address, in which the last one is that of the function itself, and hands them to the format. */
-static bool named_take(void *arg, size_t index, const struct answer_frame *frames, size_t count)
+/* Hands the frames of one address to the format of the file. The last one is that of the physical function, whose
+ * start is passed, too. */
+static bool named_store(void *arg, size_t index, const struct answer_frame *frames, size_t count)
 {
     struct named_file *file = &((struct named_run *)arg)->file;
     struct sl_opt_u64 symbol = frames[count - 1].symbol_address;
@@ -241,7 +242,7 @@ static int named_look_up(struct named_run *run, const struct sentry_project *pro
                                         .missing = &run->missing,
                                         .put_module = named_put_module,
                                         .address = named_address,
-                                        .take = named_take};
+                                        .take = named_store};
     return find_local_files(run, &local) ? names_symbolicate(&run->wanted, project, &local) : report_no_memory();
 }
 

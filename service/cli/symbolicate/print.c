@@ -369,6 +369,7 @@ static bool is_failure(struct sl_str status)
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
+    /* the status `error` says nothing that the details do not say */
     bool has_details = sl_str_equal(status, SL_STR("error")) && details.size;
     const struct sl_str parts[] = {whose, where, has_details ? (struct sl_str){NULL, 0} : status, details};
     sl_buf_cstr(out, "error");

@@ -142,7 +142,7 @@ static bool body_without_sources(struct request_run *run)
 }
 
 /* Finds the kind of request by its members. Returns a status. */
-static int take_request(struct request_run *run, const struct body_facts *facts)
+static int choose_kind(struct request_run *run, const struct body_facts *facts)
 {
     bool maps = facts->has_maps || (facts->has_source && !facts->has_mappings);
     run->request.kind = maps ? LOCAL_JS : facts->has_mappings || facts->is_jvm ? LOCAL_JVM : LOCAL_NATIVE;
@@ -151,8 +151,8 @@ static int take_request(struct request_run *run, const struct body_facts *facts)
     return body_without_sources(run) ? 0 : report_no_memory();
 }
 
-/* Takes a request body, or makes one from an event. Returns a status. */
-static int take_body(struct request_run *run, struct sl_str text, enum input_kind kind)
+/* Sets the request's body and kind: those of a request, or a body that is made from an event. Returns a status. */
+static int read_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
                                           option_value(run->o, "dist", NULL), run->project};
@@ -180,7 +180,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
     }
     if (!read_facts(run, run->request.body, &facts))
         return report_error(STATUS_NOTHING, "the request is not a JSON object", NULL);
-    return kind == INPUT_EVENT ? 0 : take_request(run, &facts);
+    return kind == INPUT_EVENT ? 0 : choose_kind(run, &facts);
 }
 
 /* ---- mappings ---- */
@@ -231,6 +231,7 @@ static int read_given_mappings(struct request_run *run)
         bool good = has_id && add_mapping(run, paths[i], text, &id, false);
         sl_unmap(&file);
         if (!good)
+            /* the id is a hash of the text: only lack of memory can prevent it */
             return has_id ? 1 : report_no_memory();
     }
     return 0;
@@ -272,6 +273,7 @@ static void find_mappings(struct request_run *run)
 
 /* ---- the work ---- */
 
+/* In a fiber: symbolicates the request. */
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
@@ -347,6 +349,7 @@ static int request_send(struct request_run *run)
     return status;
 }
 
+/* Symbolicates the request in this process. Returns a status. */
 static int request_symbolicate(struct request_run *run)
 {
     int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->inputs, request_work, run);
@@ -365,6 +368,7 @@ static int request_options(struct request_run *run)
     run->sort = sorts[run->request.kind];
     run->request.no_scraping = option_given(run->o, "no-scrape") || server_is_offline(run->o);
     run->request.no_source_context = option_given(run->o, "no-source-context");
+    /* a JavaScript request that was made from an event of Sentry has the project's artifacts as its source */
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
     run->format = answer_format_choose(run->o, run->sort);
@@ -394,7 +398,7 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
 {
     int status = list_local_paths(run);
     if (!status)
-        status = take_body(run, text, kind);
+        status = read_body(run, text, kind);
     if (!status)
         status = request_options(run);
     if (status || run->sort == SORT_NATIVE || run->sort == SORT_MOZILLA)

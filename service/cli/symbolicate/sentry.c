@@ -47,8 +47,8 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
 }
 
 /* Reads a secret from an option, its file option or the environment. */
-static int take_secret(const struct options *o, const char *option, const char *file, const char *variable,
-                       struct sl_arena *arena, struct sl_secret *secret)
+static int read_secret_option(const struct options *o, const char *option, const char *file, const char *variable,
+                              struct sl_arena *arena, struct sl_secret *secret)
 {
     const char *path = option_value(o, file, NULL), *value = sentry_setting(o, option, variable);
     if (option_given(o, option) && path)
@@ -87,7 +87,8 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
     return (struct sl_secret){{NULL, 0}};
 }
 
-/* Fills in what neither the options nor the environment give. */
+/* Fills in what neither the options nor the environment give, from the configuration files: that of the project first,
+ * then that of the user. Either may be missing. */
 static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *settings,
                                struct sentry_project *p)
 {
@@ -114,15 +115,16 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
 }
 
 /* Finds the credentials: a token, or else cookies. Returns an exit status. */
-static int take_secrets(const struct options *o, struct sl_arena *arena, struct sentry_project *p)
+static int read_secrets(const struct options *o, struct sl_arena *arena, struct sentry_project *p)
 {
     bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
     bool cookies = option_given(o, "auth-cookies") || option_given(o, "auth-cookies-file");
     if (token && cookies)
         return options_wrong(o, "--auth-token and --auth-cookies cannot be combined");
-    int status = cookies ? 0 : take_secret(o, "auth-token", "auth-token-file", "SENTRY_AUTH_TOKEN", arena, &p->token);
+    int status =
+        cookies ? 0 : read_secret_option(o, "auth-token", "auth-token-file", "SENTRY_AUTH_TOKEN", arena, &p->token);
     if (!status && !secret_present(p->token))
-        status = take_secret(o, "auth-cookies", "auth-cookies-file", "SENTRY_AUTH_COOKIES", arena, &p->cookies);
+        status = read_secret_option(o, "auth-cookies", "auth-cookies-file", "SENTRY_AUTH_COOKIES", arena, &p->cookies);
     return status;
 }
 
@@ -144,7 +146,7 @@ static bool make_url(const char *base, const char *org, const char *project, str
 }
 
 /* Makes a source of the project's debug files, with the same credentials. */
-static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
+static bool add_debug_files(struct sentry_project *p, struct sl_arena *arena)
 {
     struct sl_buf url = {0};
     sl_buf_str(&url, p->url);
@@ -167,7 +169,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
                                        .url = sentry_setting(o, "url", "SENTRY_URL")};
     bool offline = option_given(o, "offline") || server_environment("SYMLOOM_OFFLINE") || server_is_offline(o);
     *p = (struct sentry_project){.online = false};
-    int status = take_secrets(o, arena, p);
+    int status = read_secrets(o, arena, p);
     if (status || offline)
         return status;
     if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !settings.org && !settings.project)
@@ -186,7 +188,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     const char *copy = sl_arena_strndup(arena, settings.project, strlen(settings.project));
     if (!copy ||
         !make_url(settings.url ? settings.url : "https://sentry.io/", settings.org, settings.project, arena, &p->url) ||
-        !take_debug_files(p, arena))
+        !add_debug_files(p, arena))
         return report_no_memory();
     p->project = sl_str(copy);
     p->online = true;

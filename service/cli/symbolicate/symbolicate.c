@@ -269,16 +269,15 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
-/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns an exit status. */
 /* Detects the kind of an input; of a very large text by its beginning. */
 static enum input_kind detect(struct sl_bytes bytes)
 {
-    enum { MUCH = 64 << 20 };
+    enum { MAX_DETECTED = 64 << 20 };
     size_t at = 0;
     while (at < bytes.size && (sl_is_blank((char)bytes.data[at]) || bytes.data[at] >= 0xEF))
         at++;
     bool is_json = at < bytes.size && bytes.data[at] == '{';
-    return input_kind_detect(is_json ? bytes : sl_bytes_part(bytes, 0, MUCH));
+    return input_kind_detect(is_json ? bytes : sl_bytes_part(bytes, 0, MAX_DETECTED));
 }
 
 /* ---- standard input ---- */
@@ -296,6 +295,7 @@ static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
         size = read(copy[0], head, (size_t)teed < capacity ? (size_t)teed : capacity);
     close(copy[0]);
     close(copy[1]);
+    /* a writer that has written all usually closes the pipe at once */
     struct pollfd closed = {.fd = fd};
     *is_all = teed <= 0 || (poll(&closed, 1, WAIT_MS) > 0 && (closed.revents & POLLHUP));
     return size > 0 ? (size_t)size : 0;
@@ -327,6 +327,8 @@ static bool is_streamed(const char *path)
            (kind == INPUT_UNKNOWN && !input_unread_kind((struct sl_bytes){head, size}));
 }
 
+/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns
+ * an exit status. */
 static int run_input(const struct options *o, enum input_kind kind, const char *path)
 {
     struct sl_mapping mapping = {0};

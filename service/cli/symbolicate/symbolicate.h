@@ -78,9 +78,7 @@ struct trace_options {
 };
 extern const struct missing_words missing_mappings;
 
-/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
- * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
-/* The same for parts of a text with other stacks too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
+/* Retraces parts of a text that may have other stacks, too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
  * be closed in any case. */
 struct text_trace;
 struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
@@ -88,6 +86,8 @@ struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_c
 bool text_trace_put(struct text_trace *trace, struct sl_str lines, struct sl_buf *out); /* false when out of memory */
 void text_trace_close(struct text_trace *trace, const char *path);                      /* may be NULL */
 
+/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
+ * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_options *options);
 

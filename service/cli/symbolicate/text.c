@@ -158,7 +158,7 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
     bool good = true;
     int status = 0;
     if (sl_text_is_nearly_full(&t->reader) &&
-        !t->reader.in_module_line) { /* of many programs: only the latest matter */
+        !t->reader.in_module_line) { /* the text lists the modules of many programs: only the latest matter */
         sl_map_free(&t->known_names);
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);

@@ -67,6 +67,7 @@ static int asan_run(const struct options *o)
     for (size_t i = 0; i < roots + symbols; i++)
         paths[i] = i < roots ? root[i] : symbol[i - roots];
     struct text_words words = {.count = 0};
+    /* the report names the modules by their paths on this machine */
     add(&words, "--local-debug-info");
     int status = run_as_text(o, &words, paths, roots + symbols, option_value(o, "logfile", "-"));
     free(paths);

@@ -97,6 +97,7 @@ extern const struct command command_symbolicate, command_inspect;
 /* Runs `symbolicate` with the translated options. Options of the text format are left out for others. */
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
+    /* 32: the words that are added below once at most; each value of an option takes two */
     size_t most = 32 + o->argument_count;
     for (size_t i = 0; o->specs[i].name; i++)
         most += 2 * o->counts[i];
@@ -140,6 +141,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     return status;
 }
 
+/* Prints the streams of the file with `inspect --raw`. */
 static int dump_streams(const struct options *o)
 {
     char raw[] = "--raw", end[] = "--";

@@ -142,11 +142,11 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
  * needs it. */
 static bool pattern_begin_stack(struct trace_pattern *p, struct sl_str class)
 {
-    struct sl_str kept = {NULL, 0};
+    struct sl_str copy = {NULL, 0};
     sl_arena_reset(&p->thrown_arena);
     if (class.data)
-        kept = (struct sl_str){sl_arena_strndup(&p->thrown_arena, class.data, class.size), class.size};
-    return (kept.data || !class.data) && sl_jvm_stack_begin(&p->stack, p->mappers, kept, &p->thrown_arena);
+        copy = (struct sl_str){sl_arena_strndup(&p->thrown_arena, class.data, class.size), class.size};
+    return (copy.data || !class.data) && sl_jvm_stack_begin(&p->stack, p->mappers, copy, &p->thrown_arena);
 }
 
 void trace_pattern_free(struct trace_pattern *p)
