@@ -7,7 +7,7 @@
 #include "http/impl.h"
 
 /* True for a proxy whose X-Forwarded-For and X-Request-ID are believed. */
-static bool trusted(const struct http_server *server, struct sl_str address)
+static bool is_trusted(const struct http_server *server, struct sl_str address)
 {
     uint8_t bytes[16];
     if (sl_str_equal(address, SL_STR("unix")))
@@ -23,7 +23,7 @@ static bool trusted(const struct http_server *server, struct sl_str address)
 bool http_is_proxied(const struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;
-    return trusted(r->server, sl_str(connection_peer(r->connection)));
+    return is_trusted(r->server, sl_str(connection_peer(r->connection)));
 }
 
 /* ---- X-Forwarded-For; several headers form one list ---- */
@@ -33,8 +33,8 @@ struct forwarded_for_list {
     struct sl_str left;
 };
 
-/* Takes the right-most remaining entry; false if there is none. */
-static bool take_last(struct forwarded_for_list *list, struct sl_str *entry)
+/* Removes the right-most remaining entry from the list and returns it; false if there is none. */
+static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
         do {
@@ -58,7 +58,7 @@ static struct sl_str client_address(const struct request *r, struct sl_str peer)
     struct forwarded_for_list list = {.x = &r->x, .header = r->x.header_count};
     struct sl_str current = peer, entry;
     uint8_t bytes[16];
-    while (trusted(r->server, current) && take_last(&list, &entry) && network_address(entry, bytes))
+    while (is_trusted(r->server, current) && cut_last(&list, &entry) && network_address(entry, bytes))
         current = entry;
     return current;
 }
@@ -73,6 +73,7 @@ static uint64_t rotate(uint64_t v, int by)
 static uint64_t next_random(struct http_server *server)
 {
     uint64_t *s = server->random;
+    /* not seeded yet */
     if (!(s[0] | s[1] | s[2] | s[3]) && getrandom(s, sizeof server->random, 0) < 0)
         s[0] = uv_hrtime();
     uint64_t result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
@@ -122,7 +123,7 @@ void set_client_and_request_id(struct request *r)
     if (server->proxy_count > 0 || server->trust_unix) {
         x->client = client_address(r, peer);
         struct sl_str given = http_header(x, "x-request-id");
-        if (given.data && is_request_id(given) && trusted(server, peer))
+        if (given.data && is_request_id(given) && is_trusted(server, peer))
             x->request_id = given;
     }
     if (!x->request_id.size) {

@@ -28,7 +28,8 @@ void body_init(struct request *r)
         sl_buf_reserve(&body->window, (size_t)x->content_length);
 }
 
-/* Leaves some connections without bodies, also when the limit of descriptors allows only few connections. */
+/* Returns the limit of bodies in flight: at most three quarters of the connections, so that requests without a body
+ * are served, too, even if the limit of descriptors allows only few connections. */
 static size_t most_bodies(const struct http_server *server)
 {
     size_t bodies = server->options.max_bodies_in_flight, connections = server->options.max_connections;
@@ -68,7 +69,7 @@ bool body_is_awaited(const struct request *r)
 }
 
 /* Ends the count of the body in the limits of body_reserve. */
-static void left_flight(struct request *r)
+static void end_count(struct request *r)
 {
     struct client_address *entry = r->body.in_flight_of;
     if (!entry)
@@ -121,7 +122,7 @@ void body_receive(struct request *r, struct sl_bytes data)
 void body_complete(struct request *r)
 {
     r->message_done = true;
-    left_flight(r);
+    end_count(r);
     if (r->body.reader)
         fiber_wake(r->body.reader);
 }
@@ -139,7 +140,7 @@ static void keep_or_free(struct sl_buf *buf)
 void body_finish(struct request *r)
 {
     struct request_body *body = &r->body;
-    left_flight(r);
+    end_count(r);
     keep_or_free(&body->window);
     keep_or_free(&body->raw);
     keep_or_free(&body->piece);

@@ -57,6 +57,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
         return spool_fail(r, code, "cannot create a temporary file for a request body");
     if (first.size > 0)
         code = spool_step(spool, spool_write, first);
+    /* size 1: an empty piece would be the end of the body */
     for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
         enum sl_code read = http_body_read(&r->x, &piece);
         if (read) {

@@ -195,7 +195,7 @@ static enum connection_timeout body_timeout(const struct request *r)
 }
 
 /* Makes a request from a complete head; returns the bytes used, 0 if the head is incomplete. */
-static size_t take_head(struct connection *c, struct sl_bytes data)
+static size_t receive_head(struct connection *c, struct sl_bytes data)
 {
     static const struct {
         int status;
@@ -233,7 +233,7 @@ static size_t take_head(struct connection *c, struct sl_bytes data)
 }
 
 /* Passes bytes to the body; returns how many belong to it. */
-static size_t take_body(struct connection *c, struct sl_bytes data)
+static size_t receive_body(struct connection *c, struct sl_bytes data)
 {
     struct request *r = c->request;
     size_t used = parse_body(r, data);
@@ -280,19 +280,20 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
         if (c->request && c->state != STATE_BODY)
             break;
         if (c->request) {
-            at += take_body(c, rest);
+            at += receive_body(c, rest);
             go_on(c);
             continue;
         }
-        size_t used = take_head(c, rest);
+        size_t used = receive_head(c, rest);
         if (used == 0)
             break;
         at += used;
         if (c->dead)
             break;
         struct request *r = c->request;
+        /* a client that has begun to send its body does not wait for 100 Continue */
         if (c->state == STATE_BODY && at < data.size)
-            at += take_body(c, (struct sl_bytes){data.data + at, data.size - at});
+            at += receive_body(c, (struct sl_bytes){data.data + at, data.size - at});
         else if (r->interim_due && !r->x.status)
             send_interim(r);
         r->interim_due &= r->x.status != 0;

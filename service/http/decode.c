@@ -43,6 +43,7 @@ struct http_decoder *decoder_new(enum content_coding coding, int zstd_window_log
         ready =
             decoder->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, zstd_window_log));
     } else {
+        /* window bits: 15 is the largest window, 16 more stand for a gzip header instead of zlib's */
         ready = inflateInit2(&decoder->zlib, coding == CODING_GZIP ? 15 + 16 : 15) == Z_OK;
     }
     if (ready)

@@ -217,7 +217,8 @@ static void on_turn(struct loop_waiter *waiter)
         start_now(r);
 }
 
-/* Health checks do not wait for other requests. */
+/* Starts the request at once or, if the time slice of the loop is used up, in its turn. Health checks do not wait for
+ * other requests. */
 void request_start(struct request *r)
 {
     const struct http_route *route = r->x.route;

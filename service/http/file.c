@@ -10,7 +10,7 @@ static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
 /* Parses `count` digits at `at`. */
-static bool take_digits(struct sl_str text, size_t at, size_t count, int *number)
+static bool parse_digits(struct sl_str text, size_t at, size_t count, int *number)
 {
     uint64_t value = 0;
     bool good = at + count <= text.size && sl_parse_u64((struct sl_str){text.data + at, count}, &value);
@@ -23,9 +23,9 @@ bool http_date_parse(struct sl_str text, int64_t *seconds)
 {
     struct tm tm = {0};
     int year, month = 0;
-    if (text.size != 29 || memcmp(text.data + 25, " GMT", 4) != 0 || !take_digits(text, 5, 2, &tm.tm_mday) ||
-        !take_digits(text, 12, 4, &year) || !take_digits(text, 17, 2, &tm.tm_hour) ||
-        !take_digits(text, 20, 2, &tm.tm_min) || !take_digits(text, 23, 2, &tm.tm_sec))
+    if (text.size != 29 || memcmp(text.data + 25, " GMT", 4) != 0 || !parse_digits(text, 5, 2, &tm.tm_mday) ||
+        !parse_digits(text, 12, 4, &year) || !parse_digits(text, 17, 2, &tm.tm_hour) ||
+        !parse_digits(text, 20, 2, &tm.tm_min) || !parse_digits(text, 23, 2, &tm.tm_sec))
         return false;
     while (month < 12 && memcmp(text.data + 8, months[month], 3) != 0)
         month++;
@@ -105,7 +105,7 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
 }
 
 /* Parses a number at `*at` and moves on. False, and `*at` stays, if there is none or it is too large. */
-static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
+static bool parse_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
     if (!sl_str_take_u64(&rest, number))
@@ -123,11 +123,11 @@ static enum http_byte_range parse_range(struct sl_str text, uint64_t size, struc
     uint64_t first = 0, last = UINT64_MAX;
     if (text.size < at || !sl_str_equal_nocase((struct sl_str){text.data, at}, SL_STR("bytes=")))
         return RANGE_NONE;
-    bool has_first = take_number(text, &at, &first);
+    bool has_first = parse_number(text, &at, &first);
     if (at >= text.size || text.data[at] != '-')
         return RANGE_NONE;
     at++;
-    bool has_last = take_number(text, &at, &last);
+    bool has_last = parse_number(text, &at, &last);
     if (at != text.size || (!has_first && !has_last) || (has_first && has_last && last < first))
         return RANGE_NONE;
     if (!has_first) { /* suffix range: the last `last` bytes */

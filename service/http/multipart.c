@@ -28,7 +28,8 @@ struct multipart {
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
-/* Takes the next `; name=value` at `*at`; removes the quotes of a value. Returns 0 at the end, -1 if it is malformed. */
+/* Parses the next `; name=value` at `*at` and moves on; removes the quotes of a value. Returns 0 at the end, -1 if it
+ * is malformed. */
 static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
 {
     while (*at < text.size && (http_is_blank(text.data[*at]) || text.data[*at] == ';'))
@@ -176,7 +177,7 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
 }
 
 /* Passes contents of a part on. Bytes before the first delimiter are not contents. */
-static enum sl_code multipart_give(struct multipart *m, const void *data, size_t size, struct sl_error *error)
+static enum sl_code pass_contents(struct multipart *m, const void *data, size_t size, struct sl_error *error)
 {
     if (m->where != DATA || size == 0 || !m->callbacks.data)
         return SL_OK;
@@ -193,7 +194,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             size_t size = end - at < MULTIPART_PIECE ? (size_t)(end - at) : MULTIPART_PIECE;
             const uint8_t *cr = memchr(at, '\r', size);
             at = cr ? cr : at + size;
-            enum sl_code code = multipart_give(m, start, (size_t)(at - start), error);
+            enum sl_code code = pass_contents(m, start, (size_t)(at - start), error);
             if (code)
                 return code;
             start = at;
@@ -218,7 +219,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
         size_t size = m->matched - m->assumed;
         bool is_here = (size_t)(at - (const uint8_t *)in->data) >= size;
         enum sl_code code =
-            multipart_give(m, is_here ? (const void *)(at - size) : m->delimiter + m->assumed, size, error);
+            pass_contents(m, is_here ? (const void *)(at - size) : m->delimiter + m->assumed, size, error);
         if (code)
             return code;
         m->matched = m->assumed = 0;
@@ -226,7 +227,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
     }
     in->data = end;
     in->size = 0;
-    return m->matched ? SL_OK : multipart_give(m, start, (size_t)(end - start), error);
+    return m->matched ? SL_OK : pass_contents(m, start, (size_t)(end - start), error);
 }
 
 /* Ends the current part, if any. */
@@ -239,8 +240,8 @@ static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
     return in_part && m->callbacks.end ? m->callbacks.end(m->callbacks.arg, error) : SL_OK;
 }
 
-/* Takes the two bytes after a delimiter; skips blanks before the line end. */
-static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
+/* Reads one of the two bytes after a delimiter, a line end or "--"; skips blanks before the line end. */
+static enum sl_code read_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     uint8_t c = *in->data;
     in->data++;
@@ -264,7 +265,7 @@ static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct s
 }
 
 /* Collects the headers of a part until an empty line. */
-static enum sl_code take_headers(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
+static enum sl_code read_headers(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     while (in->size > 0) {
         if (m->headers_size == MAX_HEADERS)
@@ -297,8 +298,8 @@ enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl
                 code = delimiter_found(m, error);
             break;
         }
-        case AFTER_DELIMITER: code = take_tail(m, &data, error); break;
-        case HEADERS: code = take_headers(m, &data, error); break;
+        case AFTER_DELIMITER: code = read_tail(m, &data, error); break;
+        case HEADERS: code = read_headers(m, &data, error); break;
         case EPILOGUE: return SL_OK;
         }
     }

@@ -31,9 +31,8 @@ static bool host_listed(const struct http_options *options, struct sl_str host)
     return false;
 }
 
-/* Whether Host is a name of this machine: localhost and its subdomains (RFC 6761, 6.3), 127.0.0.0/8, ::1; and names of one label, which the
- * public DNS does not have:
- * they belong to the machine's own network. */
+/* Whether Host is a name of this machine: localhost and its subdomains (RFC 6761, 6.3), 127.0.0.0/8, ::1; or a name of
+ * one label, which the public DNS does not have, so that it belongs to the machine's own network. */
 static bool is_local_name(struct sl_str host)
 {
     static const struct sl_str local = {"localhost", 9};

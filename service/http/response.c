@@ -180,10 +180,10 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
 static struct sl_str cache_control(struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;
-    struct sl_str set, whose = header_is_set(x, "Cache-Control", &set) ? set : SL_STR("private");
+    struct sl_str set, value = header_is_set(x, "Cache-Control", &set) ? set : SL_STR("private");
     struct sl_buf text = {0};
-    sl_buf_str(&text, whose);
-    if (!memchr(whose.data, '=', whose.size))
+    sl_buf_str(&text, value);
+    if (!memchr(value.data, '=', value.size))
         sl_buf_printf(&text, ", max-age=%llu", (unsigned long long)r->server->options.file_max_age_s);
     return sl_buf_move_to_arena(&text, &x->arena);
 }

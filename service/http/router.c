@@ -142,7 +142,7 @@ static bool method_matches(const char *route_method, struct sl_str method)
            (sl_str_equal(wanted, SL_STR("GET")) && sl_str_equal(method, SL_STR("HEAD")));
 }
 
-/* True if `name` is in the list, or a part of another name in it. */
+/* True if the method is in the list. No method is a part of another one's name, so the separators do not matter. */
 static bool list_has(const struct sl_buf *list, const char *name)
 {
     size_t size = strlen(name);

@@ -84,6 +84,7 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
     at = put_number(at, (uint64_t)x->status);
     *at++ = ' ';
     const char *reason = status_reason(x->status);
+    /* llhttp calls a status that it does not know "<unknown>" */
     at = put_cstr(at, *reason == '<' ? "" : reason);
     at = put_cstr(at, "\r\nDate: ");
     at = put_cstr(at, server_date(r->server));
@@ -360,6 +361,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *
     unsigned count = 2;
     bool ok = write_some(r, &bufs, &count);
     size_t left = http_send_count_bytes(bufs, count);
+    /* count 1: the head is written, only contents are left */
     bool move =
         ok && left > OUTPUT_MAX && count == 1 && shared_blob_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
     if (ok && is_unsent(r, count) && !move)
@@ -406,8 +408,6 @@ static void share_large_body(struct http_exchange *x)
     x->content = shared_blob_new(&x->body);
 }
 
-/* Sends the response: the status and headers that its file or compression adds, then the body from wherever it is. A head without memory
- * closes the connection. */
 bool send_reset(struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -419,6 +419,8 @@ bool send_reset(struct request *r)
     return true;
 }
 
+/* Sends the response: the status and headers that its file or compression adds, then the body from wherever it is. A
+ * head without memory closes the connection. */
 void send_answer(struct request *r)
 {
     struct http_exchange *x = &r->x;

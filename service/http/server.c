@@ -85,6 +85,8 @@ static void on_tick(uv_timer_t *timer)
             connection_handle_timeout(c);
 }
 
+/* Returns how often timeouts are checked, in milliseconds: four times within the shortest one, and every 100 ms at
+ * least. */
 static uint64_t tick_period(const struct http_server *server)
 {
     uint64_t period = 400;
@@ -133,6 +135,7 @@ static void wake_stopper(struct http_server *server)
         fiber_wake(server->stopper);
 }
 
+/* Returns the limit of open connections, including the reserve for health checks. */
 static size_t most_connections(const struct http_server *server)
 {
     size_t most = server->options.max_connections;
@@ -266,6 +269,8 @@ static bool any_paused(const struct http_server *server)
     return any;
 }
 
+/* Accepts connections again if listeners were paused, and the server is not full any more or can close a connection for a
+ * new one. */
 static void resume_listeners(struct http_server *server)
 {
     if (server->stopping || !any_paused(server) ||
@@ -341,6 +346,7 @@ static enum sl_code watch(struct http_listener *listener, struct sl_error *error
 enum listener_purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
 static const char *const purpose_names[] = {"http", "https", "admin"};
 
+/* Prepares the next free entry; watch() counts it once its socket is open. */
 static struct http_listener *next_listener(struct http_server *server, enum listener_purpose purpose)
 {
     struct http_listener *listener = &server->listeners[server->listener_count];
@@ -349,6 +355,7 @@ static struct http_listener *next_listener(struct http_server *server, enum list
     return listener;
 }
 
+/* Listens on the sockets that the service manager passed for this purpose. */
 static enum sl_code adopt_passed(struct http_server *server, enum listener_purpose purpose, struct sl_error *error)
 {
     int fds[MAX_PASSED_LISTENERS];
@@ -362,6 +369,7 @@ static enum sl_code adopt_passed(struct http_server *server, enum listener_purpo
     return code;
 }
 
+/* Listens on an address, or with "systemd" on the passed sockets. */
 static enum sl_code listen_on(struct http_server *server, const char *address, enum listener_purpose purpose,
                               struct sl_error *error)
 {
@@ -477,7 +485,7 @@ static const char *with_prefix(struct sl_arena *arena, const char *prefix, const
 }
 
 /* Copies the routes of a family, with its prefix; `*at` is the index of the first one. False when out of memory. */
-static bool take_family(struct http_server *server, size_t index, size_t *at)
+static bool copy_routes(struct http_server *server, size_t index, size_t *at)
 {
     const struct http_family *family = server->options.families[index];
     const char *prefix = family->prefix ? family->prefix(server->options.service) : "";
@@ -529,7 +537,7 @@ bool server_take_routes(struct http_server *server)
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
     bool good = server->queues && server->routes && server->body_timeouts && server->series;
     for (size_t i = 0; good && i < family_count; i++)
-        good = take_family(server, i, &at);
+        good = copy_routes(server, i, &at);
     return good;
 }
 
@@ -665,6 +673,7 @@ void http_server_drain(struct http_server *server)
     server->draining = true;
     for (struct connection *c = SL_LIST_FIRST(&server->connections, struct connection, link), *next; c; c = next) {
         next = SL_LIST_NEXT(c, link);
+        /* a connection without a request so far is new: its first one may be on the way */
         if (c->state == STATE_IDLE && c->pending.size == 0 && c->requests > 0)
             connection_abort(c, false);
     }
