@@ -272,6 +272,7 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
     set->have_count = 0;
     for (bool first = true; code == SL_OK && sl_str_next_line(&rest, &whole); first = false) {
         char line[SET_NAME];
+        /* a line that is too long becomes an empty one, which is no name of a part */
         snprintf(line, sizeof line, "%.*s", (int)(whole.size < sizeof line ? whole.size : 0), whole.data);
         if (first)
             memcpy(parts, line, sizeof line);

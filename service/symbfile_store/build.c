@@ -3,7 +3,7 @@
 #include "symbfile_store/impl.h"
 
 /* Creates the decoder of a part, unless it exists. False when out of memory. */
-static bool has_part(struct set_reader *r, struct symbfile_failure *failure)
+static bool open_part(struct set_reader *r, struct symbfile_failure *failure)
 {
     if (!r->part)
         r->part = symbfile_part_new(0, 1, r->max_bytes, r->sink);
@@ -14,14 +14,14 @@ static bool has_part(struct set_reader *r, struct symbfile_failure *failure)
 
 bool set_reader_feed(struct set_reader *r, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
-    return has_part(r, failure) && symbfile_part_feed(r->part, bytes, failure);
+    return open_part(r, failure) && symbfile_part_feed(r->part, bytes, failure);
 }
 
 /* Ends a part. A symbfile that is split goes on in the next part, so only its last part is finished. False if the part is not complete,
  * with `failure`. */
 bool set_reader_end_part(struct set_reader *r, bool is_last, struct symbfile_failure *failure)
 {
-    if (!has_part(r, failure))
+    if (!open_part(r, failure))
         return false;
     if (r->is_split && !is_last)
         return true;
@@ -38,7 +38,7 @@ void set_reader_close(struct set_reader *r)
 }
 
 /* Splits the i-th part off the rest; false if the rest is shorter. */
-static bool take_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, struct sl_bytes *part)
+static bool cut_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, struct sl_bytes *part)
 {
     uint64_t length;
     memcpy(&length, lengths.data + i * sizeof length, sizeof length);
@@ -61,7 +61,7 @@ static enum sl_code read_parts(const struct converter_call *call, struct sl_symb
     size_t count = lengths.size / sizeof(uint64_t);
     bool good = true;
     for (size_t i = 0; i < count && good; i++) {
-        if (!take_part(&rest, lengths, i, &part)) {
+        if (!cut_part(&rest, lengths, i, &part)) {
             set_reader_close(&reader);
             return sl_fail(error, SL_INTERNAL, "a part of an upload is shorter than its length says");
         }

@@ -36,6 +36,8 @@ void store_remove_tree(const char *path)
     dir_remove(AT_FDCWD, path, TREE_DEPTH);
 }
 
+/* Adds the disk space of a file, whose blocks are of 512 bytes. A file with several links counts with each of them in
+ * part. */
 static bool add_blocks(void *arg, const struct dir_entry *entry)
 {
     const struct stat *st = entry->st;
@@ -100,6 +102,7 @@ bool store_fail(struct symbfile_failure *failure, const char *what)
 {
     int reason = errno;
     bool scarce = is_scarce(reason);
+    /* ENOENT: another process has replaced or removed the set */
     symbfile_fail_with_cause(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
     if (is_unreachable(reason))
         symbfile_fail_unreachable(failure, "");

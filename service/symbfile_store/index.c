@@ -80,7 +80,7 @@ static enum sl_code convert_pack(const struct set_packing *p, int out, struct sl
     converter_add_bytes(&call, INPUT_LENGTHS,
                         (struct sl_bytes){(const uint8_t *)p->pack.lengths, p->pack.count * sizeof *p->pack.lengths});
     converter_add_file(&call, INPUT_SCRATCH, p->scratch.fd);
-    /* At least the size of the records in a symbfile. */
+    /* The limits of the conversion come from the size of its input, which is at least that of the set's records. */
     struct conversion_description about = {set->records * RECORD_BYTES, sl_str(set->name), kind_symbfile_index.name};
     return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
 }

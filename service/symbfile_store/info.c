@@ -10,7 +10,7 @@
 #include "base/json_write.h"
 
 /* Copies a text; ignores one that does not fit. */
-static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
+static void symbfile_info_copy(struct sl_json *j, char *out, size_t size)
 {
     struct sl_str text;
     if (sl_json_text(j, &text) && text.size < size)
@@ -31,7 +31,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_in
                  {SL_STR("arch"), info->arch, sizeof info->arch}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (sl_str_equal(key, texts[i].key)) {
-            symbfile_info_take(j, texts[i].out, texts[i].size);
+            symbfile_info_copy(j, texts[i].out, texts[i].size);
             return;
         }
     if (sl_str_equal(key, SL_STR("base_address")))

@@ -129,7 +129,7 @@ static bool feed_reader(struct symbfile_part *p, struct sl_bytes bytes, struct s
 /* Decodes inflated bytes. The first part must be a symbfile. A later one is a symbfile of its own if it begins with the magic, which may
  * arrive in several pieces; otherwise it continues the symbfile of the first part and is not decoded here. False with `failure` if it is
  * malformed or too large. */
-static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
+static bool decode_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->inflated += bytes.size;
     if (p->inflated > p->max_inflated) {
@@ -225,7 +225,7 @@ static bool inflate_all(struct symbfile_part *p, struct sl_bytes in, struct symb
             return true; /* the output buffer was not filled: the decoder holds nothing back */
         if (!(p->coding == CODING_ZSTD ? step_zstd(p, &in, &size) : step_gzip(p, &in, &size)))
             return damaged(p, failure);
-        if (size && !take_inflated(p, (struct sl_bytes){p->out, size}, failure))
+        if (size && !decode_inflated(p, (struct sl_bytes){p->out, size}, failure))
             return false;
         if (in.size == before && size == 0)
             return in.size == 0 || damaged(p, failure); /* no progress although there is input */
@@ -244,6 +244,7 @@ static bool open_coding(struct symbfile_part *p)
             return false;
         p->coding = CODING_ZSTD;
     } else if (p->head_size >= 2 && memcmp(p->head, gzip, 2) == 0) {
+        /* 15: the largest window; 16: with a gzip header */
         if (inflateInit2(&p->zlib, 15 + 16) != Z_OK)
             return false;
         p->coding = CODING_GZIP;
@@ -252,16 +253,16 @@ static bool open_coding(struct symbfile_part *p)
     return p->coding == CODING_PLAIN || p->out;
 }
 
-static bool take_received(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
+static bool decode_received(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
-    return p->coding == CODING_PLAIN ? take_inflated(p, bytes, failure) : inflate_all(p, bytes, failure);
+    return p->coding == CODING_PLAIN ? decode_inflated(p, bytes, failure) : inflate_all(p, bytes, failure);
 }
 
 /* Called when the first bytes are known: they determine the decoder. */
 static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
-        return take_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
+        return decode_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
     symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
     return false;
 }
@@ -281,7 +282,7 @@ bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct s
         if (!symbfile_part_begin(p, failure))
             return false;
     }
-    return bytes.size == 0 || take_received(p, bytes, failure);
+    return bytes.size == 0 || decode_received(p, bytes, failure);
 }
 
 /* Checks the end of the part and sets its mode. A first part that ends too early, in the compressed stream or in the
