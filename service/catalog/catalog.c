@@ -68,8 +68,8 @@ void catalog_prepare_workers(void)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned size;
-    EVP_Digest("", 0, digest, &size, EVP_sha256(),
-               NULL);                   /* reads openssl.cnf. Failure shows later: whatever hashes then fails, too */
+    /* reads openssl.cnf; a failure is ignored, because whatever computes a hash later fails, too */
+    EVP_Digest("", 0, digest, &size, EVP_sha256(), NULL);
     timegm(&(struct tm){.tm_mday = 1}); /* reads the time zone, for times in crash reports */
     /* libarchive converts names of tar and ZIP members; the C library reads its list of character sets at the first conversion */
     iconv_t names = iconv_open(nl_langinfo(CODESET), "UTF-8");

@@ -19,7 +19,8 @@
  *     packages ─▶ scan_file                 what is in a scanned file or package (scan/record.c)
  *     commands ─▶ own_symcaches                 tables that a command made from local files
  *
- * An arrow is a computation: get the entry on the left, have a converter (conversion/converter.h) write the entry on the right. Requests and keys of entries are in request.c. */
+ * An arrow is a computation: get the entry on the left, have a converter (conversion/converter.h) write the entry on the right.
+ * Requests and keys of entries are in request.c. */
 #pragma once
 
 #include "cache/cache.h"
