@@ -35,7 +35,8 @@ struct identifying {
 
 /* ---- objects ---- */
 
-/* Files that no search asks for: core dumps, and object files without an id of their own. */
+/* False for files that no search asks for: core dumps, COFF files, object files without an id of their own, and files
+ * without any id. */
 static bool is_wanted(const struct sl_object_info *info)
 {
     return info->kind != SL_KIND_DUMP && (info->kind != SL_KIND_REL || info->code_id.size) &&
@@ -109,8 +110,8 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 
 /* ---- members ---- */
 
-/* Called at each member of a package: records source texts, skips what is too small or too large for a debug file, and has the rest read.
- * */
+/* Called at each member of a package: records source texts, skips what is too small or too large for a debug file, and
+ * has the rest read. */
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
 {
     struct identifying *s = arg;

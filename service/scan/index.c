@@ -261,7 +261,7 @@ static bool add_found(struct index_search *f, const struct sl_index_object *obje
 {
     struct sl_index_file file;
     struct sl_buf member = {0};
-    /* Of a newer version of symloom */
+    /* a format that is unknown here: a newer version of symloom has written the index */
     if (object->format > SL_FORMAT_COFF || !is_listed_as(object, f->type) || !is_of_system(object, f->id->type) ||
         !sl_index_file(f->index, object->file, &file))
         return true;

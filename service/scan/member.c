@@ -180,8 +180,8 @@ struct member_fetch {
     int fd;
 };
 
-/* Extracts the member to m->fd. Members that the converter met on its way are kept for later requests; if that fails, only they are lost.
- * */
+/* Extracts the member to m->fd. Members that the converter met on its way are kept for later requests; if that fails,
+ * only they are lost. */
 static enum sl_code read_member(const struct member_fetch *m, int package, struct sl_error *error)
 {
     struct cache_tmp scratch;
@@ -235,7 +235,7 @@ static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *
     return code;
 }
 
-/* A package in its state: path and what version says of it. */
+/* Returns the key of a package in its present state: path, size and time of change. NULL when out of memory. */
 static const char *package_name(const struct member_fetch *m, struct sl_arena *arena)
 {
     struct sl_buf text = {0};

@@ -127,8 +127,8 @@ struct record_merge {
     const struct sl_index *record;
 };
 
-/* Adds the record of one file to the index that is being built. Path and time come from this pass: the record may be older than a rename.
- * */
+/* Adds the record of one file to the index that is being built. Path and time come from this pass: the record may be
+ * older than a rename. */
 static enum sl_code merge_record(void *arg, struct sl_error *error)
 {
     const struct record_merge *m = arg;

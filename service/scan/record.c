@@ -22,7 +22,7 @@ int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64
         int number = errno;
         if (number == EACCES || number == EPERM)
             sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
-        /* Symbolic links and paths out of the root are refused */
+        /* ELOOP, EXDEV: symbolic links and paths out of the root are refused, as if there were no file */
         else if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV)
             sl_fail(error, SL_NOT_FOUND, "%s", "");
         else
@@ -120,7 +120,7 @@ static void *record_retain(const void *context, struct sl_arena *arena)
                                                                                                               : NULL;
 }
 
-/* A record says what is in a file of this machine. */
+/* Records are not shared with other nodes: they say what is in a file of this machine. */
 static bool never_shared(const void *context)
 {
     (void)context;

@@ -168,6 +168,8 @@ void scan_request_pass(void)
     fiber_wake_all(&wake);
 }
 
+/* Returns when the next pass begins after one that ended with `code`: soon if memory or threads were short, else after
+ * the configured interval. UINT64_MAX: not by itself. */
 static uint64_t next_due(const struct scan *scan, enum sl_code code)
 {
     if (code == SL_BUSY)
