@@ -128,7 +128,8 @@ static bool limit_memory(const struct confine_limits *limits)
     return done;
 }
 
-/* Call it before PR_SET_DUMPABLE: afterwards the process's files in /proc belong to root. */
+/* Has the OOM killer choose this process before all others. Call it before PR_SET_DUMPABLE: afterwards the process's
+ * files in /proc belong to root. */
 static bool be_first_victim(void)
 {
     static const char most[] = "1000";

@@ -35,6 +35,8 @@ static struct { /* state of the launcher process */
 } self;
 
 /* ---- the end ---- */
+
+/* Kills all children, waits until they have ended, and ends the launcher. */
 static _Noreturn void end(void)
 {
     for (size_t i = 0; i < self.child_count; i++)
