@@ -267,8 +267,8 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
             (struct found_bundle){.file = {.source = debug_files_source(), .type = FILE_SOURCEBUNDLE}, .by_id = by_id};
         if (!path.data || !origin_set_path(&bundle->file, path, f->arena))
             return sl_fail(error, SL_BUSY, "out of memory");
-        struct sl_buf uri = {
-            0}; /* sorts by time, as of several bundles with a file the one with the greatest URI counts */
+        struct sl_buf uri = {0};
+        /* entries are named by time: of several bundles with a file the one with the greatest URI counts */
         sl_buf_printf(&uri, "uploads://artifacts/" SL_STR_FMT, SL_STR_ARG(name));
         bundle->file.uri = sl_buf_move_to_arena(&uri, f->arena);
         if (!bundle->file.uri.data)

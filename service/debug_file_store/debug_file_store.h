@@ -10,7 +10,7 @@
  *     chunks/<aa>/<sha1>               pieces of files that are being uploaded; removed after a day
  *     tmp/                             files that are being written
  *
- *     door ──▶ debug_file_tmp ──▶ check.c: what is it? ──▶ place.c: is it better than what is there? ──▶ objects/
+ *     API  ──▶ debug_file_tmp ──▶ check.c: what is it? ──▶ place.c: is it better than what is there? ──▶ objects/
  *
  * Quality decides, not arrival: a worse file never replaces or hides a better one of the same id and type. Several processes and
  * nodes may share the directory or the bucket. Loop thread. */
@@ -51,7 +51,7 @@ struct debug_file_record {
 };
 
 struct debug_file_upload {
-    const char *door;            /* label of the metrics: "sentry", "breakpad", "pyroscope" */
+    const char *door;            /* API that received it, for metrics and log: "sentry", ... */
     struct store_tmp_file *file; /* complete; consumed in any case */
     struct sl_str name;          /* as the client sent it */
     /* The ids that the client claims. They must not contradict those of the file, and serve for a file that has none. */

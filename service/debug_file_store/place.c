@@ -34,8 +34,8 @@ struct tmp_job {
     struct symbfile_failure failure;
 };
 
-/* Creates a temporary file of the store. In a directory it first deletes old symbfiles if the disk is nearly full; buckets do not fill up.
- * */
+/* Creates a temporary file of the store. In a directory it first deletes old symbfiles if the disk is nearly full;
+ * buckets do not fill up. */
 static enum sl_code make_tmp(void *arg, struct sl_error *error)
 {
     struct tmp_job *job = arg;
@@ -118,7 +118,7 @@ static bool claim_fits(const struct debug_file_upload *u, const struct checked_o
 }
 
 /* Gives a file without ids the claimed one: a debug id if it has its length, else a build id. */
-static void take_any_id(struct sl_str claimed, struct checked_object *object, struct sl_arena *arena)
+static void use_claimed_id(struct sl_str claimed, struct checked_object *object, struct sl_arena *arena)
 {
     enum { DEBUG_ID_DIGITS = 33 };
     struct sl_str code_id = sl_code_id_normalise(arena, claimed);
@@ -148,7 +148,7 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
         else if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_name_id)
             object->debug_id = u->name_id;
         if (!*object->code_id && !sl_debug_id_has_uuid(&object->debug_id) && u->claimed_any.size)
-            take_any_id(u->claimed_any, object, u->arena);
+            use_claimed_id(u->claimed_any, object, u->arena);
         if (!*object->code_id && u->claimed_code_id.size < CHECKED_CODE_ID)
             snprintf(object->code_id, sizeof object->code_id, SL_STR_FMT, SL_STR_ARG(u->claimed_code_id));
     }
@@ -244,6 +244,7 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
     if (type == FILE_PROGUARD)
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
     size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
+    /* a source bundle is stored under all its names, any other file under the first one */
     return type == FILE_SOURCEBUNDLE ? count : count ? 1 : 0;
 }
 
@@ -431,11 +432,11 @@ static bool fill_record(const struct debug_file_adding *a)
     const char *debug_id = sl_arena_strndup(u->arena, id, strlen(id)),
                *code_id = sl_arena_strndup(u->arena, object->code_id, strlen(object->code_id));
     struct sl_str name = base_name(u->name.size ? u->name : sl_str(a->found.name));
-    const char *kept = sl_arena_strndup(u->arena, name.data, name.size);
+    const char *name_copy = sl_arena_strndup(u->arena, name.data, name.size);
     struct sl_str *features = SL_ARENA_ARRAY(u->arena, struct sl_str, 4);
     u->record = (struct debug_file_record){.sha1 = hex_text(a->sha1, sizeof a->sha1, u->arena),
                                            .sha256 = hex_text(a->sha256, sizeof a->sha256, u->arena),
-                                           .name = {kept, name.size},
+                                           .name = {name_copy, name.size},
                                            .type = sl_str(file_type_name(object->type)),
                                            .cpu = sl_str(object->arch ? sl_arch_name(object->arch) : "any"),
                                            .debug_id = sl_str(debug_id ? debug_id : ""),
@@ -446,7 +447,7 @@ static bool fill_record(const struct debug_file_adding *a)
                                            .features = features,
                                            .paths = a->paths,
                                            .path_count = a->path_count};
-    if (!features || !kept || !u->record.sha1.data || !u->record.sha256.data)
+    if (!features || !name_copy || !u->record.sha1.data || !u->record.sha256.data)
         return false;
     if (object->has_debug_info)
         features[u->record.feature_count++] = SL_STR("debug");

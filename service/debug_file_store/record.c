@@ -85,11 +85,11 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
     struct sl_str name = record_name(arena, sha1);
     enum sl_code code =
         name.data ? store_area_read(debug_files_area(), name, &text, error) : sl_fail(error, SL_BUSY, "out of memory");
-    struct sl_str kept = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
+    struct sl_str stored = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
     sl_buf_free(&text);
-    if (code == SL_OK && !kept.data)
+    if (code == SL_OK && !stored.data)
         code = sl_fail(error, SL_BUSY, "out of memory");
-    return code == SL_OK ? parse_record(kept, arena, record, error) : code;
+    return code == SL_OK ? parse_record(stored, arena, record, error) : code;
 }
 
 /* The record outlives its file when another one replaces that. */

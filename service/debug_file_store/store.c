@@ -107,6 +107,7 @@ void debug_files_apply(struct config *config)
 {
     if (!store.area.type)
         open_store(config);
+    /* the Mozilla API may use the list of sources, which is replaced below */
     bool is_fallback = config->mozilla.fallbacks == config->sources;
     size_t count = config->source_count;
     struct source *all = (struct source *)(uintptr_t)debug_files_append(config->sources, &count, &config->arena);
