@@ -86,7 +86,8 @@ static bool into_directory(const struct bundle_run *b, const char *output)
            (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
-/* The path of the bundle; NULL when out of memory. The caller frees. */
+/* The path of the bundle: beside the file, in the directory --output, or the path --output itself, where objects after
+ * the first get a number before `.src.zip`. NULL when out of memory. The caller frees. */
 static char *result_path(const struct bundle_run *b, const char *file, size_t slice)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -101,6 +102,7 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
         if (!slice)
             sl_buf_cstr(&path, output);
         else if (sl_str_ends(name, SL_STR(".src.zip")))
+            /* add_name replaces the `.src` that is left */
             name.size -= 4;
     } else if (output) {
         directory = (struct sl_str){NULL, 0};
@@ -197,9 +199,9 @@ static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const s
 /* Whether no other object's bundle has been written to this path; reserves it. */
 static bool is_free(struct bundle_run *b, const char *output)
 {
-    char *kept = sl_arena_strndup(&b->arena, output, strlen(output));
-    bool made = false;
-    return kept && sl_map_find_or_add(&b->written, sl_str(kept), &made) && made;
+    char *copy = sl_arena_strndup(&b->arena, output, strlen(output));
+    bool is_new = false;
+    return copy && sl_map_find_or_add(&b->written, sl_str(copy), &is_new) && is_new;
 }
 
 /* Completes and writes the bundle of an object. An object without packed sources gets none. */

@@ -43,7 +43,7 @@ static struct source_path *bundle_files_add_file(struct bundle_collector *c, con
     return bundle_files_add(c->paths, sl_buf_view(&c->path));
 }
 
-/* Takes the files of a batch of functions; the functions themselves are not needed. */
+/* Adds the files of a batch of functions; the functions themselves are not needed. */
 static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -53,7 +53,7 @@ static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const st
     return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-/* Keeps a source text that the object itself contains. */
+/* Stores a source text that the object itself contains with its path. */
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct bundle_collector *c = arg;

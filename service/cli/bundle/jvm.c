@@ -92,15 +92,16 @@ static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, stru
         rule.directories_only = true;
         line.size--;
     }
+    /* a slash that is not the last character ties the pattern to the rule's directory */
     rule.anchored = line.size && memchr(line.data, '/', line.size);
     if (sl_str_starts(line, SL_STR("/")))
         line = (struct sl_str){line.data + 1, line.size - 1};
-    struct bundle_rule *kept = line.size ? SL_ARENA_NEW(&w->arena, struct bundle_rule) : NULL;
-    rule.pattern = kept ? sl_arena_strndup(&w->arena, line.data, line.size) : NULL;
+    struct bundle_rule *copy = line.size ? SL_ARENA_NEW(&w->arena, struct bundle_rule) : NULL;
+    rule.pattern = copy ? sl_arena_strndup(&w->arena, line.data, line.size) : NULL;
     if (!rule.pattern)
         return;
-    *kept = rule;
-    *rules = kept;
+    *copy = rule;
+    *rules = copy;
 }
 
 /* Adds the rules of a directory's .gitignore. */
@@ -209,9 +210,9 @@ static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
     sl_buf_cstr(&url, "~/");
     sl_buf_add(&url, rest, (size_t)(dot - rest));
     sl_buf_cstr(&url, ".jvm");
-    struct sl_str kept = sl_buf_move_to_arena(&url, &w->arena);
-    w->failed |= !kept.data;
-    return kept;
+    struct sl_str copy = sl_buf_move_to_arena(&url, &w->arena);
+    w->failed |= !copy.data;
+    return copy;
 }
 
 /* Adds the sources to the bundle. If two have the same URL, the first in the order of paths stays. */
@@ -222,13 +223,13 @@ static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool v
     struct sl_buf text = {0};
     char local[8192];
     for (size_t i = 0; i < w->count && !w->failed; i++) {
-        bool made = false;
+        bool is_new = false;
         struct sl_str url = make_url(w, w->paths[i]);
-        void **slot = url.data ? sl_map_find_or_add(&urls, url, &made) : NULL;
+        void **slot = url.data ? sl_map_find_or_add(&urls, url, &is_new) : NULL;
         w->failed |= !slot;
         if (w->failed)
             break;
-        if (!made) {
+        if (!is_new) {
             print_note("warning: " SL_STR_FMT " has the same URL as " SL_STR_FMT ", which is packed instead\n",
                        SL_STR_ARG(w->paths[i]), SL_STR_ARG(*(struct sl_str *)*slot));
             continue;

@@ -279,6 +279,7 @@ bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *path
         sl_il2cpp_scan(sl_buf_view(&p->scratch), add_mark, &marks);
         if (!marks.count)
             continue;
+        /* keys are sorted: the id comes before the first path that is greater */
         if (!id_written && sl_str_compare(SL_STR("__debug-id__"), path) < 0) {
             write_id(&w, id);
             id_written = true;

@@ -35,8 +35,8 @@ struct connect_checks {
 
 static const char *connect_text(struct sl_arena *arena, struct sl_str text)
 {
-    const char *kept = sl_arena_strndup(arena, text.data ? text.data : "", text.size);
-    return kept ? kept : "";
+    const char *copy = sl_arena_strndup(arena, text.data ? text.data : "", text.size);
+    return copy ? copy : "";
 }
 
 /* Adds a check of a server. NULL when out of memory. */

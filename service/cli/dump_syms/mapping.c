@@ -44,7 +44,7 @@ struct path_mapping {
 };
 
 /* Copies text into the arena; data NULL when out of memory. */
-static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str text)
+static struct sl_str dump_mapping_copy(struct path_mapping *m, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&m->arena, text.data ? text.data : "", text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
@@ -52,11 +52,11 @@ static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str tex
 
 static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_str value)
 {
-    struct sl_str key = dump_mapping_keep(m, name), *kept = SL_ARENA_NEW(&m->arena, struct sl_str);
-    if (!key.data || !kept || !sl_map_put(&m->variables, key, kept))
+    struct sl_str key = dump_mapping_copy(m, name), *copy = SL_ARENA_NEW(&m->arena, struct sl_str);
+    if (!key.data || !copy || !sl_map_put(&m->variables, key, copy))
         return false;
-    *kept = dump_mapping_keep(m, value);
-    return kept->data != NULL;
+    *copy = dump_mapping_copy(m, value);
+    return copy->data != NULL;
 }
 
 /* ---- reading ---- */
@@ -83,10 +83,10 @@ static bool parse_action(const struct path_mapping *m, struct sl_str name, struc
 static int parse_destination(struct path_mapping *m, struct path_mapping_rule *rule, const char *text)
 {
     rule->pieces = SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1);
-    struct sl_str kept = dump_mapping_keep(m, sl_str(text));
-    if (!rule->pieces || !kept.data)
+    struct sl_str copy = dump_mapping_copy(m, sl_str(text));
+    if (!rule->pieces || !copy.data)
         return report_no_memory();
-    for (const char *at = kept.data, *end = at + kept.size; at < end;) {
+    for (const char *at = copy.data, *end = at + copy.size; at < end;) {
         const char *close = *at == '{' ? strchr(at, '}') : NULL;
         struct mapping_piece *piece = &rule->pieces[rule->piece_count++];
         if (*at != '{') {
@@ -126,7 +126,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
 /* A copy of a string value; NULL for other types. */
 static const char *dump_mapping_get_text(struct path_mapping *m, const struct value *value)
 {
-    return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
+    return value && value->type == VALUE_STRING ? dump_mapping_copy(m, value->string).data : NULL;
 }
 
 /* Reads a mapping of the file; returns an exit status. */
@@ -200,7 +200,7 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     char problem[200];
     if (sl_map_file(path, &mapping, &error) != SL_OK)
         return report_error(1, error.message, NULL);
-    struct sl_str text = dump_mapping_keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
+    struct sl_str text = dump_mapping_copy(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
     struct sl_json j = sl_json(text, &m->arena, false);
     value_from_json(&m->arena, &j, file);
@@ -298,7 +298,7 @@ struct sl_str path_mapping_apply(void *arg, struct sl_str path)
         bool done = count > 0 && put_destination(m, rule, path, pcre2_get_ovector_pointer(match), count);
         pcre2_match_data_free(match);
         if (done)
-            return dump_mapping_keep(m, sl_buf_view(&m->scratch));
+            return dump_mapping_copy(m, sl_buf_view(&m->scratch));
     }
     return path;
 }

@@ -49,7 +49,7 @@ static int open_given(struct dump_module *m, const char *path)
                : mismatch(m);
 }
 
-/* Takes the file if it is the matching PE or PDB. */
+/* Uses the file as partner if it is the matching PE or PDB. False, with nothing open, if it is not. */
 static bool try_partner(struct dump_module *m, const char *path, enum sl_format format)
 {
     if (input_open(path, NULL, &m->partner, NULL) == SL_OK && m->partner.object &&
