@@ -61,30 +61,31 @@ struct unwind_writer {
 };
 
 /* Passes the range of unwind information to the writer, as code without a name. */
-static enum sl_code take_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
+static enum sl_code add_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct unwind_writer *known = (struct unwind_writer *)sink;
-    bool taken = sl_breakpad_writer_unnamed(known->writer, range->start, range->size);
-    return taken ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    bool was_added = sl_breakpad_writer_unnamed(known->writer, range->start, range->size);
+    return was_added ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code take_windows_code(struct sl_unwind_sink *sink, const struct sl_unwind_win *win,
-                                      struct sl_error *error)
+/* The same for a record of Windows. */
+static enum sl_code add_windows_code(struct sl_unwind_sink *sink, const struct sl_unwind_win *win,
+                                     struct sl_error *error)
 {
     const struct sl_unwind_range range = {.start = win->start, .size = win->size};
-    return take_code(sink, &range, error);
+    return add_code(sink, &range, error);
 }
 
 enum sl_code dump_write_unwind_ranges(const struct dump_module *m, struct sl_breakpad_writer *writer,
                                       struct sl_error *error)
 {
-    struct unwind_writer known = {{.range = take_code, .win = take_windows_code}, writer};
+    struct unwind_writer known = {{.range = add_code, .win = add_windows_code}, writer};
     enum sl_code code = sl_unwind_read(m->code, &known.sink, error);
     return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }
 
 /* Stops at the first record: one is enough to know. */
-static bool take_none(void *arg, struct sl_str text)
+static bool refuse_record(void *arg, struct sl_str text)
 {
     (void)arg, (void)text;
     return false;
@@ -97,7 +98,7 @@ bool dump_has_stack(const struct dump_module *m)
     for (size_t i = 0; i < count && !records; i++) {
         struct sl_unwind_text text;
         sl_unwind_text_init(&text, objects[i]);
-        text.write = take_none;
+        text.write = refuse_record;
         sl_unwind_read(objects[i], &text.sink, NULL);
         records = text.records;
         sl_unwind_text_free(&text);

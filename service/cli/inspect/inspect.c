@@ -189,6 +189,7 @@ static bool inspect_whole(struct inspection *in, const char *path)
                  {"minidump", inspect_minidump, false},
                  {"proguard", inspect_mapping, true},
                  {"sourcemap", inspect_sourcemap, true}};
+    /* with --id, only the kinds whose files have an id are tried; an architecture is a matter of objects alone */
     bool by_id = option_given(in->o, "id"), known = false;
     struct sl_mapping mapping;
     if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)

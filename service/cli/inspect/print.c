@@ -449,6 +449,7 @@ static void json_paths(struct inspect_results *f, struct sl_json_writer *w, bool
     sl_buf_free(&url);
 }
 
+/* Writes a record of unwind information as a JSON string, without its line end. */
 static bool json_record(void *arg, struct sl_str line)
 {
     struct sl_json_writer *w = arg;

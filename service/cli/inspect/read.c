@@ -65,7 +65,7 @@ static void count_function(struct function_counter *c, const struct sl_function_
     }
 }
 
-/* Takes a batch of functions, which is freed afterwards. */
+/* Counts the functions and files of a batch, which is freed afterwards. */
 static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -104,8 +104,8 @@ static void hint(struct inspect_results *f, const char *format, ...)
 
 /* Reads a Portable PDB: methods have no addresses, documents may be embedded or linked. Charges work to the budget per row, because many
  * rows may share one long name. */
-static bool inspect_read_read_documents(struct inspect_results *f, const struct sl_ppdb *ppdb,
-                                        const struct sl_ppdb_info *info)
+static bool inspect_read_documents(struct inspect_results *f, const struct sl_ppdb *ppdb,
+                                   const struct sl_ppdb_info *info)
 {
     struct sl_account account = {.budget = sl_object_budget(f->input->object)};
     struct sl_ppdb_source source;
@@ -148,7 +148,7 @@ static void read_ppdb(struct inspect_results *f)
     struct sl_ppdb_info info;
     if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
         hint(f, "cannot read the debug information: %s", error.message);
-    else if (!inspect_read_read_documents(f, ppdb, &info)) {
+    else if (!inspect_read_documents(f, ppdb, &info)) {
         sl_budget_fail(sl_object_budget(f->input->object), &error);
         hint(f, "%s", error.message);
     }
@@ -250,7 +250,7 @@ static bool ignore_record(void *arg, struct sl_str line)
 }
 
 /* Reads everything for the counts. What cannot be read becomes a hint, and the rest is still shown. */
-static void inspect_read_read_all(struct inspect_results *f)
+static void inspect_read_all(struct inspect_results *f)
 {
     struct sl_error error = {0};
     size_t count = 0;
@@ -386,7 +386,7 @@ void findings_make(struct inspect_results *f)
         else if (info->format == SL_FORMAT_SOURCEBUNDLE)
             read_bundle(f);
         else
-            inspect_read_read_all(f);
+            inspect_read_all(f);
     }
     struct sl_str rest = sl_buf_view(&f->input->notes), note;
     while (sl_str_next_line(&rest, &note))

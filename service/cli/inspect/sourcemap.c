@@ -18,9 +18,10 @@ struct sourcemap_summary {
 /* Whether the text looks like a source map: a JSON object with "mappings" or "sections". */
 static bool is_sourcemap(struct sl_str text)
 {
-    struct sl_str junk;
+    struct sl_str guard;
+    /* servers put a line such as )]}' before the JSON, so that the file cannot be run as a script */
     if (text.size && memchr(")]}'", text.data[0], 4))
-        sl_str_next_line(&text, &junk);
+        sl_str_next_line(&text, &guard);
     if (sl_str_starts(text, SL_STR("\xEF\xBB\xBF")))
         text = (struct sl_str){text.data + 3, text.size - 3};
     text = sl_str_trimmed(text);
