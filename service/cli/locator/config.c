@@ -37,6 +37,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     struct value_problems problems = {.arena = &arena};
     enum sl_code code = config_parse(yaml, path, config, &problems, error);
     for (size_t i = 0; i < problems.count; i++)
+        /* a problem without a line has the number 0, which stays */
         problems.items[i].line -= problems.items[i].line > lines_before ? lines_before : 0;
     report_errors(path, &problems);
     sl_arena_free(&arena);
@@ -48,10 +49,10 @@ static bool is_of_older_tool(const char *path)
 {
     static const char *const ends[] = {".symboliclirc", ".toml"};
     size_t length = strlen(path);
-    bool plain = false;
+    bool matches = false;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        plain = plain || (length >= strlen(ends[i]) && strcmp(path + length - strlen(ends[i]), ends[i]) == 0);
-    return plain;
+        matches = matches || (length >= strlen(ends[i]) && strcmp(path + length - strlen(ends[i]), ends[i]) == 0);
+    return matches;
 }
 
 enum sl_code locator_read_config(const char *path, struct config **config, struct value_problems *problems,

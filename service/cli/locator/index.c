@@ -13,7 +13,7 @@
 #include "function/path.h"
 #include "object/archive.h"
 
-/* The limit of files that are opened for one index: a path such as `/` must not keep a command busy for hours. */
+/* The limit of files that are opened for one index: a path such as `/` would keep a command busy for hours. */
 enum { MAX_FILES = 200000 };
 
 struct indexed_object { /* an object of a file */
@@ -62,7 +62,7 @@ void file_index_free(struct file_index *index)
 }
 
 /* Copies the text into the index's arena, because the file is unmapped after reading. */
-static struct sl_str kept(struct file_index *index, struct sl_str text)
+static struct sl_str copy_text(struct file_index *index, struct sl_str text)
 {
     char *copy = text.size ? sl_arena_strndup(&index->arena, text.data, text.size) : NULL;
     return (struct sl_str){copy, copy ? text.size : 0};
@@ -90,8 +90,8 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
         return;
     index->objects[index->count++] = (struct indexed_object){.path = path,
                                                              .type = type,
-                                                             .code_id = kept(index, info->code_id),
-                                                             .raw_code_id = kept(index, info->raw_code_id),
+                                                             .code_id = copy_text(index, info->code_id),
+                                                             .raw_code_id = copy_text(index, info->raw_code_id),
                                                              .debug_id = id,
                                                              .features = info->features,
                                                              .kind = info->kind,
@@ -133,6 +133,7 @@ static void locator_index_build(struct file_index *index)
     }
 }
 
+/* Whether a file with these features is of use for the purpose. */
 static bool has_purpose(const struct sl_features *features, enum purpose purpose)
 {
     bool debug = features->has_debug_info || features->has_symbols;
@@ -168,6 +169,7 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
+/* Whether the object is the wanted one. A code id alone is compared only with programs of the same system. */
 static bool has_id_of(const struct indexed_object *object, const struct object_id *id)
 {
     struct sl_object_info info = {
@@ -186,6 +188,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         const struct indexed_object *object = &index->objects[i];
         if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
             continue;
+        /* the first choice ends the search; of the others, the first one found is remembered */
         const char **choice = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
         if (choice == &breakpad && object->type != FILE_BREAKPAD)
             return object->path;
@@ -227,6 +230,7 @@ bool object_ids_equal(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
+/* The ids of an indexed object, in the form of a search. */
 static struct object_id id_of_object(const struct indexed_object *object)
 {
     static const enum object_type types[] = {
@@ -274,6 +278,7 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
     if (good) {
         int size = snprintf(version, sizeof version, "%llu %lld.%09ld", (unsigned long long)st.st_size,
                             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+        /* paths are relative to the root directory */
         file->path = (struct sl_str){sl_arena_strndup(arena, real + 1, strlen(real + 1)), strlen(real + 1)};
         file->version = (struct sl_str){sl_arena_strndup(arena, version, (size_t)size), (size_t)size};
         good = file->path.data && file->version.data;
@@ -288,6 +293,7 @@ static bool list_by_layout(const char *directory, const struct object_id *id, en
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
     char path[4096];
+    /* the last round tries the native layout below .build-id, where GDB keeps debug files */
     for (size_t i = 0; i <= ANY_LAYOUTS; i++) {
         bool last = i == ANY_LAYOUTS;
         size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);

@@ -25,8 +25,8 @@ struct locator {
     /* the sources of the options, and `symbols` of the configuration: searched first; after the layouts of a root, its index */
     struct locator_source_list own;
     struct locator_source_list configured; /* `sources` of the configuration */
-    struct locator_source_list
-        all; /* `own`, `local`, `configured`; a root is one source, its index, not one per layout */
+    /* `own`, `local`, `configured`; a root is one source, its index, not one per layout */
+    struct locator_source_list all;
     struct file_index **indexes, *local; /* an index per root of `own`; an index of the files of locator_add_files */
     struct held_file *held;
     struct progress progress;
@@ -84,8 +84,8 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     return code;
 }
 
-/* Makes `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources, so each root becomes
- * one source that consists of its index. */
+/* Builds `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources,
+ * so each root becomes one source that consists of its index. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
@@ -111,7 +111,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Makes an index for each root of `own`; it is filled at its first search. */
+/* Creates an index for each root of `own`; its first search fills it. */
 static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
     size_t count = b->own.root_count;
@@ -121,7 +121,7 @@ static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Sources of the command line come first, so they win ties. */
+/* Fills the lists of sources and creates the indexes. Sources of the command line come first, so they win ties. */
 static enum sl_code add_sources(struct locator *b, const char *servers, struct sl_error *error)
 {
     size_t count;
@@ -160,12 +160,12 @@ bool locator_add_source(struct locator *b, const struct source *source)
 bool locator_add_files(struct locator *b, const char *const *paths, size_t count)
 {
     struct sl_error error;
-    const char **kept = SL_ARENA_ARRAY(&b->arena, const char *, count + 1);
-    for (size_t i = 0; kept && i < count; i++)
-        if (!(kept[i] = sl_arena_strndup(&b->arena, paths[i], strlen(paths[i]))))
+    const char **copied = SL_ARENA_ARRAY(&b->arena, const char *, count + 1);
+    for (size_t i = 0; copied && i < count; i++)
+        if (!(copied[i] = sl_arena_strndup(&b->arena, paths[i], strlen(paths[i]))))
             return false;
     file_index_free(b->local);
-    b->local = kept ? file_index_new(kept, count, true) : NULL;
+    b->local = copied ? file_index_new(copied, count, true) : NULL;
     return b->local && join_sources(b, &error) == SL_OK;
 }
 
@@ -195,8 +195,8 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
 
 bool locator_add_file_later(struct locator *b, const char *path)
 {
-    const char *kept = sl_arena_strndup(&b->arena, path, strlen(path));
-    return kept && b->local && file_index_add(b->local, kept);
+    const char *copied = sl_arena_strndup(&b->arena, path, strlen(path));
+    return copied && b->local && file_index_add(b->local, copied);
 }
 
 const struct source *locator_sources(const struct locator *b, size_t *count)
@@ -213,7 +213,7 @@ const struct config *locator_config(const struct locator *b)
 /* ---- reports ---- */
 
 /* The name of a source for messages: its path, its URL without secrets, or its id. */
-static struct sl_str place_name(const struct source *source, struct sl_arena *arena)
+static struct sl_str source_name(const struct source *source, struct sl_arena *arena)
 {
     const char *url = source->type == SOURCE_FILESYSTEM ? NULL : source->url.data;
     const char *shown = url ? fetch_public_url(arena, url) : NULL;
@@ -224,7 +224,7 @@ static struct sl_str place_name(const struct source *source, struct sl_arena *ar
 
 static void describe_source(const struct source *source, struct missing_report *report)
 {
-    struct sl_str name = place_name(source, &report->arena);
+    struct sl_str name = source_name(source, &report->arena);
     missing_add_location(report, name);
     if (source->type == SOURCE_FILESYSTEM && access(source->path.data, F_OK) != 0)
         missing_failure(report, name, SL_STR("no such directory"));
@@ -420,6 +420,7 @@ static enum sl_code by_id_search(struct locator *b, const struct locator_source_
         return error->code;
     struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
     snprintf(job.last.item, sizeof job.last.item, SL_STR_FMT, SL_STR_ARG(name));
+    /* the number of searches is not known in advance */
     b->progress.total = b->progress.done + 1;
     loop_run_fiber(locator_find_file, &job);
     show_found(b, &job);
@@ -455,6 +456,7 @@ struct symcache_job {
     struct sl_error *error;
 };
 
+/* The fiber's work of locator_symcache. */
 static void make_symcache(void *arg)
 {
     struct symcache_job *k = arg;
@@ -512,7 +514,7 @@ static enum sl_code search_own(struct locator *b, const struct object_id *id, en
     return code;
 }
 
-/* Makes the error text as in answers of the service; prefers `first`, the first failure other than "not found". */
+/* Writes the error text as in answers of the service; prefers `first`, the first failure other than "not found". */
 static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};
@@ -562,6 +564,7 @@ enum sl_code locator_open_input(struct locator *b, const struct object_id *id, e
     enum sl_code code = locator_get(b, id, purpose, &bytes, error);
     if (code == SL_OK)
         code = input_open_bytes(name, bytes, &options, input, error);
+    /* the options are variables of this function */
     input->options = NULL;
     if (code == SL_OK)
         get_supplementary(b, input);

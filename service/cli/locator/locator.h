@@ -124,10 +124,11 @@ void file_index_free(struct file_index *index); /* may be NULL */
 /* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
  * which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
-/* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
 /* Whether two objects have the same ids. */
 bool object_ids_equal(const struct object_id *a, const struct object_id *b);
 enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
+
+/* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
                                       size_t *parts);
 /* Adds a file to an index. False when out of memory. */

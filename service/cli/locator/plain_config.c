@@ -37,6 +37,7 @@ static struct plain_config_node *plain_config_add(struct plain_config_parser *p,
     return parent->last = node;
 }
 
+/* The child with this key; NULL if there is none. */
 static struct plain_config_node *plain_config_member(const struct plain_config_node *parent, struct sl_str key)
 {
     struct plain_config_node *node = parent->first;
@@ -216,6 +217,7 @@ enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_
     struct sl_str rest = {(const char *)mapping.bytes.data, mapping.bytes.size}, line;
     p.section = &p.root;
     for (unsigned number = 1; code == SL_OK && sl_str_next_line(&rest, &line); number++)
+        /* a line that is too long or has a NUL byte shows that this is another kind of file */
         if (line.size > 8192 || memchr(line.data, '\0', line.size) || !read_line(&p, trimmed(line)))
             code = sl_fail(error, SL_MALFORMED,
                            "%s:%u: not a plain \"key = value\" line; move the configuration to .symloom.yml", path,

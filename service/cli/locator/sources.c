@@ -25,7 +25,7 @@ static const struct preset {
 };
 
 /* Copies text into the arena; data NULL when out of memory. */
-static struct sl_str kept(struct locator_source_list *list, const char *data, size_t size)
+static struct sl_str copy_text(struct locator_source_list *list, const char *data, size_t size)
 {
     char *copy = sl_arena_strndup(list->arena, data, size);
     return (struct sl_str){copy, copy ? size : 0};
@@ -36,9 +36,9 @@ static struct sl_str absolute(struct locator_source_list *list, struct sl_str pa
 {
     char here[4096], whole[8192];
     if (sl_str_starts(path, SL_STR("/")) || !getcwd(here, sizeof here))
-        return kept(list, path.data, path.size);
+        return copy_text(list, path.data, path.size);
     int size = snprintf(whole, sizeof whole, "%s/" SL_STR_FMT, here[1] ? here : "", SL_STR_ARG(path));
-    return size < (int)sizeof whole ? kept(list, whole, (size_t)size) : (struct sl_str){NULL, 0};
+    return size < (int)sizeof whole ? copy_text(list, whole, (size_t)size) : (struct sl_str){NULL, 0};
 }
 
 bool source_list_add(struct locator_source_list *list, const struct source *source)
@@ -58,7 +58,7 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
 }
 
 /* Adds a source whose strings were copied; a copy that failed is NULL and means that memory ran out. */
-static enum sl_code added(struct locator_source_list *list, const struct source *source, struct sl_error *error)
+static enum sl_code add_copied(struct locator_source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
     return complete && source_list_add(list, source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -86,15 +86,15 @@ static enum sl_code add_server(struct locator_source_list *list, struct sl_str u
                                uint32_t filetypes, struct sl_error *error)
 {
     struct source source = {.type = SOURCE_HTTP,
-                            .url = kept(list, url.data, url.size),
+                            .url = copy_text(list, url.data, url.size),
                             .layout = layout,
                             .filetypes = filetypes,
                             .configured = true};
     const char *host = source.url.data ? fetch_url_host(list->arena, source.url.data) : NULL;
     if (!host || !fetch_url_valid(source.url.data))
         return bad_url(url, error);
-    source.id = kept(list, host, strlen(host));
-    return added(list, &source, error);
+    source.id = copy_text(list, host, strlen(host));
+    return add_copied(list, &source, error);
 }
 
 /* Adds the public server called @name. */
@@ -137,11 +137,11 @@ static enum sl_code add_directory(struct locator_source_list *list, const char *
     char id[32];
     snprintf(id, sizeof id, list->local < 2 ? "local:cli" : "local:cli:%u", list->local);
     struct source source = {.type = SOURCE_FILESYSTEM,
-                            .id = kept(list, id, strlen(id)),
-                            .path = kept(list, path, strlen(path)),
+                            .id = copy_text(list, id, strlen(id)),
+                            .path = copy_text(list, path, strlen(path)),
                             .layout = layout,
                             .configured = true};
-    return added(list, &source, error);
+    return add_copied(list, &source, error);
 }
 
 const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
