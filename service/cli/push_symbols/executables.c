@@ -10,9 +10,8 @@
 
 #include "base/grow.h"
 
-enum {
-    MAX_WALKED = 200000
-}; /* files of a directory that are looked at: with more, it is probably not the one that was meant */
+/* The limit of files of a directory that are opened: with more, it is probably not the one that was meant. */
+enum { MAX_WALKED = 200000 };
 
 /* Adds a copy of the path. `hidden`: length of the prefix of `path` that messages leave out. */
 static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
@@ -46,7 +45,7 @@ static bool is_executable(const char *path)
     struct sl_mapping mapping;
     struct sl_symbfile_image *image = NULL;
     struct sl_object *object = NULL;
-    bool is = false;
+    bool executable = false;
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     if (sl_format_detect(mapping.bytes) == SL_FORMAT_ELF &&
@@ -54,13 +53,13 @@ static bool is_executable(const char *path)
         sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         enum sl_object_kind kind = sl_object_info(object)->kind;
         struct sl_bytes code; /* missing in debug files, present in statically linked programs */
-        is = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
-             (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
+        executable = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
+                     (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
     }
     sl_symbfile_image_close(image);
     sl_object_close(object);
     sl_unmap(&mapping);
-    return is;
+    return executable;
 }
 
 /* Adds all executables below a directory. */
@@ -102,7 +101,7 @@ static bool is_listed(const struct push_list *list, const char *path)
 }
 
 /* Builds a path that opens a deleted but mapped file. */
-static int way_to_deleted(const char *pid, const char *range, struct sl_str name, char *path, size_t size)
+static int path_of_deleted(const char *pid, const char *range, struct sl_str name, char *path, size_t size)
 {
     char link[64], target[4200];
     snprintf(link, sizeof link, "/proc/%s/exe", pid);
@@ -118,12 +117,13 @@ static bool add_mapping(struct push_list *list, const char *pid, const char *lin
 {
     char path[4200], range[64], rights[8];
     int at = 0, hidden = 0;
+    /* memory without a file, or without code */
     if (sscanf(line, "%63s %7s %*s %*s %*s %n", range, rights, &at) != 2 || !at || line[at] != '/' || rights[2] != 'x')
         return true;
     struct sl_str name = {line + at, strcspn(line + at, "\n")};
-    bool gone = sl_str_ends(name, SL_STR(" (deleted)"));
-    int size = gone ? way_to_deleted(pid, range, name, path, sizeof path)
-                    : snprintf(path, sizeof path, "/proc/%s/root%n" SL_STR_FMT, pid, &hidden, SL_STR_ARG(name));
+    bool deleted = sl_str_ends(name, SL_STR(" (deleted)"));
+    int size = deleted ? path_of_deleted(pid, range, name, path, sizeof path)
+                       : snprintf(path, sizeof path, "/proc/%s/root%n" SL_STR_FMT, pid, &hidden, SL_STR_ARG(name));
     if (size >= (int)sizeof path || is_listed(list, path))
         return true;
     if (access(path, R_OK) != 0)
@@ -137,6 +137,7 @@ int push_list_process(struct push_list *list, const char *pid)
 {
     char path[64], *line = NULL;
     size_t capacity = 0;
+    /* a number of 32 bits has at most 10 digits */
     if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10) {
         fprintf(stderr, "error: --pid: '%.60s' is not a process id\n", pid);
         options_try_help("push-symbols");

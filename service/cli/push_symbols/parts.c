@@ -137,8 +137,8 @@ struct push_symbols_extraction {
     const struct push_job *job;
 };
 
-/* Takes a function with its inlined calls: writes its ranges, and collects the return pads in it. A tree must not be split
- * between parts. */
+/* For a function with its inlined calls: writes its ranges, and collects the return pads in it. A tree must not be
+ * split between parts. */
 static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                             struct sl_error *error)
 {
@@ -154,7 +154,7 @@ static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
     return code;
 }
 
-/* Takes a return pad: a place that a call returns to. */
+/* Writes a return pad: an address that a call returns to. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
     struct push_symbols_extraction *x =
@@ -210,7 +210,7 @@ static bool keep_dwo(struct dwo_files *files, const struct companion *file)
     return grown;
 }
 
-/* Opens the .dwo file of a unit, at the first place that has a file with the unit's id. */
+/* Opens the .dwo file of a unit, at the first path that has a file with the unit's id. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct dwo_files *files = arg;
@@ -241,6 +241,7 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
     struct sl_str id = sl_buf_view(&hex), directory, base;
     char *slash = strrchr(real, '/');
     slash[1] = '\0';
+    /* `directory` is that of the executable, or empty if the link has an absolute path */
     const char *last = memrchr(name.data, '/', name.size);
     base = last ? (struct sl_str){last + 1, name.size - (size_t)(last + 1 - name.data)} : name;
     directory = name.data[0] == '/' ? (struct sl_str){"", 0} : sl_str(real);
@@ -475,6 +476,7 @@ static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_sy
     return code == SL_OK ? sl_symbfile_write_range(w->writer, range, error) : code;
 }
 
+/* Copies a return pad; a new part may begin at any of them. */
 static enum sl_code copy_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
     struct part_writer *w = &((struct symbfile_copy *)sink)->writer;
@@ -522,6 +524,7 @@ int push_save(const struct push_job *job, const char *directory)
         if (!job->sets[kind].count)
             continue;
         snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
+        /* in a dry run, an executable has one part of each kind */
         if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
             return push_parts_fail(PUSH_FAILED, path, error.message);
         enum sl_code code = output_file_put(path, mapping.bytes, &error);

@@ -65,7 +65,7 @@ static bool push_symbols_number(const struct options *o, const char *name, const
 }
 
 /* Reads an option as the index of one of the words, the first by default; false after a report. */
-static bool word(const struct options *o, const char *name, const char *const *words, int *index)
+static bool read_word(const struct options *o, const char *name, const char *const *words, int *index)
 {
     const char *text = option_value(o, name, words[0]);
     char what[160];
@@ -101,6 +101,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     char line[MAX_KEY / 2] = "";
     const char *path = option_value(o, "api-key-file", NULL), *from_environment = getenv("SYMLOOM_API_KEY");
     const char *key = option_value(o, "api-key", from_environment ? from_environment : "");
+    /* read_first_line tells an empty file from an unreadable one by it */
     errno = 0;
     if (path && !read_first_line(path, line, sizeof line))
         return false;
@@ -133,8 +134,8 @@ static bool read_target(const struct options *o, struct push_target *t, char url
     static const char *const progress[] = {"auto", "plain", "json", "none", NULL};
     int how, shown;
     uint64_t level, concurrency, retries, timeout;
-    if (!read_url(o, url) || !read_key(o, key) || !word(o, "compress", compress, &how) ||
-        !word(o, "progress", progress, &shown) || !push_symbols_number(o, "zstd-level", "3", 1, 19, &level) ||
+    if (!read_url(o, url) || !read_key(o, key) || !read_word(o, "compress", compress, &how) ||
+        !read_word(o, "progress", progress, &shown) || !push_symbols_number(o, "zstd-level", "3", 1, 19, &level) ||
         !push_symbols_number(o, "concurrency", "4", 1, 64, &concurrency) ||
         !push_symbols_number(o, "retries", "5", 0, 100, &retries) ||
         !push_symbols_number(o, "timeout", "300", 1, 86400, &timeout))
@@ -177,6 +178,7 @@ static int push_executable(const struct options *o, const struct push_target *ta
                            uint64_t chunk_size)
 {
     struct push_job job = {
+        /* one part, which push_save writes as one file */
         .chunk_size = option_given(o, "dry-run") ? UINT64_MAX : chunk_size,
         .wanted = {!option_given(o, "no-ranges"), !option_given(o, "no-returnpads")},
     };

@@ -107,8 +107,8 @@ static void show_bar(struct upload_run *s)
 }
 
 /* ---- requests ---- */
-/* Keeps the answer, up to MAX_ANSWER. */
-static size_t take_answer(char *data, size_t size, size_t count, void *arg)
+/* For curl: keeps the answer, up to MAX_ANSWER. Another result than the size ends the transfer with an error. */
+static size_t on_answer(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
     if (t->answer.size + size * count > MAX_ANSWER)
@@ -117,8 +117,9 @@ static size_t take_answer(char *data, size_t size, size_t count, void *arg)
     return t->answer.failed ? 0 : size * count;
 }
 
-/* Reads the headers of the answer. Each response, also an interim one, starts with an HTTP/ line and replaces what was read before. */
-static size_t take_header(char *data, size_t size, size_t count, void *arg)
+/* For curl: reads a header of the answer. Each response, also an interim one, starts with an HTTP/ line and replaces
+ * what was read before. */
+static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
     struct sl_str line = {data, size * count};
@@ -133,6 +134,7 @@ static size_t take_header(char *data, size_t size, size_t count, void *arg)
     return size * count;
 }
 
+/* Adds a header to the request, unless the value is empty. */
 static void add_header(struct push_symbols_transfer *t, const char *name, const char *value)
 {
     char line[4400];
@@ -162,11 +164,12 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
     curl_easy_setopt(t->curl, CURLOPT_USERAGENT, agent);
     curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)target->timeout_s);
+    /* less than a byte a second: no progress */
     curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)target->timeout_s);
-    curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, take_answer);
+    curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(t->curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(t->curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(t->curl, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(t->curl, CURLOPT_PRIVATE, t);
     if (target->ca_file)
@@ -449,17 +452,19 @@ static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][6
         curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &http);
         s->zstd = t.accepts_zstd;
     }
-    bool ours = (http == 200 && text_at(&answer, "file_id").size) || (http == 404 && text_at(&answer, "uuid").size);
+    /* only symloom answers this request in this form, also for an unknown file */
+    bool is_symloom =
+        (http == 200 && text_at(&answer, "file_id").size) || (http == 404 && text_at(&answer, "uuid").size);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
         published[kind][0] = '\0';
         const struct value *state = value_get(&answer, push_kind_names[kind]);
-        if (ours && sl_str_equal(text_at(state, "state"), SL_STR("published")))
+        if (is_symloom && sl_str_equal(text_at(state, "state"), SL_STR("published")))
             snprintf(published[kind], 65, SL_STR_FMT, SL_STR_ARG(text_at(state, "sha256")));
     }
     sl_arena_free(&arena);
     end_request(&t);
     sl_buf_free(&t.answer);
-    return ours;
+    return is_symloom;
 }
 
 int push_upload(const struct push_target *target, const struct push_job *job)
