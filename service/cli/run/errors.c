@@ -43,6 +43,7 @@ static struct {
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
+    /* the address of the text stands for the file's name */
     size_t at = ((uintptr_t)file / 8 + (size_t)line) % SITES;
     if (errors.sites[at].file == file && errors.sites[at].line == line && now < errors.sites[at].next_ms)
         return false;
@@ -73,8 +74,8 @@ void errors_init(struct sl_secret dsn)
         log_on_error(queue_error);
 }
 
-/* Takes the oldest event; the caller frees its line. */
-static bool take_event(struct error_event *event)
+/* Removes the oldest event from the queue; the caller frees its line. False when the queue is empty. */
+static bool remove_oldest(struct error_event *event)
 {
     pthread_mutex_lock(&errors.lock);
     bool any = errors.count > 0;
@@ -121,6 +122,7 @@ bool errors_dsn_valid(struct sl_str text)
 }
 
 /* ---- sending ---- */
+/* Formats a time as ISO 8601, in UTC. */
 static void format_time(int64_t seconds, char out[32])
 {
     struct tm tm;
@@ -133,6 +135,7 @@ static void write_envelope(const struct error_event *event, struct sl_buf *out)
 {
     char id[33], time[32], host[256] = "";
     uint8_t random[16] = {0};
+    /* without an id the event is dropped */
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return;
     sl_hex_encode(random, sizeof random, id);
@@ -160,7 +163,7 @@ static void write_envelope(const struct error_event *event, struct sl_buf *out)
     sl_buf_free(&json);
 }
 
-/* Sends an event. The server's answer is ignored. */
+/* Sends an event. The answer of the server and failures are ignored. */
 static void send_event(const struct error_event *event)
 {
     struct dsn dsn = {.path = {NULL, 0}};
@@ -198,16 +201,17 @@ void errors_send(void *unused)
 {
     (void)unused;
     struct error_event event;
-    bool on = secret_present(errors.dsn);
-    while (on) {
-        on = !errors.ending && fiber_wait_on(&errors.ended, LOOK_MS) == FIBER_TIMED_OUT;
-        while (take_event(&event)) {
+    bool enabled = secret_present(errors.dsn);
+    while (enabled) {
+        enabled = !errors.ending && fiber_wait_on(&errors.ended, LOOK_MS) == FIBER_TIMED_OUT;
+        while (remove_oldest(&event)) {
             send_event(&event);
             sl_buf_free(&event.line);
         }
     }
+    /* no event is added any more; those of the last moments are dropped */
     log_on_error(NULL);
-    while (take_event(&event))
+    while (remove_oldest(&event))
         sl_buf_free(&event.line);
 }
 

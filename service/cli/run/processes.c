@@ -62,14 +62,15 @@ static struct parent {
 static bool is_child;
 
 /* ---- before the children ---- */
-/* Reads signals from a signalfd, together with notifications. */
+/* Blocks the signals that the parent handles and opens a signalfd for them, so that its loop waits for them together
+ * with notifications. */
 static bool block_signals(void)
 {
-    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+    static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        sigaddset(&set, taken[i]);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        sigaddset(&set, handled[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     parent.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return parent.signals >= 0;
@@ -87,6 +88,7 @@ static bool open_notify_socket(void)
     snprintf(parent.manager, sizeof parent.manager, "%s", manager ? manager : "");
     int size = snprintf(parent.notify_path, sizeof parent.notify_path, "@symloom-%d-%016llx", (int)getpid(),
                         (unsigned long long)random);
+    /* the `@` of NOTIFY_SOCKET stands for the NUL byte that begins the name of an abstract socket */
     memcpy(address.sun_path, parent.notify_path, (size_t)size);
     address.sun_path[0] = '\0';
     parent.notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -121,6 +123,7 @@ static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
+    /* each child has a launcher of its own, for the workers that read files */
     isolation_split_launcher();
     child->pid = fork();
     isolation_take_launcher(child->pid == 0);
@@ -149,6 +152,7 @@ static void stop_all(int number)
     signal_all(number);
 }
 
+/* Describes how a process ended, for the log. */
 static void format_exit(int status, char *text, size_t size)
 {
     if (WIFSIGNALED(status))
@@ -181,6 +185,7 @@ static uint64_t pause_before_start(const struct service_process *child)
 static void handle_exit(struct service_process *child, int status)
 {
     uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
+    /* until the service is ready, the first child that fails to start ends it */
     bool never = !child->ready && !parent.ready;
     if (parent.stopping) {
         if (status && !parent.status)
@@ -305,7 +310,7 @@ static void read_notifications(void)
 
 /* ---- the parent's loop ---- */
 /* Handles all signals that have arrived. */
-static void take_signals(void)
+static void handle_signals(void)
 {
     struct signalfd_siginfo signal;
     while (read(parent.signals, &signal, sizeof signal) == sizeof signal)
@@ -330,6 +335,7 @@ static int start_due(void)
     uint64_t now = clock_mono_ns() / MS_NS, next = UINT64_MAX;
     for (size_t i = 0; i < parent.count && !parent.stopping; i++) {
         struct service_process *child = &parent.children[i];
+        /* due_ms is 0 at first: the first round starts all */
         if (!child->pid && child->due_ms <= now)
             start_child(child);
         else if (!child->pid && child->due_ms < next)
@@ -355,7 +361,7 @@ static void supervise(void)
         if (poll(from, 2, pause) < 0 && errno != EINTR)
             break;
         read_notifications();
-        take_signals();
+        handle_signals();
     }
 }
 

@@ -44,7 +44,9 @@ static const struct option_spec specs[] = {
 };
 
 enum {
+    /* between two checks of the certificate */
     DAY_MS = 24 * 60 * 60 * 1000,
+    /* between two checks whether the jobs have ended */
     DRAIN_STEP_MS = 10,
     /* after the jobs were stopped: the time to send the answers that say so */
     LAST_ANSWERS_MS = 1000,
@@ -144,13 +146,13 @@ static bool reload(void *arg, struct sl_buf *problems)
 
 /* Signals are read from a signalfd, so that they interrupt no thread. All threads inherit the blocked mask, so call this before any
  * thread starts. */
-static bool take_signals(struct service_run *run)
+static bool open_signals(struct service_run *run)
 {
-    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        sigaddset(&set, taken[i]);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        sigaddset(&set, handled[i]);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     run->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (run->signals < 0)
@@ -451,8 +453,8 @@ static const char *statsd_tags(const struct config *config, const char *host, st
             statsd_add_tag(&tags, sl_str(own[i].name), sl_str(own[i].value));
     for (size_t i = 0; i < config->metrics.custom_tag_count; i++)
         statsd_add_tag(&tags, config->metrics.custom_tags[i].key, config->metrics.custom_tags[i].value);
-    struct sl_str kept = sl_buf_move_to_arena(&tags, arena);
-    return kept.data ? sl_arena_strndup(arena, kept.data, kept.size) : "";
+    struct sl_str text = sl_buf_move_to_arena(&tags, arena);
+    return text.data ? sl_arena_strndup(arena, text.data, text.size) : "";
 }
 
 /* Starts StatsD if it is configured. */
@@ -499,6 +501,7 @@ static void exit_without_threads(uv_timer_t *timer)
     log_left_behind();
     cache_tmp_abandon();
     log_stop();
+    /* the operator wanted the end: it is no failure that work was left */
     _exit(0);
 }
 
@@ -591,7 +594,7 @@ static int start(struct config *config, const struct options *options)
     run.options = options;
     if (config->process.directory)
         snprintf(run.peer_socket, sizeof run.peer_socket, "%s/%zu", config->process.directory, config->process.index);
-    if (!take_signals(&run))
+    if (!open_signals(&run))
         return server_failed("failed to start the server", run.error.message);
     loop_init(process_threads(config));
     crash_open();
@@ -604,6 +607,7 @@ static int start(struct config *config, const struct options *options)
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
+    /* the caller keeps its reference; this one is that of run.config, which a reload replaces */
     config_retain(config);
     warn_of_cache_owner(config);
     init_statsd(config);
@@ -612,6 +616,7 @@ static int start(struct config *config, const struct options *options)
     catalog_init(config);
     scan_configure(config);
     enum sl_code stored = store_init(config, &run.error);
+    /* SL_NOT_FOUND: no store is configured */
     if (stored != SL_OK && stored != SL_NOT_FOUND) {
         catalog_close();
         cache_close();
