@@ -50,7 +50,8 @@ struct sort_piece *sort_add_piece(struct sort_file *file, const char *name)
     return piece;
 }
 
-static const char *keep_text(struct sort_file *file, struct sl_str text)
+/* Copies a text into the arena of the file; NULL when out of memory. */
+static const char *copy_text(struct sort_file *file, struct sl_str text)
 {
     return sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
 }
@@ -62,7 +63,7 @@ static void add_problem(struct sort_file *file, const char *name, const char *re
     if (!piece)
         return;
     piece->action = error ? SORT_ERROR : SORT_SKIPPED;
-    piece->reason = keep_text(file, sl_str(reason));
+    piece->reason = copy_text(file, sl_str(reason));
 }
 
 /* Builds a target path: "67e9.." and "debuginfo" -> "67/e9../debuginfo". */
@@ -73,9 +74,10 @@ static const char *get_target(struct sort_file *file, const char *id, const char
     return sl_buf_move_to_arena(&text, &file->arena).data;
 }
 
-/* Files an object by the rules of the layout `unified`: PE files and objects without code id by debug id (or one made from the
- * contents), all others by code id. WASM files by the code id as stored, which includes its length, with an alias for the plain id. */
-static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
+/* Fills a piece with what the object is, and its target by the rules of the layout `unified`: PE files and objects
+ * without code id by debug id (or one made from the contents), all others by code id. WASM files by the code id as
+ * stored, which includes its length, with an alias for the plain id. */
+static bool fill_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     static const struct {
@@ -109,10 +111,10 @@ static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct 
     sl_debug_id_format_breakpad(&piece->debug_id, id);
     for (char *at = id; *at; at++)
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
-    piece->id = keep_text(file, by_debug_id ? sl_str(id) : code);
+    piece->id = copy_text(file, by_debug_id ? sl_str(id) : code);
     piece->target = piece->id ? get_target(file, piece->id, suffix) : NULL;
     if (!by_debug_id && info->raw_code_id.size && info->code_id.size) {
-        const char *plain = keep_text(file, info->code_id);
+        const char *plain = copy_text(file, info->code_id);
         piece->alias = plain ? get_target(file, plain, suffix) : NULL;
     }
     piece->action = SORT_WRITTEN;
@@ -125,7 +127,7 @@ static bool is_zip(struct sl_bytes bytes)
 }
 
 /* Adds an object of a file: `slice` of a fat file, or the only one. */
-static void look_at_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
+static void inspect_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
                           size_t member)
 {
     struct sl_object *object;
@@ -139,24 +141,25 @@ static void look_at_slice(struct sort_file *file, const char *name, const struct
     if (piece) {
         piece->member = member;
         piece->slice = slice;
-        file_piece(file, piece, object);
+        fill_piece(file, piece, object);
     }
     sl_object_close(object);
 }
 
 /* Adds all objects of a file or member. */
-static void look_at_bytes(struct sort_file *file, const char *name, struct sl_bytes bytes, size_t member)
+static void inspect_bytes(struct sort_file *file, const char *name, struct sl_bytes bytes, size_t member)
 {
     struct sl_archive archive;
     struct sl_error error = {0};
     enum sl_code code = sl_archive_open(bytes, &archive, &error);
     if (code != SL_OK || (!archive.is_fat && sl_format_detect(bytes) == SL_FORMAT_UNKNOWN)) {
-        bool fat = code != SL_OK && strcmp(error.message, "unsupported object file format") != 0;
-        add_problem(file, name, fat ? error.message : "not a debug file", fat);
+        /* a file of an unknown kind is skipped; a damaged fat file is an error */
+        bool damaged = code != SL_OK && strcmp(error.message, "unsupported object file format") != 0;
+        add_problem(file, name, damaged ? error.message : "not a debug file", damaged);
         return;
     }
     for (size_t i = 0; i < archive.count; i++)
-        look_at_slice(file, name, &archive, i, member);
+        inspect_slice(file, name, &archive, i, member);
 }
 
 /* ---- archives ---- */
@@ -191,6 +194,7 @@ static void sort_close(struct opened_input *opened)
     sl_arena_free(&opened->arena);
 }
 
+/* Unpacks a member of a ZIP archive. */
 static enum sl_code sort_read_member(const struct opened_input *opened, size_t member, struct sl_buf *bytes,
                                      struct sl_error *error)
 {
@@ -199,20 +203,21 @@ static enum sl_code sort_read_member(const struct opened_input *opened, size_t m
 }
 
 /* Unpacks a member and adds its objects. */
-static void look_at_member(struct sort_file *file, const struct opened_input *opened, size_t member)
+static void inspect_member(struct sort_file *file, const struct opened_input *opened, size_t member)
 {
     struct sl_buf bytes = {0};
     struct sl_error error = {0};
     struct sl_str path = opened->zip.entries[member].name;
+    /* a directory */
     if (path.size == 0 || path.data[path.size - 1] == '/')
         return;
-    const char *name = keep_text(file, path_file_name(path));
+    const char *name = copy_text(file, path_file_name(path));
     if (!name)
         return;
     if (sort_read_member(opened, member, &bytes, &error) != SL_OK)
         add_problem(file, name, error.message, true);
     else
-        look_at_bytes(file, name, sl_buf_bytes(&bytes), member);
+        inspect_bytes(file, name, sl_buf_bytes(&bytes), member);
     sl_buf_free(&bytes);
 }
 
@@ -220,14 +225,14 @@ void sort_inspect(struct sort_file *file)
 {
     struct opened_input opened;
     struct sl_error error = {0};
-    const char *name = keep_text(file, path_file_name(sl_str(file->path)));
+    const char *name = copy_text(file, path_file_name(sl_str(file->path)));
     if (sort_open(file, &opened, &error) != SL_OK)
         add_problem(file, name ? name : file->path, error.message, true);
     else if (is_zip(opened.mapping.bytes) && opened.zip.bytes.data)
         for (size_t i = 0; i < opened.zip.count; i++)
-            look_at_member(file, &opened, i);
+            inspect_member(file, &opened, i);
     else if (name)
-        look_at_bytes(file, name, opened.mapping.bytes, 0);
+        inspect_bytes(file, name, opened.mapping.bytes, 0);
     sort_close(&opened);
 }
 
@@ -253,25 +258,25 @@ void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_
     struct opened_input opened;
     struct sl_error error = {0};
     struct sl_buf member = {0};
-    size_t held = SIZE_MAX; /* the member in `member` */
+    size_t loaded = SIZE_MAX; /* the member in `member` */
     enum sl_code code = sort_open(file, &opened, &error);
     for (size_t i = 0; i < file->piece_count; i++) {
         struct sort_piece *piece = &file->pieces[i];
         bool zipped = code == SL_OK && opened.zip.bytes.data != NULL;
         if (!piece->target)
             continue;
-        if (zipped && held != piece->member) {
+        if (zipped && loaded != piece->member) {
             sl_buf_clear(&member);
-            held = piece->member;
-            code = held < opened.zip.count ? sort_read_member(&opened, held, &member, &error)
-                                           : sl_fail(&error, SL_MALFORMED, "the file changed while it was read");
+            loaded = piece->member;
+            code = loaded < opened.zip.count ? sort_read_member(&opened, loaded, &member, &error)
+                                             : sl_fail(&error, SL_MALFORMED, "the file changed while it was read");
         }
         if (code == SL_OK) {
             visit_piece(piece, zipped ? sl_buf_bytes(&member) : opened.mapping.bytes, visit, arg);
             continue;
         }
         piece->action = SORT_ERROR;
-        piece->reason = keep_text(file, sl_str(error.message));
+        piece->reason = copy_text(file, sl_str(error.message));
     }
     sl_buf_free(&member);
     sort_close(&opened);

@@ -18,7 +18,7 @@
 enum { CHUNK = 256 * 1024 };
 
 /* Path of a file below the root; false if it is too long. */
-static bool place_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
+static bool output_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
 {
     return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096;
 }
@@ -38,6 +38,7 @@ static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
     ZSTD_inBuffer in = {packed.data, packed.size, 0};
     size_t at = 0, left = 1;
     bool same = stream && chunk;
+    /* `left` is 0 at the end of a frame. A round that neither reads nor writes means that the file is truncated. */
     while (same && left && (in.pos < in.size || left)) {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         size_t before = in.pos;
@@ -57,6 +58,7 @@ static bool has_contents(const char *path, struct sl_bytes bytes)
     struct sl_mapping mapping;
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
+    /* bytes that are zstd themselves are written as they are */
     bool same = is_zstd(mapping.bytes) && !is_zstd(bytes)
                     ? unpacks_to(mapping.bytes, bytes)
                     : mapping.bytes.size == bytes.size && memcmp(mapping.bytes.data, bytes.data, bytes.size) == 0;
@@ -80,7 +82,7 @@ static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error)
 {
     char path[4096];
-    if (!place_path(s, below, "", path))
+    if (!output_path(s, below, "", path))
         return sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
     return write_whole(path, text, error);
 }
@@ -129,6 +131,7 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
     if (code != SL_OK)
         return code;
     bool ok = s->level ? write_packed(s, &file, bytes, workers) : write_plain(&file, bytes);
+    /* output_file_close reports a failed write itself */
     bool broken = !ok && !file.failed;
     code = output_file_close(&file, !broken, error);
     return broken ? sl_fail(error, SL_BUSY, "out of memory") : code;
@@ -148,7 +151,7 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     for (size_t i = 0; i < 3; i++)
         sl_json_member_str(&w, members[i][0], sl_str(members[i][1]));
     sl_json_end_object(&w);
-    enum sl_code code = place_path(s, target, ".meta", path)
+    enum sl_code code = output_path(s, target, ".meta", path)
                             ? write_whole(path, sl_buf_view(&text), error)
                             : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
     sl_buf_free(&text);
@@ -163,8 +166,8 @@ static enum sl_code write_reference(const struct sort *s, const char *target, st
     if (!s->bundle_id)
         return SL_OK;
     snprintf(below, sizeof below, "%.*s/refs/%s", (int)(slash - target), target, s->bundle_id);
-    return place_path(s, below, "", path) ? write_whole(path, SL_STR(""), error)
-                                          : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
+    return output_path(s, below, "", path) ? write_whole(path, SL_STR(""), error)
+                                           : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
 }
 
 /* Puts the object under its second name too, if it has one: as a hard link if the file system allows that, otherwise as a copy. */
@@ -174,7 +177,7 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     char other[4096];
     if (!piece->alias)
         return SL_OK;
-    if (!place_path(s, piece->alias, "", other) || !files_make_parents(other, 0777))
+    if (!output_path(s, piece->alias, "", other) || !files_make_parents(other, 0777))
         return sl_fail(error, SL_INTERNAL, "cannot write %s", other);
     if (link(path, other) != 0 && errno != EEXIST && write_target(s, other, bytes, 0, error) != SL_OK)
         return error->code;
@@ -205,11 +208,13 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
     char path[4096];
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
-    if (!place_path(s, piece->target, "", path)) {
+    if (!output_path(s, piece->target, "", path)) {
         sl_fail(&error, SL_INTERNAL, "the path of the output file is too long");
         sort_fail(file, piece, &error);
         return;
     }
+    /* the files beside the object are written even if the same object exists, because an interrupted run may have left
+     * them out */
     bool there = access(path, F_OK) == 0, same = there && has_contents(path, bytes);
     piece->action = same ? SORT_EXISTS : there && !(s->force && piece->first) ? SORT_DUPLICATE : SORT_WRITTEN;
     if (s->dry_run)

@@ -54,8 +54,8 @@ static char *clean_bundle_id(const char *text)
     return id;
 }
 
-/* Whether the id cannot be a file name. */
-static bool is_directory_name(const char *id)
+/* Whether the id cannot be the name of a file. */
+static bool is_unusable_name(const char *id)
 {
     return !*id || strcmp(id, ".") == 0 || strcmp(id, "..") == 0;
 }
@@ -72,6 +72,7 @@ static char *bundle_id_of_path(const char *path)
     return id;
 }
 
+/* Shows that a file is being written, or has been. */
 static void show_file_progress(struct sort *s, const struct sort_file *file, bool done)
 {
     struct sl_str name = path_file_name(sl_str(file->path));
@@ -110,16 +111,16 @@ static bool find_first(struct sort *s)
     return ok;
 }
 
-struct sort_placement {
+struct sort_pass {
     struct sort *s;
     struct sort_file *file;
     bool first; /* the pass: first pieces are written, or the others compared with them */
 };
 
 /* Writes or compares a piece, if it is of this pass. */
-static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
+static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
 {
-    struct sort_placement *p = arg;
+    struct sort_pass *p = arg;
     struct sort *s = p->s;
     unsigned workers = sl_parallel_workers(s->parallel);
     /* compress a dominating file with several threads, since the others would be idle */
@@ -139,25 +140,25 @@ static bool has_pieces(const struct sort_file *file, bool first)
 
 /* Writes the first pieces of a file, or in the second pass compares the others. `index` counts the files in descending size. The first pass
  * shows the progress, also for a file without a piece in it. */
-static void place_work(struct sort *s, size_t index, bool first)
+static void run_pass(struct sort *s, size_t index, bool first)
 {
-    struct sort_placement p = {s, &s->files[s->by_size[index]], first};
+    struct sort_pass p = {s, &s->files[s->by_size[index]], first};
     if (first)
         show_file_progress(s, p.file, false);
     if (has_pieces(p.file, first))
-        sort_for_each(p.file, place_piece, &p);
+        sort_for_each(p.file, write_or_compare, &p);
     if (first)
         show_file_progress(s, p.file, true);
 }
 
-static void place_first_work(void *arg, size_t index, unsigned worker)
+static void run_first_pass(void *arg, size_t index, unsigned worker)
 {
-    place_work(arg, index, true);
+    run_pass(arg, index, true);
 }
 
-static void place_rest_work(void *arg, size_t index, unsigned worker)
+static void run_second_pass(void *arg, size_t index, unsigned worker)
 {
-    place_work(arg, index, false);
+    run_pass(arg, index, false);
 }
 
 /* Orders files by size, the largest first, so that the last thread does not begin with a large file when all others are done. */
@@ -169,7 +170,7 @@ static int larger_first(const void *a, const void *b, void *arg)
 
 /* Writes the pieces of the files from index `from` on. Two passes: a piece whose target another one writes is compared with that, which
  * has to be complete. */
-static bool place_all(struct sort *s, size_t from)
+static bool write_pieces(struct sort *s, size_t from)
 {
     size_t count = s->file_count - from;
     free(s->by_size);
@@ -180,8 +181,8 @@ static bool place_all(struct sort *s, size_t from)
         s->by_size[i] = from + i;
     qsort_r(s->by_size, count, sizeof *s->by_size, larger_first, s->files);
     progress_expect(&s->progress, count);
-    sl_parallel_run(s->parallel, count, place_first_work, s);
-    sl_parallel_run(s->parallel, count, place_rest_work, s);
+    sl_parallel_run(s->parallel, count, run_first_pass, s);
+    sl_parallel_run(s->parallel, count, run_second_pass, s);
     progress_end(&s->progress);
     return true;
 }
@@ -198,6 +199,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
     if (piece->target)
         snprintf(path, sizeof path, "%s/%s", s->root, piece->target);
     struct sl_str base = path_file_name(sl_str(file->path));
+    /* a piece that is not a member has the name of its file */
     bool member = !sl_str_equal(base, sl_str(piece->name));
     const char *const members[][2] = {{"input", file->path},
                                       {"member", member ? piece->name : NULL},
@@ -269,6 +271,7 @@ static void report_pieces(struct sort *s, size_t from, struct sort_totals *total
     output_flush();
 }
 
+/* Prints a line that says what follows, if the output is for people. */
 static void print_heading(const struct sort *s, const char *text)
 {
     if (s->quiet || s->json)
@@ -350,14 +353,14 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
         sort_walk(s, inputs[i]);
     progress_set_item(&s->progress, inputs[0], 0);
     sl_parallel_run(s->parallel, s->file_count, read_work, s);
-    bool ok = !s->failed && place_all(s, 0);
+    bool ok = !s->failed && write_pieces(s, 0);
     if (ok)
         report_pieces(s, 0, totals);
     if (ok && s->with_sources) {
         size_t from = s->file_count;
         print_heading(s, "Creating source bundles");
         totals->bundles += sort_sources(s);
-        ok = place_all(s, from);
+        ok = write_pieces(s, from);
         if (ok)
             report_pieces(s, from, totals);
     }
@@ -376,7 +379,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
     int status = 0;
     for (size_t i = 0; i < s->o->argument_count && status == 0; i++) {
         char *id = bundle_id_of_path(s->o->arguments[i]), title[4200];
-        if (!id || is_directory_name(id)) {
+        if (!id || is_unusable_name(id)) {
             free(id);
             return report_error(2, "cannot derive a bundle id from this name; pass --bundle-id", s->o->arguments[i]);
         }
@@ -431,11 +434,12 @@ static int sort_read_options(struct sort *s)
     if (option_given(o, "level") && (level < 1 || level > 22))
         return options_wrong(o, "--level must be a number from 1 to 22");
     char *clean = id ? clean_bundle_id(id) : NULL;
-    bool sound = !id || (clean && !is_directory_name(id) && strcmp(clean, id) == 0);
+    bool sound = !id || (clean && !is_unusable_name(id) && strcmp(clean, id) == 0);
     free(clean);
     if (!sound)
         return options_wrong(o, "Invalid bundle id");
     s->bundle_id = id;
+    /* -z more than three times gives the highest level */
     s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];
     s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));
     int size = snprintf(s->root, sizeof s->root, "%s%s%s", output, prefix ? "/" : "", prefix ? prefix : "");
