@@ -29,6 +29,7 @@ static double stress_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Sleeps until a time of the monotonic clock, in seconds. */
 static void sleep_until(double when)
 {
     const struct timespec at = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
@@ -45,12 +46,12 @@ struct answer_begin {
 };
 
 /* For curl: keeps the beginning of the response, which shows whether the work was completed; discards the rest. */
-static size_t take_answer(char *data, size_t one, size_t size, void *arg)
+static size_t keep_beginning(char *data, size_t one, size_t size, void *arg)
 {
     struct answer_begin *begin = arg;
-    size_t left = ANSWER_BEGIN - begin->size, taken = size < left ? size : left;
-    memcpy(begin->text + begin->size, data, taken);
-    begin->size += taken;
+    size_t left = ANSWER_BEGIN - begin->size, copied = size < left ? size : left;
+    memcpy(begin->text + begin->size, data, copied);
+    begin->size += copied;
     begin->text[begin->size] = '\0';
     return size;
 }
@@ -60,7 +61,7 @@ static void prepare(CURL *curl, const struct stress_workload *workload)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep_beginning);
     if (workload->type) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, workload->body.data ? (const char *)workload->body.data : "");
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)workload->body.size);
@@ -80,6 +81,7 @@ static struct curl_slist *make_headers(const struct workload_run *run, size_t nu
     const struct stress_workload *workload = run->workload;
     const char *key = getenv("SYMLOOM_API_KEY");
     char text[4200] = "APIKey ";
+    /* without a value curl leaves the header out: no pause before large bodies for "100 Continue" */
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
     if (workload->type)
         list = add_header(list, "Content-Type", workload->type);
@@ -122,6 +124,7 @@ static void record_result(struct workload_run *run, bool good, double seconds)
     struct stress_workload *workload = run->workload;
     pthread_mutex_lock(&run->lock);
     if (workload->operations == run->capacity) {
+        /* without memory the results are incomplete: run_workloads reports it */
         size_t more = run->capacity * 2 + 1024;
         double *grown = reallocarray(workload->seconds, more, sizeof *grown);
         run->failed = run->failed || !grown;
@@ -168,6 +171,7 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
         struct stress_load warm = *load;
         struct workload_run run = {.load = &warm, .workload = &workloads[i], .number = i};
         CURL *curl = curl_easy_init();
+        /* the scope and file id of all requests without --cold */
         warm.cold = false;
         if (curl)
             prepare(curl, &workloads[i]);

@@ -36,6 +36,7 @@ void stress_pass_listener(int listener)
     setenv("LISTEN_PID", text, 1);
     setenv("LISTEN_FDS", "1", 1);
     unsetenv("LISTEN_FDNAMES");
+    /* descriptor 3 is the first that LISTEN_FDS means; dup2 clears close-on-exec, but not if both are the same */
     if (listener == 3)
         fcntl(listener, F_SETFD, 0);
     else

@@ -25,7 +25,7 @@ static size_t workload_count;
 /* ---- routes ---- */
 
 /* The workload whose number is in the path; NULL if there is none. */
-static const struct stress_workload *asked_workload(const struct http_exchange *x)
+static const struct stress_workload *requested_workload(const struct http_exchange *x)
 {
     char *end, number[16];
     snprintf(number, sizeof number, SL_STR_FMT, SL_STR_ARG(x->captures[0]));
@@ -33,6 +33,7 @@ static const struct stress_workload *asked_workload(const struct http_exchange *
     return *number && !*end && i < workload_count && workloads[i].answers.data ? &workloads[i] : NULL;
 }
 
+/* Counts an error report and drops it. */
 static void accept_report(struct http_exchange *x)
 {
     atomic_fetch_add(sink->reports, 1);
@@ -43,7 +44,7 @@ static void accept_report(struct http_exchange *x)
 static void answer_lookup(struct http_exchange *x)
 {
     static const struct sl_str mark = {"{url}", 5};
-    const struct stress_workload *workload = asked_workload(x);
+    const struct stress_workload *workload = requested_workload(x);
     struct sl_buf out = {0};
     if (!workload) {
         http_reply_empty(x, 404);
@@ -51,11 +52,11 @@ static void answer_lookup(struct http_exchange *x)
     }
     for (struct sl_str rest = workload->answers; rest.size;) {
         const char *at = memmem(rest.data, rest.size, mark.data, mark.size);
-        size_t before = at ? (size_t)(at - rest.data) : rest.size, taken = at ? before + mark.size : before;
+        size_t before = at ? (size_t)(at - rest.data) : rest.size, used = at ? before + mark.size : before;
         sl_buf_add(&out, rest.data, before);
         if (at)
             sl_buf_printf(&out, "http://%s/scripts/%zu/files/", sink->address, (size_t)(workload - workloads));
-        rest = (struct sl_str){rest.data + taken, rest.size - taken};
+        rest = (struct sl_str){rest.data + used, rest.size - used};
     }
     if (out.failed)
         http_reply_no_memory(x);
@@ -72,7 +73,7 @@ static void release_file(void *arg)
 /* Sends a file of the workload's directory, and none outside of it. */
 static void serve_file(struct http_exchange *x)
 {
-    const struct stress_workload *workload = asked_workload(x);
+    const struct stress_workload *workload = requested_workload(x);
     struct sl_mapping *file = SL_ARENA_ARRAY(&x->arena, struct sl_mapping, 1);
     char path[4096];
     if (!workload || memmem(x->captures[1].data, x->captures[1].size, "..", 2)) {

@@ -56,7 +56,8 @@ static double average(const struct stress_workload *w)
     return w->operations ? sum / (double)w->operations : 0;
 }
 
-static const char *time_text(double seconds, char text[32])
+/* Formats a time as milliseconds, or from one second on as seconds. */
+static const char *format_seconds(double seconds, char text[32])
 {
     snprintf(text, 32, seconds < 1 ? "%.2fms" : "%.2fs", seconds < 1 ? seconds * 1000 : seconds);
     return text;
@@ -67,13 +68,14 @@ static void report_text(const struct stress_report *r, struct sl_buf *out)
 {
     char a[32], b[32], c[32], d[32];
     size_t errors = 0;
-    sl_buf_printf(out, "Warmup: %s\n\n", time_text(r->warmup_s, a));
+    sl_buf_printf(out, "Warmup: %s\n\n", format_seconds(r->warmup_s, a));
     for (size_t i = 0; i < r->count; i++) {
         const struct stress_workload *w = &r->workloads[i];
         sl_buf_printf(out, "Workload %zu (concurrency: %u): %zu operations, %.2f ops/s\n", i, w->concurrency,
                       w->operations, (double)w->operations / r->duration_s);
-        sl_buf_printf(out, "  avg: %s; p50: %s; p90: %s; p99: %s\n", time_text(average(w), a),
-                      time_text(quantile(w, .5), b), time_text(quantile(w, .9), c), time_text(quantile(w, .99), d));
+        sl_buf_printf(out, "  avg: %s; p50: %s; p90: %s; p99: %s\n", format_seconds(average(w), a),
+                      format_seconds(quantile(w, .5), b), format_seconds(quantile(w, .9), c),
+                      format_seconds(quantile(w, .99), d));
         errors += w->errors;
     }
     sl_buf_printf(out, "\nErrors: %zu\n", errors);
@@ -144,7 +146,8 @@ static int compare_workloads(const struct stress_report *r, struct sl_json *j)
         double now = i < r->count ? quantile(&r->workloads[i], .9) : 0;
         if (known && i < r->count && now > before * 1.1) {
             char a[32], b[32];
-            fprintf(stderr, "workload %zu: p90 grew from %s to %s\n", i, time_text(before, a), time_text(now, b));
+            fprintf(stderr, "workload %zu: p90 grew from %s to %s\n", i, format_seconds(before, a),
+                    format_seconds(now, b));
             status = 1;
         }
     }

@@ -16,7 +16,7 @@
 #include "config/tree.h"
 
 /* Appends the contents of a file. */
-static enum sl_code whole_file(const char *path, struct sl_buf *out, struct sl_error *error)
+static enum sl_code append_file(const char *path, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_mapping mapping;
     enum sl_code code = sl_map_file(path, &mapping, error);
@@ -81,7 +81,7 @@ static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
 static enum sl_code event_body(const char *path, struct sl_arena *arena, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_buf text = {0};
-    enum sl_code code = whole_file(path, &text, error);
+    enum sl_code code = append_file(path, &text, error);
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     if (code == SL_OK) {
         struct sl_json_writer w = sl_json_writer(body);
@@ -95,14 +95,14 @@ static enum sl_code event_body(const char *path, struct sl_arena *arena, struct 
 
 #define BOUNDARY "symloom-stress-5a1d0c7e"
 
-/* Makes a form with the file as its only part. */
+/* Writes a form with the file as its only part. */
 static enum sl_code form_body(const char *path, const char *part, struct sl_buf *body, struct sl_error *error)
 {
     sl_buf_printf(body,
                   "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"crash\"\r\n"
                   "Content-Type: application/octet-stream\r\n\r\n",
                   part);
-    enum sl_code code = whole_file(path, body, error);
+    enum sl_code code = append_file(path, body, error);
     sl_buf_cstr(body, "\r\n--" BOUNDARY "--\r\n");
     return code;
 }
@@ -141,7 +141,7 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
         return form_body(file, kind->part, &workload->body, error);
     if (kind->event)
         return event_body(file, arena, &workload->body, error);
-    return kind->plain ? whole_file(file, &workload->body, error) : SL_OK;
+    return kind->plain ? append_file(file, &workload->body, error) : SL_OK;
 }
 
 /* ---- scripts ---- */
@@ -152,7 +152,7 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
 {
     struct sl_buf text = {0};
     struct sl_str key, value;
-    enum sl_code code = whole_file(path, &text, error);
+    enum sl_code code = append_file(path, &text, error);
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     struct sl_json_writer w = sl_json_writer(body);
     sl_json_begin_object(&w);
@@ -176,6 +176,7 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
     return code;
 }
 
+/* A member that is a string, copied into the arena; NULL if there is none, or out of memory. */
 static const char *member_text(const struct value *map, const char *name, struct sl_arena *arena)
 {
     const struct value *value = value_get(map, name);
@@ -200,8 +201,9 @@ static enum sl_code fill_scripts(const struct value *js, const char *sink, size_
                                          .type = "application/json",
                                          .scoped = true,
                                          .completes = true};
+    /* the files are in the directory of the lookup's answer */
     workload->directory = slash ? sl_arena_strndup(arena, source, (size_t)(slash - source)) : ".";
-    enum sl_code code = whole_file(source, &answers, error);
+    enum sl_code code = append_file(source, &answers, error);
     if (code == SL_OK)
         workload->answers = sl_str(sl_arena_strndup(arena, (const char *)answers.data, answers.size));
     if (code == SL_OK && (!workload->directory || !workload->answers.data))
@@ -241,7 +243,7 @@ enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl
     struct value root;
     struct value_problems problems = {.arena = arena};
     bool empty;
-    enum sl_code code = whole_file(path, &text, error);
+    enum sl_code code = append_file(path, &text, error);
     if (code == SL_OK && !yaml_read(arena, sl_buf_view(&text), &root, &empty, &problems))
         code = sl_fail(error, SL_MALFORMED, "%s: no YAML map", path);
     const struct value *list = code == SL_OK ? value_get(&root, "workloads") : NULL;
