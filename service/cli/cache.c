@@ -91,6 +91,7 @@ static void show_suspect(void *arg, const struct cache_suspect *suspect)
            until, suspect->about);
 }
 
+/* Lists the suspected files in quarantine, or with --clear releases them. */
 static int quarantine(const struct options *o, const struct config *config)
 {
     if (option_given(o, "clear"))

@@ -41,6 +41,7 @@ static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
     return text;
 }
 
+/* Prints what was left and what was removed of a kind of file. */
 static void print_row(const struct cleanup_row *row)
 {
     char size[SIZE_TEXT], freed[SIZE_TEXT];

@@ -463,6 +463,7 @@ void options_each(const struct option_spec *specs, const struct options_group *g
             visit(arg, rest, spec);
 }
 
+/* Prints the examples, one a line of `text`. */
 static void help_examples(const char *text)
 {
     puts("\nExamples:");

@@ -141,6 +141,7 @@ static void print_json(struct sl_json_writer *w, const struct scan_state *s)
     sl_json_end_object(w);
 }
 
+/* Prints the state of each scan after its passes, as text or as JSON. */
 static void print_summary(const struct scan_command *c)
 {
     struct scan_state state;
@@ -184,6 +185,7 @@ static int run_passes(struct scan_command *c, struct config *config)
     return c->code == SL_OK ? 0 : server_failed("the scan failed", c->error.message);
 }
 
+/* The command: loads the configuration, chooses the scans and runs a pass of each. Returns the exit status. */
 static int scan_main(const struct options *o)
 {
     struct config *config = NULL;

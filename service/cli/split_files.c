@@ -103,15 +103,15 @@ static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping m
 {
     struct sl_object *object = NULL;
     bool is_read = sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK && has_split_units(object);
-    bool kept = is_read && sl_dwarf_has_split_unit(object, dwo_id);
-    if (!kept)
+    bool usable = is_read && sl_dwarf_has_split_unit(object, dwo_id);
+    if (!usable)
         keep_first_path(files, is_read ? files->stale : files->unread, path);
     pthread_mutex_lock(&files->lock);
-    kept = kept && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
-    if (kept)
+    usable = usable && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
+    if (usable)
         files->items[files->count++] = (struct split_file){mapping, object};
     pthread_mutex_unlock(&files->lock);
-    if (kept)
+    if (usable)
         return object;
     sl_object_close(object);
     sl_unmap(&mapping);

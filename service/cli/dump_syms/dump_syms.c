@@ -253,6 +253,7 @@ static void warn_missing(const struct dump_module *m)
                    m->main.path);
 }
 
+/* Reports a module without symbols, and which files would have them. Returns the status. */
 static int report_nothing(const struct dump_module *m)
 {
     int status = report_error(STATUS_NOTHING, "no symbols found", m->main.path);

@@ -50,6 +50,7 @@ static struct sl_str dump_mapping_copy(struct path_mapping *m, struct sl_str tex
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* Sets a variable to a copy of the value. False when out of memory. */
 static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_str value)
 {
     struct sl_str key = dump_mapping_copy(m, name), *copy = SL_ARENA_NEW(&m->arena, struct sl_str);

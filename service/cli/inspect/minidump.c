@@ -24,6 +24,7 @@ static void dump_line(struct sl_buf *out, const char *label, struct sl_str text)
         sl_buf_printf(out, "  %-12s " SL_STR_FMT "\n", label, SL_STR_ARG(text));
 }
 
+/* Writes a line with a time in UTC; none if the time is out of range. */
 static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
 {
     char text[32];

@@ -85,6 +85,7 @@ static const char *source_status(const struct inspect_results *f, struct sl_str 
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
 }
 
+/* The name of a symbol as it is shown; with --demangle in readable form, which lasts until the next call. */
 static struct sl_str symbol_name(const struct inspect_results *f, const struct sl_symbol *symbol,
                                  struct sl_buf *scratch)
 {

@@ -155,6 +155,7 @@ static void read_ppdb(struct inspect_results *f)
     f->complete = true;
 }
 
+/* Opens a source bundle; a failure is a hint, since the rest of the object can be shown. */
 static void inspect_open_bundle(struct inspect_results *f)
 {
     struct sl_error error = {0};

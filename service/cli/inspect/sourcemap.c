@@ -146,6 +146,7 @@ static void list_part(const struct sourcemap_summary *s, const struct sl_sourcem
     sl_buf_free(&content);
 }
 
+/* Lists the sources of all parts, numbered through. */
 static void list_all(const struct sourcemap_summary *s, struct sl_json_writer *w, struct sl_buf *out)
 {
     uint64_t first = 0;

@@ -222,6 +222,7 @@ static struct sl_str source_name(const struct source *source, struct sl_arena *a
     return shown ? sl_str(shown) : source->id;
 }
 
+/* Adds a source to the report, and whether its directory is missing. */
 static void describe_source(const struct source *source, struct missing_report *report)
 {
     struct sl_str name = source_name(source, &report->arena);

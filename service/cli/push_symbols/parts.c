@@ -182,6 +182,7 @@ static struct sl_object *open_companion(struct companion *c, const char *path)
     return NULL;
 }
 
+/* Closes a companion; does nothing if it was not opened. */
 static void close_companion(struct companion *c)
 {
     if (!c->object)

@@ -272,6 +272,7 @@ static bool collect_words(struct walked_dump *w)
     return true;
 }
 
+/* The function that a word of the stack points into; NULL if there is none with a name. */
 static const struct stack_name *find_stack_name(const struct walked_dump *w, uint64_t word)
 {
     const struct stack_name wanted = {.value = word};

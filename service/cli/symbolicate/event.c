@@ -192,6 +192,7 @@ static size_t put_frames(struct sentry_event_reading *e, const struct event_fram
     return count;
 }
 
+/* Writes an exception. Both members are JSON already; a missing module becomes an empty text. */
 static void put_exception(const struct event_trace *trace, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);

@@ -54,6 +54,7 @@ static const struct option_spec asan_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* The command asan_symbolize.py: its options become those of the text mode. */
 static int asan_run(const struct options *o)
 {
     size_t roots, symbols;
@@ -93,6 +94,7 @@ static const struct option_spec ndk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* The command ndk-stack. */
 static int ndk_run(const struct options *o)
 {
     size_t count;
@@ -142,6 +144,7 @@ static const struct option_spec markup_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* The command llvm-symbolizer --filter-markup. */
 static int markup_run(const struct options *o)
 {
     size_t count, others;

@@ -228,6 +228,7 @@ static uint32_t line_number(struct sl_str digits)
     return sl_parse_u64(digits, &value) && value <= UINT32_MAX ? (uint32_t)value : 0;
 }
 
+/* Writes a Java type with the original name of its class; the brackets of an array are no part of the name. */
 static void put_type(const struct trace_pattern *p, struct sl_str type, struct sl_buf *out)
 {
     struct sl_str original;
