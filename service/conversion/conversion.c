@@ -58,7 +58,7 @@ static bool must_stop(void *clock)
 /* ---- slots of heavy conversions ---- */
 
 /* Waits for a slot if the input is heavy. False when cancelled. */
-static bool take_heavy_slot(uint64_t size)
+static bool wait_for_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
         return true;
@@ -75,7 +75,7 @@ static bool take_heavy_slot(uint64_t size)
 }
 
 /* Gives the slot of a heavy input to the conversion that waits longest; if none waits, or the limit was lowered, there is one fewer. */
-static void give_heavy_slot(uint64_t size)
+static void release_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
         return;
@@ -259,6 +259,7 @@ static enum sl_code judge(const struct running *r, const struct conversion_descr
     return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the time limit is over") : r->code;
 }
 
+/* Logs a conversion that was stopped at its limit of time or memory. */
 static void log_limit(const struct running *r, const struct conversion_description *about)
 {
     bool is_failure = r->code == SL_UNSUPPORTED || r->code == SL_TIMEOUT;
@@ -288,13 +289,13 @@ static enum sl_code run(const struct conversion_description *about, struct runni
 {
     uint64_t heavy_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
     enum pool_job job = about->is_background ? POOL_CONVERT | POOL_BACKGROUND : POOL_CONVERT;
-    if (!take_heavy_slot(heavy_size))
+    if (!wait_for_heavy_slot(heavy_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     r->limits = (struct worker_limits){
         .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
     enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
-    give_heavy_slot(heavy_size);
+    release_heavy_slot(heavy_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) {
         code = r->code = judge(r, about);
