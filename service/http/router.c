@@ -163,6 +163,7 @@ static void add_method(struct sl_buf *allow, const char *method, const char *sep
         add_method(allow, "HEAD", separator);
 }
 
+/* Sets the header Allow and frees the buffer. Without memory the header is missing. */
 static void set_allow(struct http_exchange *x, struct sl_buf *allow)
 {
     char *copy = sl_arena_strndup(&x->arena, (const char *)allow->data, allow->size);

@@ -337,6 +337,7 @@ static bool may_send_in_place(const struct request *r, struct file_part part)
     return r->x.file_is_resident && part.size <= SENT_IN_PLACE && !r->connection->tls;
 }
 
+/* Sends a part of a mapped file after the head: at once from the mapping if that is possible, else in windows. */
 static void write_file(struct request *r, uv_buf_t head, struct file_part part)
 {
     struct content_source origin = {.mapped = r->x.file->bytes.data};

@@ -261,6 +261,7 @@ static void pause_listener(struct http_listener *listener)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events);
 
+/* Whether a listener has stopped accepting for a while. */
 static bool any_paused(const struct http_server *server)
 {
     bool any = false;
@@ -380,6 +381,8 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
     return code == SL_OK ? watch(listener, error) : code;
 }
 
+/* Opens all listeners. Sockets that systemd has passed are then in use, so that the environment no longer names
+ * them. */
 static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *o = &server->options;
@@ -444,6 +447,7 @@ static void on_handle_closed(uv_handle_t *handle)
         server_free(server);
 }
 
+/* Closes a listener; does nothing the second time. */
 static void stop_listening(struct http_listener *listener)
 {
     if (uv_is_closing((uv_handle_t *)&listener->poll))
@@ -541,6 +545,7 @@ bool server_take_routes(struct http_server *server)
     return good;
 }
 
+/* Sets the time limit of each queue from the options. */
 static void set_timeouts(struct http_server *server)
 {
     const struct http_options *options = &server->options;
@@ -560,6 +565,7 @@ static void set_timeouts(struct http_server *server)
     }
 }
 
+/* Parses the networks of trusted proxies; `unix` stands for all clients of Unix sockets. */
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *options = &server->options;
@@ -575,6 +581,7 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
     return SL_OK;
 }
 
+/* Opens the socket for the other processes of this service, if it has several. */
 static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_error *error)
 {
     char address[128];
@@ -584,6 +591,7 @@ static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_
     return listen_on(server, address, FOR_ADMIN, error);
 }
 
+/* Logs the routes that are enabled, for debugging. */
 static void log_routes(const struct http_server *server)
 {
     for (const struct http_route *r = server->routes; r->method && log_enabled(LOG_DEBUG, "http"); r++) {
