@@ -150,6 +150,7 @@ static enum sl_package_choice add_piece(void *arg, struct sl_bytes piece)
     return unknown ? SL_PACKAGE_SKIP : SL_PACKAGE_READ;
 }
 
+/* At the end of a member: adds the objects in the bytes that were kept of it. */
 static enum sl_package_choice end_member(void *arg)
 {
     struct identifying *s = arg;

@@ -26,6 +26,7 @@ static struct sl_str upstream_version(struct sl_str version)
     return version;
 }
 
+/* Splits the text at its last blank: what is before it, and the version after it, with data NULL if there is none. */
 static struct sl_str split_source(struct sl_str source, struct sl_str *version)
 {
     const char *blank = source.size ? memrchr(source.data, ' ', source.size) : NULL;
