@@ -43,6 +43,7 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
     return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 
+/* Deletes the symbfiles of a file, on a pool thread; sets whether there were any. */
 static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
     const struct store_job_request *q = arg;

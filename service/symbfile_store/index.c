@@ -129,6 +129,7 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
     return not_read(code, error);
 }
 
+/* Copies the request, because the conversion may outlive the caller. */
 static void *retain(const void *context, struct sl_arena *arena)
 {
     struct symbfile_index_request *copy = SL_ARENA_NEW(arena, struct symbfile_index_request);
@@ -243,6 +244,7 @@ static bool find_published(struct symbfile_search *s)
     return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
 }
 
+/* Searches by one of the ids. True when the search is over: found, or failed. */
 static bool find_by_id(struct symbfile_search *s, const char *id)
 {
     enum sl_code code = *id ? look_for_id(id, &s->answer.file_key, &s->error) : SL_NOT_FOUND;
