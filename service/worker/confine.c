@@ -102,6 +102,7 @@ static bool confine_files(void)
     return done;
 }
 
+/* Sets both limits of a resource, but not above the present hard limit, which an unprivileged process cannot raise. */
 static bool limit_resource(int what, uint64_t most)
 {
     struct rlimit limit = {(rlim_t)most, (rlim_t)most}, now;

@@ -122,7 +122,7 @@ static bool add_rules(scmp_filter_ctx filter)
 }
 
 /* Copies the program; libseccomp can only write it to a descriptor. Leaves `count` 0 on failure. */
-static void take_program(scmp_filter_ctx rules, struct confine_filter *filter)
+static void copy_program(scmp_filter_ctx rules, struct confine_filter *filter)
 {
     int fd = memfd_create("filter", MFD_CLOEXEC);
     ssize_t size = fd >= 0 && seccomp_export_bpf(rules, fd) == 0 ? pread(fd, filter->code, sizeof filter->code, 0) : 0;
@@ -142,7 +142,7 @@ void confine_filter_make(struct confine_filter *filter)
     seccomp_attr_set(rules, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     seccomp_attr_set(rules, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (add_rules(rules))
-        take_program(rules, filter);
+        copy_program(rules, filter);
     seccomp_release(rules);
 }
 

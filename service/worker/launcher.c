@@ -175,7 +175,9 @@ static void start_launcher(void)
 }
 
 /* ---- the launcher's life ---- */
-static void take_request(void)
+
+/* Receives a request of the parent and does what it says; ends when the parent has ended. */
+static void handle_request(void)
 {
     struct launcher_message request;
     ssize_t size = worker_receive(SOCKET, &request, sizeof request, NULL, NULL);
@@ -260,7 +262,7 @@ static _Noreturn void serve_parent(void)
             ;
         reap(); /* after each wake-up: one signal may stand for several deaths */
         if (ready[0].revents)
-            take_request();
+            handle_request();
     }
 }
 

@@ -125,6 +125,7 @@ static enum sl_code add_descriptor(struct running_job *run, int fd, bool owned, 
     return SL_OK;
 }
 
+/* The size of the input in bytes; 0 if it is unknown. */
 /* Adds an input. Bytes in memory become a file in memory; a file that is open for writing is opened again for reading, so that the worker
  * cannot change it. */
 static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)

@@ -180,7 +180,10 @@ static void work(struct served_job *served)
 }
 
 /* ---- all jobs ---- */
-static bool take_request(struct served_job *served, const struct worker_start *start)
+
+/* Waits for the next request and prepares the job. False when it is malformed; ends the process when the parent closes
+ * the socket. */
+static bool receive_request(struct served_job *served, const struct worker_start *start)
 {
     ssize_t size = worker_receive(SOCKET, served->message, sizeof served->message, served->fds, &served->fd_count);
     if (size <= 0)
@@ -216,7 +219,7 @@ _Noreturn void worker_serve(const struct worker_start *start)
     sl_buf_free(&hello);
     if (!(measures & MEASURE_FILTER))
         _exit(END_UNCONFINED);
-    while (take_request(&served, start))
+    while (receive_request(&served, start))
         work(&served);
     _exit(END_REQUEST);
 }
