@@ -110,6 +110,12 @@ enum sl_code store_area_list(const struct store_area *area, struct sl_str direct
     return area->type->list(area, directory, most, arena, names, count, error);
 }
 
+enum sl_code store_area_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
+                             store_area_visitor *visit, void *arg, struct sl_error *error)
+{
+    return area->type->walk(area, directory, begin, visit, arg, error);
+}
+
 void store_area_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth)
 {
     if (area->type->sweep)

@@ -75,6 +75,12 @@ enum sl_code store_area_list(const struct store_area *area, struct sl_str direct
                              struct sl_arena *arena, struct sl_str **names, size_t *count,
                              struct sl_error *error) SL_SUSPENDS;
 
+/* Calls `visit` with the name, relative to `directory`, of each file in a directory directly below it whose name begins with `begin`
+ * ("ab/file" with "" or "a"), in any order, until it returns false. The fiber waits meanwhile; `visit` runs on any thread. */
+typedef bool store_area_visitor(void *arg, struct sl_str name);
+enum sl_code store_area_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
+                             store_area_visitor *visit, void *arg, struct sl_error *error) SL_SUSPENDS;
+
 /* Waits for an exclusive lock (flock(2)) on the empty file of that name, which is made; close `*fd` to unlock. Other processes that
  * use the directory wait likewise. SL_BUSY after five minutes. There are no locks in a bucket: SL_OK, and `*fd` is -1. */
 enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, int *fd,

@@ -112,56 +112,103 @@ static enum sl_code bucket_remove(const struct store_area *area, struct sl_str n
     return object_delete(&area->bucket, name, NULL, error);
 }
 
+/* Visits the objects whose names begin with a text, without its first `skip` bytes, page by page. `visit` false: no further ones. */
+static enum sl_code visit_objects(const struct store_area *area, struct sl_str begin, size_t skip,
+                                  store_area_visitor *visit, void *arg, struct sl_error *error)
+{
+    struct object_list *page = calloc(1, sizeof *page);
+    struct sl_buf after = {0}; /* the last name of the page before */
+    bool more = true;
+    enum sl_code code = page ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    while (code == SL_OK && more) {
+        code = object_list(&area->bucket, begin, sl_buf_view(&after), page, error);
+        if (code != SL_OK)
+            break;
+        more = page->more && page->count && !page->failed;
+        for (size_t i = 0; i < page->count; i++) {
+            struct sl_str name = page->items[i].name;
+            if (name.size > skip && !visit(arg, (struct sl_str){name.data + skip, name.size - skip})) {
+                more = false;
+                break;
+            }
+        }
+        sl_buf_clear(&after);
+        if (more)
+            sl_buf_str(&after, page->items[page->count - 1].name);
+        if (page->failed || after.failed)
+            code = sl_fail(error, SL_BUSY, "out of memory");
+        object_list_free(page);
+    }
+    sl_buf_free(&after);
+    free(page);
+    return code;
+}
+
 struct bucket_listing {
     struct sl_arena *arena;
     struct sl_str *names;
     size_t count, capacity, most;
+    bool failed; /* out of memory */
 };
 
-/* Appends the names of a page of objects, without the first `skip` bytes. Objects in deeper directories are left out. */
-static bool add_page(struct bucket_listing *l, const struct object_list *page, size_t skip)
+/* Adds a copy of the name to the list. Objects in deeper directories are left out. */
+static bool add_object(void *arg, struct sl_str name)
 {
-    for (size_t i = 0; i < page->count && l->count < l->most; i++) {
-        struct sl_str name = page->items[i].name;
-        if (name.size <= skip || memchr(name.data + skip, '/', name.size - skip))
-            continue;
-        const char *copy = sl_arena_strndup(l->arena, name.data + skip, name.size - skip);
-        if (!copy || !sl_grow_in_arena(l->arena, &l->names, &l->capacity, l->count + 1, sizeof *l->names))
-            return false;
-        l->names[l->count++] = (struct sl_str){copy, name.size - skip};
-    }
-    return true;
+    struct bucket_listing *l = arg;
+    if (memchr(name.data, '/', name.size))
+        return true;
+    const char *copy = sl_arena_strndup(l->arena, name.data, name.size);
+    l->failed = !copy || !sl_grow_in_arena(l->arena, &l->names, &l->capacity, l->count + 1, sizeof *l->names);
+    if (!l->failed)
+        l->names[l->count++] = (struct sl_str){copy, name.size};
+    return !l->failed && l->count < l->most;
 }
 
-/* Lists up to `most` names in a directory of the bucket, page by page: `after` is the last name of the page before. */
+/* Lists up to `most` names in a directory of the bucket. */
 static enum sl_code bucket_list(const struct store_area *area, struct sl_str directory, size_t most,
                                 struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
     struct bucket_listing listing = {.arena = arena, .most = most};
-    struct object_list *page = calloc(1, sizeof *page);
     struct sl_buf prefix = {0};
     sl_buf_str(&prefix, directory);
     sl_buf_u8(&prefix, '/');
-    struct sl_str begin = sl_buf_move_to_arena(&prefix, arena), after = SL_STR("");
-    bool good = page && begin.data, more = true;
-    enum sl_code code = good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    while (code == SL_OK && more && listing.count < most) {
-        code = object_list(&area->bucket, begin, after, page, error);
-        if (code != SL_OK)
-            break;
-        good = !page->failed && add_page(&listing, page, begin.size);
-        more = page->more && page->count;
-        if (more) {
-            struct sl_str last = page->items[page->count - 1].name;
-            after = (struct sl_str){sl_arena_strndup(arena, last.data, last.size), last.size};
-        }
-        object_list_free(page);
-        if (!good || !after.data)
-            code = sl_fail(error, SL_BUSY, "out of memory");
-    }
-    free(page);
+    struct sl_str begin = sl_buf_move_to_arena(&prefix, arena);
+    enum sl_code code = begin.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && most)
+        code = visit_objects(area, begin, begin.size, add_object, &listing, error);
+    if (code == SL_OK && listing.failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     *names = listing.names;
     *count = listing.count;
+    return code;
+}
+
+struct bucket_walk {
+    store_area_visitor *visit;
+    void *arg;
+};
+
+/* Passes on objects that are in a directory below the one that is walked, but not deeper. */
+static bool visit_in_directory(void *arg, struct sl_str name)
+{
+    const struct bucket_walk *w = arg;
+    const char *slash = memchr(name.data, '/', name.size);
+    size_t at = slash ? (size_t)(slash - name.data) + 1 : name.size;
+    return at == name.size || memchr(name.data + at, '/', name.size - at) || w->visit(w->arg, name);
+}
+
+static enum sl_code bucket_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
+                                store_area_visitor *visit, void *arg, struct sl_error *error)
+{
+    struct bucket_walk walk = {visit, arg};
+    struct sl_buf prefix = {0};
+    sl_buf_str(&prefix, directory);
+    sl_buf_u8(&prefix, '/');
+    sl_buf_str(&prefix, begin);
+    enum sl_code code =
+        prefix.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                      : visit_objects(area, sl_buf_view(&prefix), directory.size + 1, visit_in_directory, &walk, error);
+    sl_buf_free(&prefix);
     return code;
 }
 
@@ -177,6 +224,7 @@ enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket
                                                 .open = bucket_open,
                                                 .remove = bucket_remove,
                                                 .list = bucket_list,
+                                                .walk = bucket_walk,
                                                 .url = bucket_url};
     const char *key;
     *area = (struct store_area){NULL};

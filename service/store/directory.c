@@ -383,6 +383,53 @@ static enum sl_code directory_list_job(void *arg, struct sl_error *error)
     return code;
 }
 
+struct walking_job {
+    const struct store_area *area;
+    struct sl_str directory, begin;
+    store_area_visitor *visit;
+    void *arg;
+    bool stopped;
+    int number; /* errno of what could not be read; 0: all could */
+};
+
+/* Directories whose name cannot begin a wanted one are not entered. */
+static bool walk_enter(void *arg, const struct dir_entry *entry)
+{
+    const struct walking_job *job = arg;
+    return !job->stopped && entry->depth == 0 && sl_str_starts(sl_str(entry->name), job->begin);
+}
+
+static bool walk_visit(void *arg, const struct dir_entry *entry)
+{
+    struct walking_job *job = arg;
+    char name[2 * NAME_MAX + 2];
+    if (job->stopped || !entry->parent || !entry->st || !S_ISREG(entry->st->st_mode))
+        return false;
+    snprintf(name, sizeof name, "%s/%s", entry->parent->name, entry->name);
+    job->stopped = !job->visit(job->arg, sl_str(name));
+    return false; /* not removed */
+}
+
+/* A file that is gone meanwhile is no failure. */
+static void walk_failed(void *arg, const struct dir_entry *entry)
+{
+    struct walking_job *job = arg;
+    (void)entry;
+    if (errno != ENOENT)
+        job->number = errno;
+}
+
+static enum sl_code directory_walk_job(void *arg, struct sl_error *error)
+{
+    struct walking_job *job = arg;
+    char path[OBJECT_PATH];
+    const struct dir_walk walk = {1, walk_visit, walk_enter, walk_failed, job};
+    if (!object_path(job->area, job->directory, path))
+        return directory_fail(errno, "cannot list files of the upload store", error);
+    dir_walk(&walk, AT_FDCWD, path);
+    return job->number ? directory_fail(job->number, "cannot list files of the upload store", error) : SL_OK;
+}
+
 /* ---- the back end ---- */
 
 static enum sl_code directory_stat(const struct store_area *area, struct sl_str name, bool with_md5,
@@ -438,6 +485,13 @@ static enum sl_code directory_list(const struct store_area *area, struct sl_str 
     return code == SL_OK && !*names ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
+static enum sl_code directory_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
+                                   store_area_visitor *visit, void *arg, struct sl_error *error)
+{
+    struct walking_job job = {.area = area, .directory = directory, .begin = begin, .visit = visit, .arg = arg};
+    return pool_call(POOL_WALK, directory_walk_job, &job, error);
+}
+
 /* Fills a source with the directory of the prefix; false when out of memory. */
 static bool directory_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
                              struct source *source)
@@ -457,6 +511,7 @@ static const struct store_area_type directory = {.source = directory_source,
                                                  .open = directory_open,
                                                  .remove = directory_remove,
                                                  .list = directory_list,
+                                                 .walk = directory_walk,
                                                  .sweep = directory_sweep};
 
 void store_area_use_directory(struct store_area *area, const char *root)

@@ -18,6 +18,8 @@ struct store_area_type { /* the functions of area.h with the same suffix */
     enum sl_code (*remove)(const struct store_area *area, struct sl_str name, struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*list)(const struct store_area *area, struct sl_str directory, size_t most, struct sl_arena *arena,
                          struct sl_str **names, size_t *count, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*walk)(const struct store_area *area, struct sl_str directory, struct sl_str begin,
+                         store_area_visitor *visit, void *arg, struct sl_error *error) SL_SUSPENDS;
     /* A URL that is signed for an hour; NULL: not supported. */
     const char *(*url)(const struct store_area *area, struct sl_str name, struct sl_arena *arena)SL_SUSPENDS;
     /* Pool work; NULL: not needed. */
