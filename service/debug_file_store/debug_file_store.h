@@ -6,6 +6,7 @@
  *     objects/ab/cdef.../debuginfo     a file by its id, as in the unified layout (LAYOUT_UPLOADS)
  *     uploads/sha1/<aa>/<sha1>         what is known of a stored file (JSON), by the SHA-1 of its contents
  *     objects/artifacts/, uploads/js/  bundles of JavaScript releases (artifacts.h)
+ *     uploads/names/<module>/          leads from names to records (names.h)
  *     uploads/locks/<aa>               locked while a file below objects/<aa>/ may be replaced
  *     chunks/<aa>/<sha1>               pieces of files that are being uploaded; removed after a day
  *     tmp/                             files that are being written
@@ -33,7 +34,7 @@ const struct source *debug_files_source(void);
  * add; NULL when out of memory. */
 const struct source *debug_files_append(const struct source *sources, size_t *count, struct sl_arena *arena);
 
-/* A fiber that removes old chunks and temporary files until it is cancelled; `unused` is NULL. */
+/* A fiber that removes old chunks and temporary files, and completes the entries of names, until it is cancelled; `unused` is NULL. */
 void debug_files_sweep_repeatedly(void *unused) SL_SUSPENDS;
 
 enum debug_file_result { DEBUG_FILE_NEW, DEBUG_FILE_DUPLICATE, DEBUG_FILE_WORSE, DEBUG_FILE_REFUSED };
@@ -47,7 +48,7 @@ struct debug_file_record {
     struct sl_str *features, *paths; /* "debug", "symtab", "unwind", "sources"; names below objects/ */
     size_t feature_count, path_count;
     uint64_t size;
-    uint64_t created_s; /* since the epoch */
+    uint64_t created_s; /* first upload, since the epoch */
 };
 
 struct debug_file_upload {

@@ -18,3 +18,13 @@ struct sl_str object_name(struct sl_arena *arena, struct sl_str path);
 /* Runs the converter on a file. `fd` -1: the bytes are in memory. SL_MALFORMED: the file cannot be read, or not within the limits. */
 enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found,
                         struct sl_error *error) SL_SUSPENDS;
+
+/* ---- names.c ---- */
+
+/* Makes the entry that leads from the name of the record to its file; before the record is stored. */
+enum sl_code names_put(const struct debug_file_record *record, struct sl_error *error) SL_SUSPENDS;
+/* Makes the entries of all records that lack one. Logs failures; false if there was one. */
+bool names_complete(void) SL_SUSPENDS;
+/* True once that has been done in this store. */
+bool names_are_ready(void) SL_SUSPENDS;
+void names_close(void);

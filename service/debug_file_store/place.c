@@ -460,6 +460,20 @@ static bool fill_record(const struct debug_file_adding *a)
     return true;
 }
 
+/* Stores the record, and the entry of its name before it. A file that was uploaded before keeps its time, which is a part of the entry:
+ * many uploads of the same file make one entry. */
+static enum sl_code record(struct debug_file_upload *u, struct sl_error *error)
+{
+    struct debug_file_record before;
+    enum sl_code code = record_get(u->record.sha1, u->arena, &before, error);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        return code;
+    if (code == SL_OK && before.created_s)
+        u->record.created_s = before.created_s;
+    code = names_put(&u->record, error);
+    return code == SL_OK ? record_put(&u->record, error) : code;
+}
+
 /* ---- all ---- */
 
 /* Hashes, checks, stores and records the file; a->mapping is its contents. All allocations are checked where they are used. */
@@ -483,9 +497,8 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         u->result = a->is_new ? DEBUG_FILE_NEW : a->is_known ? DEBUG_FILE_DUPLICATE : DEBUG_FILE_WORSE;
-    if (code == SL_OK && a->path_count) /* also for a duplicate: its record may be missing */
-        code = record_put(&u->record, error);
-    return code;
+    return code == SL_OK && a->path_count ? record(u, error)
+                                          : code; /* also for a duplicate: its record may be missing */
 }
 
 /* Sets the result and the status of HTTP, and counts both. */

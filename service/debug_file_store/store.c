@@ -7,6 +7,7 @@
 #include "conversion/conversion.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/loop.h"
 #include "core/pool.h"
 #include "symbfile_store/symbfile_store.h"
 
@@ -125,6 +126,7 @@ void debug_files_close(void)
 {
     sl_arena_free(&store.arena);
     store.area = (struct store_area){NULL};
+    names_close();
 }
 
 enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found, struct sl_error *error)
@@ -154,10 +156,14 @@ static void sweep(void *unused)
 
 void debug_files_sweep_repeatedly(void *unused)
 {
-    enum { PAUSE_MS = 15 * 60 * 1000 };
+    enum { PAUSE_MS = 15 * 60 * 1000, FIRST_PAUSE_MS = 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000 };
+    uint64_t due_ms = 0; /* of names_complete */
     (void)unused;
-    do
-        if (store.area.type)
-            pool_run(POOL_IO | POOL_HEAVY, sweep, NULL, NULL);
-    while (fiber_sleep(PAUSE_MS));
+    do {
+        if (!store.area.type)
+            continue;
+        pool_run(POOL_IO | POOL_HEAVY, sweep, NULL, NULL);
+        if (loop_now_ms() >= due_ms && names_complete())
+            due_ms = loop_now_ms() + DAY_MS;
+    } while (fiber_sleep(due_ms ? PAUSE_MS : FIRST_PAUSE_MS)); /* the store may be unreachable, or not yet configured */
 }

@@ -44,34 +44,45 @@ static bool is_main_id(const struct sl_index_object *object)
 
 /* Compares a file with the best candidate of a query: more equal directories win; then, among files with one id, the newest. Files with
  * different ids and equally many directories make the candidate ambiguous (`several`); with `newest` the later one is used all the same. */
-static void compare_candidate(struct module_search *s, size_t query, const struct sl_index_object *object,
-                              const struct sl_index_file *file, struct sl_str path)
+static void compare_candidate(struct module_search *s, size_t query, const struct scan_other_file *file)
 {
     struct module_candidate *best = &s->best[query];
-    size_t parts = sl_path_common_parts(s->queries[query].path, path);
-    bool is_same = best->parts && is_same_id(&best->id, &object->id);
+    size_t parts = sl_path_common_parts(s->queries[query].path, file->path);
+    bool is_same = best->parts && is_same_id(&best->id, &file->id);
     if (parts < best->parts || (parts == best->parts && is_same && best->mtime_ns >= file->mtime_ns))
         return;
     bool replaces = parts > best->parts || is_same || (s->newest && file->mtime_ns > best->mtime_ns);
     best->several = parts == best->parts && !is_same ? true : parts > best->parts ? false : best->several;
     if (!replaces)
         return;
-    best->id = object->id;
-    best->format = object->format;
+    best->id = file->id;
+    best->format = file->format;
     best->parts = parts;
     best->mtime_ns = file->mtime_ns;
 }
 
-/* Compares an object with the queries of its name. */
+/* Compares an object of a scanned file with the queries of its name. */
 static void compare_object(struct module_search *s, const struct sl_index_object *object)
 {
     struct sl_index_file file;
     if (object->is_derived || !is_main_id(object) || !sl_index_file(s->index, object->file, &file))
         return;
-    struct sl_str path = object->member.size ? object->member : file.path;
-    size_t at = (uintptr_t)sl_map_get(&s->by_name, sl_path_module_name(path));
+    const struct scan_other_file candidate = {.path = object->member.size ? object->member : file.path,
+                                              .id = object->id,
+                                              .format = object->format,
+                                              .mtime_ns = file.mtime_ns};
+    size_t at = (uintptr_t)sl_map_get(&s->by_name, sl_path_module_name(candidate.path));
     for (; at; at = s->best[at - 1].next, s->work++)
-        compare_candidate(s, at - 1, object, &file, path);
+        compare_candidate(s, at - 1, &candidate);
+}
+
+/* Compares the files that the caller knows; ids that the index would have only in part are left out there as here. */
+static void compare_others(struct module_search *s, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < s->queries[i].other_count; j++)
+            if (s->queries[i].others[j].id.size <= SL_INDEX_ID_BYTES)
+                compare_candidate(s, i, &s->queries[i].others[j]);
 }
 
 /* Pool work: compares all objects of one index with the queries. Looks at the clock every CHECK_EVERY objects, and goes on counting over
@@ -134,7 +145,7 @@ static bool set_results(struct module_search *s, size_t count, struct sl_arena *
 {
     for (size_t i = 0; i < count; i++) {
         const struct module_candidate *best = &s->best[i];
-        bool known = s->in_time && best->parts && (!best->several || s->newest);
+        bool known = s->in_time && !s->queries[i].is_undecided && best->parts && (!best->several || s->newest);
         s->queries[i].found = known;
         if (known && !set_ids(best, arena, s->queries[i].id))
             return false;
@@ -151,6 +162,8 @@ enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, 
                               .in_time = true,
                               .end_ns = clock_mono_ns() + max_ns};
     enum sl_code code = s.best && index_queries(&s, count) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        compare_others(&s, count);
     for (size_t i = 0; i < CONFIG_MAX_SCANS && code == SL_OK && s.in_time; i++) {
         struct scan_index *index = scans[i].exists ? scan_index_retain(&scans[i]) : NULL;
         if (!index)

@@ -86,13 +86,23 @@ enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_ar
                                struct scan_named_file **files, size_t *count, bool *complete,
                                struct sl_error *error) SL_SUSPENDS;
 
+/* A file that is not in a scanned directory, but has the name of a module as well. */
+struct scan_other_file {
+    struct sl_str path; /* or its name, if no directories are known */
+    struct sl_index_id id;
+    enum sl_format format;
+    int64_t mtime_ns; /* since the epoch */
+};
 /* A module of which only the path, or the name, is known. */
 struct scan_module_query {
     struct sl_str path;
+    const struct scan_other_file *others; /* count like scanned files */
+    size_t other_count;
+    bool is_undecided;    /* there may be more others: the module is not found */
     struct object_id *id; /* if `found`: its type and ids are set; texts in the arena */
     bool found;
 };
-/* Finds the ids of modules among the files that have their name (sl_path_module_name), and of those among the files whose path has
+/* Finds the ids of modules among the scanned and other files that have their name (sl_path_module_name), and of those among the files whose path has
  * the most of the module's last directories. If these have different ids the module is not found, but for `newest`: then the file
  * that was changed last counts. Nothing is found if the time limit is over first: there might be others. */
 enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, bool newest, uint64_t max_ns,

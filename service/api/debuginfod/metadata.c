@@ -1,9 +1,10 @@
 /* GET /metadata?key=file|glob&value=PATH: build ids of files by the path where they are installed, as newer debuginfod clients
- * ask for them. Answers from the scanned packages, and adds what the configured debuginfod servers answer. */
+ * ask for them. Answers from the scanned packages and the uploads, and adds what the configured debuginfod servers answer. */
 #include <stdio.h>
 
 #include "api/debuginfod/debuginfod.h"
 #include "core/loop.h"
+#include "debug_file_store/names.h"
 #include "fetch/fetch.h"
 #include "scan/scan.h"
 
@@ -22,15 +23,20 @@ struct metadata_request {
     uint64_t end_ns;
 };
 
-/* ---- scanned packages ---- */
+/* ---- scanned packages and uploads ---- */
 
-static void write_result(struct metadata_request *r, const struct scan_named_file *file)
+static void begin_result(struct metadata_request *r, const struct sl_index_id *id, bool is_executable)
 {
     char hex[2 * SL_INDEX_ID_BYTES + 1];
-    sl_hex_encode(file->id.bytes, file->id.size, hex);
+    sl_hex_encode(id->bytes, id->size, hex);
     sl_json_begin_object(r->w);
-    sl_json_member_str(r->w, "type", file->is_executable ? SL_STR("executable") : SL_STR("debuginfo"));
+    sl_json_member_str(r->w, "type", is_executable ? SL_STR("executable") : SL_STR("debuginfo"));
     sl_json_member_str(r->w, "buildid", sl_str(hex));
+}
+
+static void write_scanned(struct metadata_request *r, const struct scan_named_file *file)
+{
+    begin_result(r, &file->id, file->is_executable);
     sl_json_member_str(r->w, "file", file->path);
     if (file->package.size)
         sl_json_member_str(r->w, "archive", file->package);
@@ -49,8 +55,39 @@ static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *err
                                     .max_ns = r->end_ns - clock_mono_ns()};
     enum sl_code code = scan_find_by_name(&query, &r->x->arena, &files, &count, &r->complete, error);
     for (size_t i = 0; code == SL_OK && i < count; i++)
-        write_result(r, &files[i]);
+        write_scanned(r, &files[i]);
     return code;
+}
+
+/* Adds the uploaded files with build ids. As only their base name is known, their path is that with a slash in
+ * front. False if there may be others. */
+static bool add_uploaded(struct metadata_request *r)
+{
+    struct uploaded_files found;
+    struct uploaded_name_query query = {.pattern = r->value,
+                                        .is_glob = sl_str_equal(r->key, SL_STR("glob")),
+                                        .max_count = MAX_RESULTS - r->count,
+                                        .end_ns = r->end_ns};
+    uploaded_files_by_name(&query, &r->x->arena, &found);
+    for (size_t i = 0; i < found.count; i++) {
+        const struct uploaded_file *file = &found.items[i];
+        if (file->id.type != SL_INDEX_CODE_ID || (file->format != SL_FORMAT_ELF && file->format != SL_FORMAT_WASM))
+            continue;
+        if (file->id.size > SL_INDEX_ID_BYTES) { /* only the beginning of the id is known */
+            found.complete = false;
+            continue;
+        }
+        begin_result(r, &file->id, file->is_executable);
+        struct sl_buf path = {0};
+        sl_buf_u8(&path, '/');
+        sl_buf_str(&path, file->name);
+        sl_json_member_str(r->w, "file", sl_buf_view(&path));
+        sl_json_end_object(r->w);
+        found.complete = found.complete && !path.failed;
+        sl_buf_free(&path);
+        r->count++;
+    }
+    return found.complete;
 }
 
 /* ---- other servers ---- */
@@ -207,10 +244,13 @@ static void metadata_handle(struct http_exchange *x)
     if (read_request(&r)) {
         sl_json_begin_object(&w);
         sl_json_member_array(&w, "results");
-        if (add_scanned(&r, &error) == SL_OK)
+        if (add_scanned(&r, &error) == SL_OK) {
+            bool all_uploads = add_uploaded(&r);
             add_upstream(&r, config);
-        else
+            r.complete = r.complete && all_uploads;
+        } else {
             r.complete = false;
+        }
         sl_json_end_array(&w);
         sl_json_member_boolean(&w, "complete", r.complete);
         sl_json_end_object(&w);
