@@ -73,13 +73,14 @@ static void list_type(const struct source *source, const struct object_id *id, e
 static bool list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
                          struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
-    struct indexed_file found[LAYOUT_MAX_PATHS];
+    struct indexed_file found[LAYOUT_MAX_PATHS] = {{.size = 0}};
     size_t found_count = source->index->find(source->index, id, type, arena, found);
     for (size_t n = 0; found_count != SIZE_MAX && n < found_count; n++) {
         struct remote_file *file = &files[*count];
         if (!fill_remote_file(arena, source, type, found[n].path, file))
             return false;
         file->checksum = found[n].version;
+        file->known_size = found[n].size;
         ++*count;
     }
     return found_count != SIZE_MAX;

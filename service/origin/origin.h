@@ -98,6 +98,7 @@ enum { LAYOUT_MAX_PATHS = 12 }; /* per file type */
 struct indexed_file {
     struct sl_str path;    /* relative to the source's path */
     struct sl_str version; /* changes if the file is replaced */
+    uint64_t size;         /* of the file that a fetch gives; 0 = unknown, or it may lack what its type stands for */
 };
 struct remote_file;
 struct source_index {
@@ -169,6 +170,7 @@ struct remote_file {
     struct sl_str url;      /* Sentry: download URL, NUL-terminated; empty = fetch by id */
     struct sl_str checksum; /* sent to HTTP sources if not empty; for indexed files the version */
     uint64_t max_size;      /* 0 = max_download_size */
+    uint64_t known_size;    /* as in struct indexed_file; 0 = unknown */
     bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
     bool may_be_empty;      /* false for symbol files, which are never empty */
     bool may_be_page;       /* may be HTML; true for files that may be any text */

@@ -268,6 +268,8 @@ static bool add_found(struct index_search *f, const struct sl_index_object *obje
     sl_index_member_path(object, &member);
     bool good = !member.failed && scan_place_format(&file, sl_buf_view(&member), object->offset, object->size, f->arena,
                                                     &f->files[f->count]);
+    bool fits = (f->type == FILE_ELF_DEBUG && object->content & SL_INDEX_DEBUG) || f->type == FILE_ELF_CODE;
+    f->files[f->count].size = !fits ? 0 : member.size ? object->size : file.size;
     sl_buf_free(&member);
     f->count += good;
     f->no_memory |= !good;

@@ -83,6 +83,7 @@ struct search search_make(const struct search_scope *where, const struct object_
                            .forwarded_for = where->forwarded_for,
                            .via = where->via,
                            .skips_upstreams = where->skips_upstreams,
+                           .max_size = where->max_size,
                            .arena = where->arena};
 }
 
@@ -250,13 +251,37 @@ static bool should_follow(const struct search *search, const struct candidate_fi
     return true;
 }
 
+/* True if the size of the file is known without fetching it, and is not wanted. Of files of the other types of a wide search it is not
+ * known whether they would be chosen. */
+static bool is_larger_than_wanted(const struct search *search, const struct remote_file *file)
+{
+    bool is_of_purpose = (search->purpose == PURPOSE_DEBUG_FILE && file->type == FILE_ELF_DEBUG) ||
+                         (search->purpose == PURPOSE_CODE_FILE && file->type == FILE_ELF_CODE);
+    return is_of_purpose && search->max_size && file->known_size > search->max_size;
+}
+
+/* Marks the files that are too large; true if there is one. */
+static bool mark_too_large(struct search *search)
+{
+    bool found = false;
+    for (size_t i = 0; i < search->count; i++)
+        found |= search->files[i].is_too_large = is_larger_than_wanted(search, search->files[i].request.file);
+    return found;
+}
+
 /* Looks up the features of the pointers, or of all other files. The files come first, as they decide whether a pointer is
  * followed. */
 static void lookup_candidates(struct search *search, bool pointers)
 {
+    bool has_too_large = search->max_size && mark_too_large(search);
     for (size_t i = 0; i < search->count; i++) {
         struct candidate_file *file = &search->files[i];
         if (file->request.file->pointer != pointers || (file->skipped = pointers && !should_follow(search, file)))
+            continue;
+        /* An index does not know the size of what may be a lesser file, which would not be chosen. */
+        file->skipped = file->is_too_large ||
+                        (has_too_large && file->request.file->source->index && !file->request.file->known_size);
+        if (file->skipped)
             continue;
         file->search = search;
         file->look = (struct cache_lookup){.kind = &kind_object_meta,
@@ -435,6 +460,16 @@ bool search_is_undecided(const struct search *search)
             return true;
     for (size_t i = 0; i < search->count; i++)
         if (is_unknown(&search->files[i], search->purpose))
+            return true;
+    return false;
+}
+
+bool search_is_too_large(const struct search *search)
+{
+    if (search->chosen && candidate_file_grade(search->chosen, search->purpose) == GRADE_BEST)
+        return false;
+    for (size_t i = 0; i < search->count; i++)
+        if (search->files[i].is_too_large)
             return true;
     return false;
 }

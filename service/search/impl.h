@@ -30,8 +30,9 @@ struct candidate_file { /* one candidate file */
     struct sl_stored_parts stored;
     bool has_stored; /* `stored` is known */
     struct fixed_load_address fixed_load;
-    bool skipped; /* an unusable pointer */
-    bool renewed; /* not found; looked up again if that was long ago */
+    bool skipped;      /* an unusable pointer, or too large */
+    bool is_too_large; /* for search_scope.max_size */
+    bool renewed;      /* not found; looked up again if that was long ago */
     struct candidate *candidate;
     struct cache_lookup look;
     struct search *search;
@@ -43,6 +44,7 @@ struct search {
     uint64_t list; /* like search_scope.list */
     struct sl_str forwarded_for, via;
     bool skips_upstreams;
+    uint64_t max_size; /* as in search_scope */
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
@@ -133,6 +135,8 @@ void search_cache_put(const struct search *search, const struct search_target *u
 bool search_fail(struct search *search, enum sl_code code);
 /* struct search_result.undecided, for a search that has chosen and has not failed. */
 bool search_is_undecided(const struct search *search);
+/* struct search_result.is_too_large, likewise. */
+bool search_is_too_large(const struct search *search);
 unsigned candidate_file_grade(const struct candidate_file *file, enum purpose purpose);
 struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error);
 

@@ -62,6 +62,7 @@ struct search_scope {             /* where to look */
     struct supplied_objects *own;     /* asked first, for symbols and unwinding; NULL: none */
     struct sl_str forwarded_for, via; /* see struct remote_file */
     bool skips_upstreams;             /* leave out origin_is_upstream sources */
+    uint64_t max_size; /* for PURPOSE_DEBUG_FILE, _CODE_FILE: do not fetch files known to be larger; 0 = no limit */
 };
 
 /* Returns the address to which addresses in the file's table are relative, for a module that was reported at
@@ -82,6 +83,8 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     struct sl_str source, path; /* of the chosen file: id of the source, and path relative to it; empty if none */
     bool is_public;             /* the chosen file's source is public */
     bool is_best;               /* no other file can be better for the purpose */
+    bool
+        is_too_large; /* a file that was left out for search_scope.max_size is better than the chosen one, or there is no other */
     /* A source could not say whether it has a better file, or one at all: it failed, or memory was short. A later search may have
      * another result. */
     bool undecided;

@@ -113,6 +113,7 @@ static void use_chosen(struct search *search)
     struct search_result *found = search->result;
     const struct candidate_file *chosen = search->chosen;
     found->undecided = search->failure.code != SL_OK || search_is_undecided(search);
+    found->is_too_large = search->failure.code == SL_OK && search_is_too_large(search);
     if (search->failure.code != SL_OK) {
         found->code = search->failure.code;
         found->error = search->failure;

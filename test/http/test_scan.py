@@ -2,6 +2,7 @@
 import glob, json, os, re, shutil, signal, subprocess, tarfile
 
 import harness
+from faults import metric
 from harness import Service, Upstream, equal, frames, http_source, wait_until
 from test_processes import all_up, several
 from packages import PACKERS, ar, cpio, deb, link, programs, rpm, tar, zipped
@@ -370,3 +371,25 @@ def test_the_command_makes_the_first_pass(work, objects):
     equal((none.returncode, "name a directory" in none.stderr), (2, True), none.stderr)
     gone = run("--cache-dir", cache, os.path.join(work, "gone"))
     equal((gone.returncode, "cannot read the directory" in gone.stderr), (1, True), gone.stderr)
+
+
+def test_a_member_larger_than_the_client_wants_is_not_taken_out(work, objects):
+    """The index tells its size: 406 without reading the package."""
+    made, directory = programs(work, 1)[0], os.path.join(work, "mirror")
+    put(directory, "a.deb", deb({made.path: made.debug}))
+    put(directory, "b.rpm", rpm({"usr/bin/tool": made.stripped}))
+    with Service(work, scan(directory, kinds=["deb", "rpm"])) as s:
+        idle(s)
+        path = f"/buildid/{made.build_id}/"
+        ask = lambda part, size: s.request("GET", path + part, headers={"X-DEBUGINFOD-MAXSIZE": str(size)})
+        taken_out = lambda: sum(map(float, re.findall(r"scan_extract_seconds_count.* (\S+)", s.request("GET", "/metrics")[2].decode())))
+        for part, size in (("debuginfo", len(made.debug)), ("executable", len(made.stripped))):
+            for limit in (size - 1, 10, 0):
+                status, _, body = ask(part, limit)
+                equal((status, body), (406, b"File too large, max size=%d" % limit), part)
+        equal((taken_out(), metric(s, 'symloom_debuginfod_requests_total{type="executable",result="too_large"}')), (0, 3))
+        equal(ask("debuginfo", len(made.debug))[::2], (200, made.debug))
+        equal(ask("executable", len(made.stripped))[::2], (200, made.stripped))
+        equal(ask("debuginfo", 10)[0], 406, "it is in the cache now")
+        equal(taken_out() > 0, True)
+        equal(ask("section/.text", 10)[0], 406)

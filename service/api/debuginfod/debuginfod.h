@@ -22,9 +22,10 @@ struct debuginfod_request {
     const char *type;            /* for the metric: "debuginfo", "executable", "section", "source" */
     struct object_id id;         /* of an ELF file */
     struct search_scope where;
-    uint64_t end_ms; /* end of the hold, by loop_now_ms */
-    int64_t begun_s; /* seconds since the epoch */
-    bool answered;   /* the metric has counted it */
+    uint64_t max_size; /* X-DEBUGINFOD-MAXSIZE; UINT64_MAX: no limit */
+    uint64_t end_ms;   /* end of the hold, by loop_now_ms */
+    int64_t begun_s;   /* seconds since the epoch */
+    bool answered;     /* the metric has counted it */
 };
 
 /* ---- routes.c ---- */
@@ -73,10 +74,11 @@ void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t siz
 /* ---- find.c ---- */
 
 /* One attempt to find something. SL_OK: it is found. SL_NOT_FOUND: every source has said that it has none. SL_BUSY: a source could not
- * say. SL_CANCELLED. A result of the attempt before is still there, and must be released. */
+ * say. SL_UNSUPPORTED: it is known without fetching it that the file is larger than the client wants. SL_CANCELLED. A result of the attempt before is still there, and must be released. */
 typedef enum sl_code debuginfod_attempt(struct debuginfod_request *r, void *arg) SL_SUSPENDS;
 
-/* Attempts until the result is other than SL_BUSY or the hold is over, whose end also cancels an attempt. SL_OK, SL_NOT_FOUND; SL_BUSY:
+/* Attempts until the result is other than SL_BUSY or the hold is over, whose end also cancels an attempt. SL_OK, SL_NOT_FOUND,
+ * SL_UNSUPPORTED; SL_BUSY:
  * still undecided; SL_CANCELLED: the client is gone. */
 enum sl_code debuginfod_hold(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg) SL_SUSPENDS;
 

@@ -59,6 +59,7 @@ static void serve(struct http_exchange *x, const char *type, enum purpose purpos
     struct debuginfod_request r;
     struct debuginfod_file file;
     if (debuginfod_begin(&r, x, type)) {
+        r.where.max_size = r.max_size == UINT64_MAX ? 0 : r.max_size ? r.max_size : 1;
         enum sl_code code = debuginfod_get_file(&r, purpose, &file);
         char etag[64];
         if (code == SL_OK) {

@@ -74,6 +74,7 @@ void debuginfod_release_file(struct debuginfod_file *file)
 static enum sl_code judge(const struct search_result *found)
 {
     return found->code == SL_CANCELLED                  ? SL_CANCELLED
+           : found->is_too_large                        ? SL_UNSUPPORTED
            : found->undecided || found->code == SL_BUSY ? SL_BUSY
            : found->code == SL_OK                       ? SL_OK
                                                         : SL_NOT_FOUND;
@@ -97,7 +98,7 @@ static enum sl_code search_type(struct debuginfod_request *r, struct debuginfod_
     search_find(&r->where, is_debug ? &search_narrow_debug_file_target : &search_narrow_code_file_target, &id,
                 &file->found);
     enum sl_code code = judge(&file->found);
-    if (code == SL_CANCELLED || (code == SL_OK && file->found.is_best))
+    if (code == SL_CANCELLED || code == SL_UNSUPPORTED || (code == SL_OK && file->found.is_best))
         return code;
     debuginfod_release_file(file);
     search_find(&r->where, is_debug ? &search_debug_file_target : &search_code_file_target, &id, &file->found);
@@ -130,7 +131,10 @@ static bool peek(struct debuginfod_request *r, struct debuginfod_file *file)
 enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purpose, struct debuginfod_file *file)
 {
     *file = (struct debuginfod_file){.purpose = purpose};
-    enum sl_code code = peek(r, file) ? SL_OK : debuginfod_hold(r, debuginfod_find_file, file);
+    bool is_cached = peek(r, file);
+    if (r->where.max_size)
+        r->where.list = 0; /* other requests want other sizes */
+    enum sl_code code = is_cached ? SL_OK : debuginfod_hold(r, debuginfod_find_file, file);
     if (code == SL_BUSY && file->found.code == SL_OK && file->found.item)
         code = SL_OK; /* a lesser file */
     if (code != SL_OK)

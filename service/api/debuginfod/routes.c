@@ -84,6 +84,8 @@ bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, con
     *r = (struct debuginfod_request){.x = x, .config = config, .type = type};
     r->begun_s = clock_wall_s();
     r->end_ms = loop_now_ms() + config->debuginfod.hold_ns / 1000000;
+    if (!sl_parse_u64(http_header(x, "x-debuginfod-maxsize"), &r->max_size))
+        r->max_size = UINT64_MAX;
     service_file_scope(config, &x->arena, &r->where);
     read_forwarded(r);
     enum sl_code code = read_id(x, &r->id);
@@ -106,18 +108,12 @@ static void count(struct debuginfod_request *r, const char *result)
     r->answered = true;
 }
 
-/* Refuses a size that the client does not want. */
-static bool is_too_large(struct debuginfod_request *r, uint64_t size)
+static void refuse_size(struct debuginfod_request *r)
 {
-    uint64_t limit;
-    struct sl_str text = http_header(r->x, "x-debuginfod-maxsize");
     char body[64];
-    if (!text.data || !sl_parse_u64(text, &limit) || size <= limit)
-        return false;
-    snprintf(body, sizeof body, "File too large, max size=%llu", (unsigned long long)limit);
+    snprintf(body, sizeof body, "File too large, max size=%llu", (unsigned long long)r->max_size);
     http_reply(r->x, 406, "text/plain", sl_str(body));
     count(r, "too_large");
-    return true;
 }
 
 static void set_copied(struct http_exchange *x, const char *name, struct sl_str value)
@@ -151,9 +147,11 @@ void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t siz
 void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answer *answer)
 {
     struct sl_mapping *part = SL_ARENA_NEW(&r->x->arena, struct sl_mapping);
-    if (!part || is_too_large(r, answer->bytes.size)) {
+    if (!part || answer->bytes.size > r->max_size) {
         answer->release(answer->arg);
-        if (!part)
+        if (part)
+            refuse_size(r);
+        else
             http_reply_no_memory(r->x);
         return;
     }
@@ -175,6 +173,8 @@ void debuginfod_fail(struct debuginfod_request *r, enum sl_code code)
 {
     if (code == SL_NOT_FOUND) {
         debuginfod_not_found(r);
+    } else if (code == SL_UNSUPPORTED) {
+        refuse_size(r);
     } else if (code != SL_CANCELLED) {
         http_reply_error(
             r->x, 503, "a symbol source does not answer, so it is not known whether the file exists; try again later");
