@@ -38,31 +38,29 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
     struct sl_json json = sl_json(body, arena, false);
     struct sl_fields s = {.json = &json};
     struct sl_str key;
-    *files = SL_ARENA_ARRAY(arena, struct assembly_file, MAX_FILES);
-    *count = 0;
+    struct sl_arena_array read = {.arena = arena, .item = sizeof(struct assembly_file)};
     *problem = NULL;
-    if (!*files)
-        return false;
     bool good = sl_json_object(&json);
     while (good && sl_json_next(&json, &key)) {
-        struct assembly_file *file = &(*files)[*count];
         struct sl_json_path at = {.key = key};
-        if (*count == MAX_FILES || !sentry_is_sha1(key)) {
-            *problem = *count == MAX_FILES ? "too many files in one request" : "a key is not a SHA-1";
-            return false;
-        }
-        *file = (struct assembly_file){.sha1 = key};
-        good = sl_fields_object(&s, &at, file_fields, file);
-        if (good && file->chunk_count > MAX_FILE_CHUNKS) {
+        struct assembly_file file = {.sha1 = key}, *added = NULL;
+        if (read.count == MAX_FILES || !sentry_is_sha1(key))
+            *problem = read.count == MAX_FILES ? "too many files in one request" : "a key is not a SHA-1";
+        good = !*problem && sl_fields_object(&s, &at, file_fields, &file);
+        if (good && file.chunk_count > MAX_FILE_CHUNKS)
             *problem = "a file has too many chunks";
-            return false;
-        }
-        (*count)++;
+        else if (good && (added = sl_arena_array_add(&read)))
+            *added = file;
+        json.busy |= good && !*problem && !added;
+        good = added != NULL;
     }
     good = good && sl_json_end(&json);
-    if (!good && !json.busy)
+    if (!good && !json.busy && !*problem)
         *problem = s.problem ? s.problem : json.problem ? json.problem : "expected an object of files";
-    return good;
+    *count = read.count;
+    *files = good ? sl_arena_array_finish(&read) : NULL;
+    sl_arena_array_discard(&read);
+    return good && *files;
 }
 
 /* ---- the answer ---- */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "base/map.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -252,23 +253,66 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
 
 /* ---- answers ---- */
 
-/* Lists the chunks that the store does not have. */
-static enum sl_code list_missing(const struct assembly_file *file, struct sl_arena *arena, struct sentry_status *status,
-                                 struct sl_error *error)
+struct chunk_sizes {             /* of the chunks of a file */
+    struct sl_map by_sha1;       /* size plus 1 of each chunk that the store has */
+    uint64_t distinct, repeated; /* bytes of all distinct chunks, and of the further mentions of them */
+};
+
+/* Adds a chunk of the list. The store is asked once for a chunk, however often a list has it. */
+static enum sl_code add_chunk(struct chunk_sizes *sizes, struct sl_str sha1, struct sl_arena *arena,
+                              struct sentry_status *status, struct sl_error *error)
 {
     struct store_meta meta;
+    bool is_new;
+    void **size = sl_map_find_or_add(&sizes->by_sha1, sha1, &is_new);
+    if (!size)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!is_new) {
+        sizes->repeated += *size ? (uintptr_t)*size - 1 : 0;
+        return SL_OK;
+    }
+    struct sl_str name = sentry_chunk_name(arena, sha1);
+    enum sl_code code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
+                                  : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_NOT_FOUND) {
+        status->missing[status->missing_count++] = sha1;
+        return SL_OK;
+    }
+    sizes->distinct += code == SL_OK ? meta.size : 0;
+    *size = code == SL_OK ? (void *)(uintptr_t)(meta.size + 1) : NULL;
+    return code;
+}
+
+/* Says why a list of chunks is not joined, of which the store has all; NULL: it may be. Programs that are padded, mostly with zeros,
+ * repeat chunks. Without a limit a client that sends one chunk could fill the disk by a list that repeats it. */
+static const char *refuse_sizes(const struct chunk_sizes *sizes, uint64_t max_file_size)
+{
+    enum { MAX_FACTOR = 4, ALWAYS_ALLOWED = 256 << 20 };
+    if (sizes->distinct + sizes->repeated > max_file_size)
+        return "the file is larger than allowed (store.max_file_size)";
+    if (sizes->repeated > ALWAYS_ALLOWED && sizes->repeated / MAX_FACTOR > sizes->distinct)
+        return "the chunks are repeated too often: beyond 256 MiB, a file may repeat at most 4 times the size of its "
+               "different chunks";
+    return NULL;
+}
+
+/* Lists the chunks that the store does not have. If it has all, but they are too much for one file, the state is SENTRY_ERROR. */
+static enum sl_code list_missing(const struct config *config, const struct assembly_file *file, struct sl_arena *arena,
+                                 struct sentry_status *status, struct sl_error *error)
+{
+    struct chunk_sizes sizes = {.distinct = 0};
     enum sl_code code = SL_OK;
     status->missing = SL_ARENA_ARRAY(arena, struct sl_str, file->chunk_count + 1);
     if (!status->missing)
         return sl_fail(error, SL_BUSY, "out of memory");
-    for (size_t i = 0; code == SL_OK && i < file->chunk_count; i++) {
-        struct sl_str name = sentry_chunk_name(arena, file->chunks[i]);
-        code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
-                         : sl_fail(error, SL_BUSY, "out of memory");
-        if (code == SL_NOT_FOUND) {
-            status->missing[status->missing_count++] = file->chunks[i];
-            code = SL_OK;
-        }
+    for (size_t i = 0; code == SL_OK && i < file->chunk_count; i++)
+        code = add_chunk(&sizes, file->chunks[i], arena, status, error);
+    sl_map_free(&sizes.by_sha1);
+    const char *refusal =
+        code == SL_OK && !status->missing_count ? refuse_sizes(&sizes, config->uploads_store.max_file_size) : NULL;
+    if (refusal) {
+        status->state = SENTRY_ERROR;
+        status->detail = sl_str(refusal);
     }
     return code;
 }
@@ -321,8 +365,8 @@ uint64_t sentry_deadline_ms(void)
 }
 
 /* Asks the store for the file. SL_NOT_FOUND: it has to be joined, and the store has all its chunks; else `status` is complete. */
-static enum sl_code ask_store(const struct assembly_file *file, struct sl_arena *arena, struct sentry_status *status,
-                              struct sl_error *error)
+static enum sl_code ask_store(const struct config *config, const struct assembly_file *file, struct sl_arena *arena,
+                              struct sentry_status *status, struct sl_error *error)
 {
     struct artifact_release release = {file->release, file->dist};
     enum sl_code code = file->is_bundle ? artifact_bundle_link(file->sha1, &release, error)
@@ -331,8 +375,8 @@ static enum sl_code ask_store(const struct assembly_file *file, struct sl_arena 
         status->state = SENTRY_OK;
     if (code != SL_NOT_FOUND || !file->chunk_count)
         return code == SL_NOT_FOUND ? SL_OK : code;
-    code = list_missing(file, arena, status, error);
-    return code == SL_OK && !status->missing_count ? SL_NOT_FOUND : code;
+    code = list_missing(config, file, arena, status, error);
+    return code == SL_OK && !status->missing_count && status->state != SENTRY_ERROR ? SL_NOT_FOUND : code;
 }
 
 enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_file *file, uint64_t until_ms,
@@ -341,7 +385,9 @@ enum sl_code sentry_get_status(struct http_exchange *x, const struct assembly_fi
     *status = (struct sentry_status){.state = SENTRY_NOT_FOUND};
     struct assembly *a = find_assembly(file->sha1);
     if (!a) {
-        enum sl_code code = ask_store(file, &x->arena, status, error);
+        const struct config *config = config_retain(((const struct service *)x->service)->config);
+        enum sl_code code = ask_store(config, file, &x->arena, status, error);
+        config_release(config);
         if (code != SL_NOT_FOUND)
             return code;
         a = find_assembly(file->sha1); /* another request may have begun meanwhile */

@@ -137,6 +137,28 @@ def test_a_large_file_is_refused_by_the_limit(work, objects):
         equal((got["state"], "max_file_size" in got["detail"]), ("error", True))
 
 
+def test_repeated_chunks_are_bounded(work, objects):
+    """A chunk of 8 MiB that a list repeats is not written again and again; a few repetitions are a padded file."""
+    zeros, end = bytes(8 << 20), b"\0" * 1000
+    with server(work) as s:
+        for chunk in zeros, end, objects.full:
+            equal(send_chunks(s, chunk, packed=True), (200, None))
+        ask = lambda chunks, data=b"other": s.post(ASSEMBLE, {sha1(data): {"name": "big", "chunks": chunks}}, AUTH)
+        state = lambda answer: next(iter(json.loads(answer[2]).values()))
+        got = state(ask([sha1(zeros)] * 64))
+        equal((got["state"], "repeated too often" in got["detail"]), ("error", True))
+        got = state(ask([sha1(zeros)] * 100000))
+        equal((got["state"], "max_file_size" in got["detail"]), ("error", True))
+        equal(s.request("GET", "/metrics")[2].decode().count('store_upload_bytes_total{door="sentry"'), 0)
+        unknown = sha1(b"unknown")
+        equal(state(ask([unknown, sha1(zeros), unknown]))["missingChunks"], [unknown])
+        padded = objects.full + 3 * zeros
+        got = wait_until("the assembly", lambda: (lambda a: a["state"] in ("ok", "error") and a)(state(ask([sha1(objects.full)] + 3 * [sha1(zeros)], padded))))
+        equal((got["state"], got["dif"]["sha1"]), ("ok", sha1(padded)))
+        many = {sha1(b"%d" % i): {"name": "a", "chunks": []} for i in range(10001)}
+        equal(s.post(ASSEMBLE, many, AUTH)[0], 400)
+
+
 def test_a_killed_upload_leaves_nothing_half_written(work, objects):
     with server(work) as s:
         cache = s.cache
