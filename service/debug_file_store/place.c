@@ -186,25 +186,33 @@ static void compare_files(void *arg)
     c->same = memcmp(c->stored.data, c->received.data, c->stored.size) == 0;
 }
 
-/* Opens the file that is stored under a name and says how good it is. `a` NULL: do not compare; else `*same` tells if it has the same
- * contents. SL_NOT_FOUND. */
+struct stored_file { /* what is under a name of the store */
+    bool exists;
+    struct store_meta meta; /* if it exists */
+    bool same;              /* it has the contents of the received file */
+    enum debug_file_quality quality;
+};
+
+/* Opens the file that is stored under a name and says how good it is. `a` NULL: do not compare. SL_NOT_FOUND: there is none, or it is
+ * damaged. */
 static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, const struct debug_file_adding *a,
-                                bool *same, enum debug_file_quality *quality, struct sl_error *error)
+                                struct stored_file *stored, struct sl_error *error)
 {
     struct sl_mapping mapping;
-    struct store_meta meta;
     struct upload_check_result *found = calloc(1, sizeof *found);
+    *stored = (struct stored_file){.quality = QUALITY_CODE};
     if (!found)
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = store_area_open(debug_files_area(), name, &mapping, &meta, error);
+    enum sl_code code = store_area_open(debug_files_area(), name, &mapping, &stored->meta, error);
     if (code == SL_OK) {
+        stored->exists = true;
         code = check_file(-1, mapping.bytes, found, error);
         if (code == SL_OK)
-            *quality = matching(found, id)->quality;
+            stored->quality = matching(found, id)->quality;
         if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
             struct comparing c = {.stored = mapping.bytes, .received = a->mapping.bytes};
             code = pool_run(POOL_IO | POOL_HEAVY, compare_files, &c, error);
-            *same = code == SL_OK && c.same;
+            stored->same = code == SL_OK && c.same;
         }
         pool_unmap(&mapping);
     }
@@ -271,12 +279,15 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
                              struct sl_arena *arena, enum debug_file_quality *quality, struct sl_error *error)
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
+    struct stored_file stored;
     enum debug_file_quality other;
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "there is no such file");
     if (list_paths(arena, id, type, paths)) {
         struct sl_str name = object_name(arena, paths[0]);
         if (name.data)
-            code = rate_stored(name, id, NULL, NULL, quality, error);
+            code = rate_stored(name, id, NULL, &stored, error);
+        if (code == SL_OK)
+            *quality = stored.quality;
     }
     /*  A store that cannot be read is not an answer about the file. */
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -322,8 +333,10 @@ static enum sl_code copy_file(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Publishes the file under a name: the received file itself the first time, then copies. */
-static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, struct sl_error *error)
+/* Publishes the file under a name: the received file itself the first time, then copies. `*conflict`: another node has stored a file
+ * there since `stored` was read. */
+static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, const struct stored_file *stored,
+                            bool *conflict, struct sl_error *error)
 {
     struct debug_file_copying copy = {.bytes = a->mapping.bytes, .file = {.fd = -1}};
     struct store_meta meta = {.size = a->mapping.bytes.size, .original_size = a->mapping.bytes.size};
@@ -336,7 +349,29 @@ static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, str
             return code;
         }
     }
-    return store_area_put(debug_files_area(), name, file, &meta, "application/octet-stream", error);
+    return store_area_replace(debug_files_area(), name, file, &meta, "application/octet-stream",
+                              stored->exists ? &stored->meta : NULL, conflict, error);
+}
+
+/* Stores the file under a name unless a better or equal file is there. `*taken` is false if it is worse. If another node stores a file at
+ * the same moment, that is compared in its turn. */
+static enum sl_code put_better(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
+                               struct sl_str name, bool *taken, bool *same, struct sl_error *error)
+{
+    enum { MAX_CONFLICTS = 10 };
+    for (int i = 0; i < MAX_CONFLICTS; i++) {
+        struct stored_file stored;
+        bool conflict = false;
+        enum sl_code code = rate_stored(name, id, a, &stored, error);
+        *same = stored.same;
+        *taken = code == SL_NOT_FOUND || (code == SL_OK && stored.quality <= quality);
+        if (!*taken || *same)
+            return code;
+        code = publish(a, name, &stored, &conflict, error);
+        if (code != SL_OK || !conflict)
+            return code;
+    }
+    return sl_fail(error, SL_BUSY, "other uploads keep changing the same file; try again later");
 }
 
 /* Stores the file under the path unless a better or equal file is there. `*taken` is false if it is worse. */
@@ -344,7 +379,6 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
                              struct sl_str path, bool *taken, struct sl_error *error)
 {
     struct sl_arena *arena = a->upload->arena;
-    enum debug_file_quality stored = QUALITY_CODE;
     bool same = false;
     int lock = -1;
     struct sl_str name = object_name(arena, path);
@@ -354,12 +388,8 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
     enum sl_code code = name.data && locked.data ? store_area_lock(debug_files_area(), locked, &lock, error)
                                                  : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
-        code = rate_stored(name, id, a, &same, &stored, error);
-    *taken = code == SL_NOT_FOUND || (code == SL_OK && stored <= quality);
-    if (*taken && !same) {
-        code = publish(a, name, error);
-        a->is_new = a->is_new || code == SL_OK;
-    }
+        code = put_better(a, id, quality, name, taken, &same, error);
+    a->is_new = a->is_new || (code == SL_OK && *taken && !same);
     a->is_known = a->is_known || same;
     sl_close(lock);
     if (code == SL_OK && *taken && !same)

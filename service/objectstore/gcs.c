@@ -1,4 +1,6 @@
 /* Objects of a Google Cloud Storage bucket, by its JSON API ("Cloud Storage JSON API", Google). */
+#include <stdio.h>
+
 #include "base/base64.h"
 #include "base/json_fields.h"
 #include "base/json_write.h"
@@ -82,6 +84,8 @@ static bool read_object(struct sl_json *j, struct bucket_request *request)
             sl_parse_u64(text, &info->size);
         else if (sl_str_equal(key, SL_STR("contentEncoding")))
             info->is_gzip = sl_str_equal(text, SL_STR("gzip"));
+        else if (sl_str_equal(key, SL_STR("generation")) && text.size < sizeof info->version)
+            snprintf(info->version, sizeof info->version, SL_STR_FMT, SL_STR_ARG(text));
         else if (sl_str_equal(key, SL_STR("md5Hash")))
             info->has_md5 = sl_base64_decode(text, info->md5, sizeof info->md5, &size) && size == sizeof info->md5;
     }
@@ -138,11 +142,23 @@ static void set_contents(struct bucket_request *request, const struct object_con
     object_header(request, "Content-Type", sl_str(contents->media_type));
 }
 
+/* Appends the condition of an upload to its query. A generation is a number, so nothing of it needs an escape. */
+static void add_condition(struct sl_buf *query, const struct object_contents *contents)
+{
+    if (contents->if_absent || contents->if_version)
+        sl_buf_printf(query, "&ifGenerationMatch=%s", contents->if_absent ? "0" : contents->if_version);
+}
+
 /* Starts a resumable upload, which sends the object's properties before its contents. */
 static enum sl_code put_described(struct bucket_request *request, const struct object_contents *contents,
                                   struct sl_error *error)
 {
-    enum sl_code code = gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=resumable&name=", "", error);
+    struct sl_buf query = {0};
+    add_condition(&query, contents);
+    const char *after = sl_buf_move_to_arena(&query, &request->arena).data;
+    enum sl_code code = !after
+                            ? sl_fail(error, SL_BUSY, "out of memory")
+                            : gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=resumable&name=", after, error);
     request->fetch.method = "POST";
     request->fetch.body.hidden = describe(&request->arena, contents);
     request->fetch.field = keep_location;
@@ -165,7 +181,7 @@ static enum sl_code gcs_put(struct bucket_request *request, const struct object_
     struct sl_buf query = {0};
     if (contents->no_transform || contents->metadata_count)
         return put_described(request, contents, error);
-    sl_buf_cstr(&query, contents->if_absent ? "&ifGenerationMatch=0" : "");
+    add_condition(&query, contents);
     if (contents->encoding)
         sl_buf_printf(&query, "&contentEncoding=%s", contents->encoding);
     const char *after = sl_buf_move_to_arena(&query, &request->arena).data;

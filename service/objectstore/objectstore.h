@@ -113,12 +113,16 @@ struct object_field { /* a metadata field of an object */
     struct sl_str value;
 };
 
+enum { OBJECT_VERSION = 96 };
 struct object_info {
     uint64_t size; /* stored size */
     bool is_gzip;
     bool has_md5; /* MD5 of the stored bytes */
     uint8_t md5[16];
     int64_t modified_s; /* 0 = unknown */
+    /* Changes with the contents, for object_contents.if_version: the entity tag of S3 with its quotes, the generation of Google.
+     * Empty: the server states none, or a longer one. */
+    char version[OBJECT_VERSION];
 };
 
 struct object_contents {
@@ -131,6 +135,8 @@ struct object_contents {
     /* Fail if the object exists: the call's status is then 412 or 409, or 501 from a server without conditional
      * requests. */
     bool if_absent;
+    /* Fail, with these statuses or 404, unless the object has this version (object_info). NULL: no condition. */
+    const char *if_version;
 };
 
 /* `call` may be NULL in all of these. */

@@ -1,4 +1,5 @@
 /* Objects of an S3 bucket, by presigned URLs ("Amazon S3 API Reference": HeadObject, PutObject, GetObject, ListObjectsV2). */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/loop.h"
@@ -136,9 +137,13 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
         sl_parse_u64(value, &info->size);
     else if (sl_str_equal_nocase(name, SL_STR("content-encoding")))
         info->is_gzip = sl_str_equal_nocase(value, SL_STR("gzip"));
-    else if (sl_str_equal_nocase(name, SL_STR("etag")) && value.size == 34) /* MD5 of a one-piece upload */
-        info->has_md5 = sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
-    else if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
+    else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
+        if (value.size < sizeof info->version && !sl_str_starts(value, SL_STR("W/"))) /* a weak tag fits no condition */
+            snprintf(info->version, sizeof info->version, SL_STR_FMT, SL_STR_ARG(value));
+        info->has_md5 = value.size == 34 && /* MD5 of a one-piece upload */
+                        sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
+    }
+    if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
         object_set_metadata(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
 }
 
@@ -199,6 +204,8 @@ static enum sl_code s3_put(struct bucket_request *request, const struct object_c
         object_header(request, "Content-Encoding", sl_str(contents->encoding));
     if (contents->if_absent)
         object_header(request, "If-None-Match", SL_STR("*"));
+    if (contents->if_version)
+        object_header(request, "If-Match", sl_str(contents->if_version));
     return object_run(request, NULL, error);
 }
 

@@ -53,6 +53,15 @@ enum sl_code store_area_put(const struct store_area *area, struct sl_str name, s
     return area->type->put(area, name, work, meta, media_type, error);
 }
 
+enum sl_code store_area_replace(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                                const struct store_meta *meta, const char *media_type, const struct store_meta *before,
+                                bool *conflict, struct sl_error *error)
+{
+    *conflict = false;
+    return area->type->replace ? area->type->replace(area, name, work, meta, media_type, before, conflict, error)
+                               : area->type->put(area, name, work, meta, media_type, error);
+}
+
 enum sl_code store_area_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
                                  struct sl_str text, struct sl_error *error)
 {

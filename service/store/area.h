@@ -38,8 +38,9 @@ struct store_meta {
     bool is_packed;    /* gzip-compressed */
     bool has_original; /* the members below are valid; for plain objects original_size is `size` */
     uint64_t original_size;
-    uint8_t md5[16];     /* of the uncompressed contents */
-    int64_t modified_ns; /* since the epoch; 0 = unknown */
+    uint8_t md5[16];              /* of the uncompressed contents */
+    int64_t modified_ns;          /* since the epoch; 0 = unknown */
+    char version[OBJECT_VERSION]; /* in a bucket: for store_area_replace; empty = unknown */
 };
 
 /* A temporary file for writing an object. Where the file system permits it has no name, so that a killed process leaves nothing
@@ -59,6 +60,12 @@ enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, 
 /* Publishes the work file under the name, replacing an existing one, and closes it. It must be complete. */
 enum sl_code store_area_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                             const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
+/* Does the same if the name still has the file with the version of `before`, as store_area_open or _stat read it, or no file if
+ * `before` is NULL. Else nothing is stored and `*conflict` is true, with SL_OK. There are no conflicts in a directory, where the
+ * caller has the lock of the name, nor in buckets of servers without conditional requests (status 501). */
+enum sl_code store_area_replace(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                                const struct store_meta *meta, const char *media_type, const struct store_meta *before,
+                                bool *conflict, struct sl_error *error) SL_SUSPENDS;
 /* Stores a small JSON document under each of the names. */
 enum sl_code store_area_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
                                  struct sl_str text, struct sl_error *error) SL_SUSPENDS;

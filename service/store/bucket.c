@@ -35,6 +35,7 @@ static enum sl_code bucket_stat(const struct store_area *area, struct sl_str nam
     enum sl_code code = object_head(&area->bucket, name, &arena, &info, known, 2, error);
     *meta =
         (struct store_meta){.size = info.size, .is_packed = info.is_gzip, .modified_ns = info.modified_s * 1000000000};
+    memcpy(meta->version, info.version, sizeof meta->version);
     meta->has_original = sl_parse_u64(known[0].value, &meta->original_size) &&
                          sl_hex_decode(known[1].value, meta->md5, sizeof meta->md5, &size) && size == sizeof meta->md5;
     if (!meta->is_packed && !meta->has_original && info.has_md5) {
@@ -46,12 +47,34 @@ static enum sl_code bucket_stat(const struct store_area *area, struct sl_str nam
     return code;
 }
 
-/* Uploads the file and discards it in any case. A 404 means that the bucket does not exist, an error of the configuration. */
-static enum sl_code bucket_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
-                               const struct store_meta *meta, const char *media_type, struct sl_error *error)
+/* Uploads the file under a condition, which `contents` has. `*conflict`: it is not met. Servers without conditional requests answer 501;
+ * then the file is uploaded all the same. A 404 without a condition on the version means that the bucket does not exist, an error of
+ * the configuration. */
+static enum sl_code put_file(const struct store_area *area, struct sl_str name, int fd, struct object_contents contents,
+                             bool *conflict, struct sl_error *error)
+{
+    struct object_store_call call = {0};
+    enum sl_code code = object_put_file(&area->bucket, name, fd, contents, &call, error);
+    bool is_conditional = contents.if_absent || contents.if_version;
+    if (code != SL_OK && is_conditional && call.status == 501) {
+        contents.if_absent = false;
+        contents.if_version = NULL;
+        return put_file(area, name, fd, contents, conflict, error);
+    }
+    *conflict = code != SL_OK && is_conditional &&
+                (call.status == 412 || call.status == 409 || (call.status == 404 && contents.if_version));
+    if (*conflict)
+        return SL_OK;
+    return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
+}
+
+/* Uploads the file and discards it in any case. `conflict` NULL: without a condition. */
+static enum sl_code put_described(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                                  const struct store_meta *meta, const char *media_type,
+                                  const struct store_meta *before, bool *conflict, struct sl_error *error)
 {
     char size[24], md5[2 * sizeof meta->md5 + 1];
-    struct object_store_call call = {0};
+    bool no_conflict;
     snprintf(size, sizeof size, "%llu", (unsigned long long)meta->original_size);
     sl_hex_encode(meta->md5, sizeof meta->md5, md5);
     const struct object_field metadata[] = {{"original_size", sl_str(size)}, {"original_md5_hash", sl_str(md5)}};
@@ -59,10 +82,25 @@ static enum sl_code bucket_put(const struct store_area *area, struct sl_str name
                                        .no_transform = true,
                                        .encoding = meta->is_packed ? "gzip" : NULL,
                                        .metadata = metadata,
-                                       .metadata_count = meta->is_packed ? 2 : 0};
-    enum sl_code code = object_put_file(&area->bucket, name, work->fd, contents, &call, error);
+                                       .metadata_count = meta->is_packed ? 2 : 0,
+                                       .if_absent = conflict && !before,
+                                       .if_version = conflict && before && *before->version ? before->version : NULL};
+    enum sl_code code = put_file(area, name, work->fd, contents, conflict ? conflict : &no_conflict, error);
     store_tmp_file_discard_on_pool(work);
-    return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
+    return code;
+}
+
+static enum sl_code bucket_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                               const struct store_meta *meta, const char *media_type, struct sl_error *error)
+{
+    return put_described(area, name, work, meta, media_type, NULL, NULL, error);
+}
+
+static enum sl_code bucket_replace(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                                   const struct store_meta *meta, const char *media_type,
+                                   const struct store_meta *before, bool *conflict, struct sl_error *error)
+{
+    return put_described(area, name, work, meta, media_type, before, conflict, error);
 }
 
 /* Writes a JSON text under several names; stops at the first failure. */
@@ -220,6 +258,7 @@ enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket
                                                 .tmp_file = bucket_tmp_file,
                                                 .stat = bucket_stat,
                                                 .put = bucket_put,
+                                                .replace = bucket_replace,
                                                 .put_text = bucket_put_text,
                                                 .open = bucket_open,
                                                 .remove = bucket_remove,

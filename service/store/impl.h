@@ -11,6 +11,10 @@ struct store_area_type { /* the functions of area.h with the same suffix */
                          struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*put)(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                         const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
+    /* NULL: the same as `put` */
+    enum sl_code (*replace)(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
+                            const struct store_meta *meta, const char *media_type, const struct store_meta *before,
+                            bool *conflict, struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*put_text)(const struct store_area *area, const struct sl_str *names, size_t count,
                              struct sl_str text, struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*open)(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,

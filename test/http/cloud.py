@@ -214,12 +214,13 @@ def after(objects, prefix, start):
 
 
 class S3(Web):
-    """A bucket that checks signatures. `objects`: name to (bytes, fields). Lists have at most `page` names."""
+    """A bucket that checks signatures. `objects`: name to (bytes, fields). Lists have at most `page` names. `conditions`: it knows
+    conditional writes. `before_put(name, body)` is called before an object is stored."""
     page = 1000
 
-
     def __init__(self):
-        self.objects, self.modified, self.wrong, self.broken = {}, {}, [], False
+        self.objects, self.modified, self.wrong, self.broken, self.conditions = {}, {}, [], False, True
+        self.before_put = lambda name, body: None
         super().__init__(self.answer)
 
     def signature(self, h, query):
@@ -245,6 +246,11 @@ class S3(Web):
             self.wrong.append((h.command, name))
             return h.reply(500 if self.broken else 403, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
         if h.command == "PUT":
+            self.before_put(name, h.body)
+            if self.conditions and not self.condition_holds(h, name):
+                return h.reply(412, "<Error><Code>PreconditionFailed</Code></Error>")
+            if not self.conditions and ("If-Match" in h.headers or "If-None-Match" in h.headers):
+                return h.reply(501, "<Error><Code>NotImplemented</Code></Error>")
             kept = {n: v for n, v in h.headers.items() if n.lower().startswith("x-amz-meta-") or n.lower() in
                     ("content-type", "content-encoding", "cache-control")}
             self.objects[name] = (h.body, {**kept, "ETag": '"' + hashlib.md5(h.body).hexdigest() + '"'})
@@ -259,6 +265,13 @@ class S3(Web):
             return h.reply(404, "<Error><Code>NoSuchKey</Code></Error>")
         data, fields = self.objects[name]
         h.reply(200, data, fields.items())
+
+    def condition_holds(self, h, name):
+        """Conditional writes: If-None-Match: *, or If-Match with an entity tag."""
+        if "If-None-Match" in h.headers:
+            equal(h.headers["If-None-Match"], "*")
+            return name not in self.objects
+        return "If-Match" not in h.headers or (name in self.objects and self.objects[name][1]["ETag"] == h.headers["If-Match"])
 
     def listed(self, query):
         """ListObjectsV2"""
@@ -275,7 +288,8 @@ class Google:
     page = 1000
 
     def __init__(self):
-        self.objects, self.modified, self.sessions = {}, {}, {}
+        self.objects, self.modified, self.sessions, self.generations = {}, {}, {}, {}
+        self.before_put = lambda name, body: None
 
     def __call__(self, h):
         at = urlsplit(h.path)
@@ -283,15 +297,19 @@ class Google:
         if at.path == "/oauth2/v4/token" or "computeMetadata" in at.path:
             return h.reply(200, json.dumps({"access_token": "T", "expires_in": 3600, "token_type": "Bearer"}))
         if at.path == "/session":
-            name, said = self.sessions[query["id"]]
+            name, said, generation = self.sessions[query["id"]]
+            self.before_put(name, h.body)
+            if generation is not None and int(generation) != self.generations.get(name, 0):
+                return h.reply(412, "{}")
             self.objects[name] = (h.body, said)
             self.modified[name] = stamp()
+            self.generations[name] = max(self.generations.values(), default=1700000000000000) + 1
             return h.reply(200, "{}")
         if h.headers.get("Authorization") != "Bearer T":
             return h.reply(401, "{}")
         if at.path == "/upload/storage/v1/b/symbols/o":
             key = str(len(self.sessions))
-            self.sessions[key] = (query["name"], json.loads(h.body))
+            self.sessions[key] = (query["name"], json.loads(h.body), query.get("ifGenerationMatch"))
             return h.reply(200, "", [("Location", f"https://storage.googleapis.com/session?id={key}")])
         if at.path == "/storage/v1/b/symbols/o":
             names = [n for n in after(self.objects, query["prefix"], "") if n >= query.get("startOffset", "")]
@@ -299,13 +317,14 @@ class Google:
             return h.reply(200, json.dumps({**listed, **({"nextPageToken": "x"} if len(names) > self.page else {})}))
         name = unquote(at.path.removeprefix("/storage/v1/b/symbols/o/"))
         if h.command == "DELETE":
+            self.generations.pop(name, None)
             return h.reply(204 if self.objects.pop(name, None) else 404)
         if name not in self.objects:
             return h.reply(404, "{}")
         data, said = self.objects[name]
         if query.get("alt") == "media":
             return h.reply(200, data, [("Content-Encoding", said["contentEncoding"])] if "contentEncoding" in said else [])
-        h.reply(200, json.dumps({**said, "size": str(len(data)), "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode()}))
+        h.reply(200, json.dumps({**said, "generation": str(self.generations.get(name, 0)), "size": str(len(data)), "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode()}))
 
 
 def google_account(work):

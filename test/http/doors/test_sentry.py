@@ -1,7 +1,8 @@
 """Uploads of sentry-cli: chunks and their assembly, and that every API knows the files afterwards."""
 import gzip, hashlib, json, os, signal, socket, subprocess, threading
 
-from cloud import S3
+import cloud
+from cloud import S3, Google, google_account
 from harness import Service, equal, frames, from_npm, multipart, npm_path, request, wait_until
 
 KEY = "s" * 24
@@ -203,6 +204,58 @@ def test_two_nodes_share_a_bucket(work, objects):
             for s in one, two:
                 equal(assemble(s, objects.debug, chunks=[])["state"], "ok")
                 equal(found_lines(s, objects)[0], "found")
+
+
+def race(one, two, bucket, work, objects):
+    """Node one stores a file with symbols alone; before its write arrives, node two has stored one with lines."""
+    path = os.path.join(work, "symbols.debug")
+    subprocess.run(["strip", "-g", "-o", path + ".full", os.path.join(objects.dir, "full")], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", path + ".full", path], check=True)
+    with open(path, "rb") as f:
+        symbols = f.read()
+    name, = [f"objects/{objects.build_id[:2]}/{objects.build_id[2:]}/debuginfo"]
+    writes, ended = [], []
+
+    def before_put(at, body):
+        if at.endswith(name):
+            writes.append(body)
+            if body == symbols and not ended:
+                ended.append(upload(two, objects.debug)["state"])
+
+    bucket.before_put = before_put
+    equal(upload(one, symbols, "symbols.debug")["state"], "ok")
+    stored, = [data for at, (data, _) in bucket.objects.items() if at.endswith(name)]
+    return ended, stored == objects.debug, [w == objects.debug for w in writes]
+
+
+def test_a_worse_file_of_another_node_at_the_same_moment_hides_nothing(work, objects):
+    """Writes to a bucket name the version that was compared: a file that another node has stored since is compared, too."""
+    with S3() as s3:
+        store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "access_key": "AK", "secret_key": "secret"}}
+        with server(work, store=store) as one, server(work, store=store) as two:
+            equal(race(one, two, s3, work, objects), (["ok"], True, [False, True]))
+            # A file is there already: of the two that replace it, the better one stays.
+            s3.objects = {n: v for n, v in s3.objects.items() if not n.startswith("uploads/")}
+            name, = [n for n in s3.objects if n.endswith("/debuginfo")]
+            s3.objects[name] = (b"damaged", {"ETag": '"0123456789abcdef0123456789abcdef"'})
+            equal(race(one, two, s3, work, objects), (["ok"], True, [False, True]))
+
+
+def test_a_bucket_without_conditional_writes_is_used(work, objects):
+    with S3() as s3:
+        s3.conditions = False
+        store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "access_key": "AK", "secret_key": "secret"}}
+        with server(work, store=store) as s:
+            equal(upload(s, objects.debug)["state"], "ok")
+            equal(found_lines(s, objects)[0], "found")
+
+
+def test_nodes_that_share_a_bucket_of_google_hide_nothing(work, objects):
+    google = Google()
+    with cloud.Cloud(work, google) as web, web.environment():
+        store = {"gcs": {"bucket": "symbols", "service_account_path": google_account(work)}}
+        with server(work, store=store) as one, server(work, store=store) as two:
+            equal(race(one, two, google, work, objects), (["ok"], True, [False, True]))
 
 
 @from_npm
