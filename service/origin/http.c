@@ -150,11 +150,8 @@ static bool is_printable(struct sl_str text)
     return text.size && sl_str_is_utf8(text);
 }
 
-/* Adds a field of a response to the note, which also gets the responses of redirects: of equal fields the first counts. One that does
- * not fit is left out. elfutils' server sends the whole path of an archive on its machine, of which only the name is kept. */
-static void note_field(void *arg, struct sl_str name, struct sl_str value)
+void origin_note_add(char *note, struct sl_str name, struct sl_str value)
 {
-    char *note = arg;
     struct sl_str prefix = {name.data, field_prefix.size};
     if (name.size <= field_prefix.size || !sl_str_equal_nocase(prefix, field_prefix))
         return;
@@ -169,6 +166,11 @@ static void note_field(void *arg, struct sl_str name, struct sl_str value)
         if (is_printable(value) && name.size + value.size + 4 <= ORIGIN_NOTE_BYTES - used)
             snprintf(note + used, ORIGIN_NOTE_BYTES - used, "%s: " SL_STR_FMT "\n", noted_fields[i], SL_STR_ARG(value));
     }
+}
+
+static void note_field(void *note, struct sl_str name, struct sl_str value)
+{
+    origin_note_add(note, name, value);
 }
 
 /* Makes the header of a request for the file: that of the source's configuration, and what the file adds. False when out of memory. */

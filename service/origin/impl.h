@@ -83,6 +83,10 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 /* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
  * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);
+/* Adds a header field of a response to the note (ORIGIN_NOTE_BYTES), which also gets the responses of redirects: of equal fields the
+ * first counts. One that does not fit, or is no printable UTF-8, is left out. elfutils' server sends the whole path of an archive on its
+ * machine, of which only the name is kept. */
+void origin_note_add(char *note, struct sl_str name, struct sl_str value);
 /* `note`: as for origin_fetch_noting, or NULL. */
 enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *note, struct sl_error *error) SL_SUSPENDS;
 

@@ -11,6 +11,9 @@
 
 #include "api/named_file.h"
 #include "api/page/page.h"
+#include "api/pyroscope/pyroscope.h"
+#include "api/sentry/sentry.h"
+#include "api/sym_upload/sym_upload.h"
 #include "text/text.h"
 #include "apple/apple.h"
 #include "apple/samples.h"
@@ -19,6 +22,7 @@
 #include "config/config.h"
 #include "cache_kinds/converters.h"
 #include "conversion/archives.h"
+#include "debug_file_store/converters.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
@@ -418,6 +422,46 @@ static enum sl_code read_measure(struct sl_bytes file, struct sl_budget *budget,
     return system(command) == 0 ? SL_OK : sl_fail(error, SL_INTERNAL, "%s stays", directory);
 }
 
+/* The bodies of upload doors, each as what it says and as every other one. */
+static enum sl_code read_door(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct sl_str body = {(const char *)file.data, file.size};
+    struct symbol_description description;
+    struct debuginfo_file asked;
+    struct assembly_file *files;
+    const char *problem;
+    size_t count;
+    symbol_description_read(body, &description);
+    sentry_read_files(body, &arena, &files, &count, &problem);
+    debuginfo_read(file, true, true, &arena, &asked, error);
+    debuginfo_read(file, false, true, &arena, &asked, error);
+    sl_arena_free(&arena);
+    return SL_OK;
+}
+
+/* An uploaded file: what it is, and the debug ids of its files, if it is a bundle. */
+static enum sl_code read_upload(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct reader_limits limits;
+    struct conversion_description about = {.size = file.size};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1},
+                          indexing = {.out = memfd_create("ids", MFD_CLOEXEC)};
+    struct upload_check_result *found = calloc(1, sizeof *found);
+    struct artifact_index_result *index = calloc(1, sizeof *index);
+    (void)budget; /* the conversion has its own */
+    if (!found || !index || indexing.out < 0)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    converter_add_bytes(&call, INPUT_FILE, file);
+    converter_add_bytes(&indexing, INPUT_FILE, file);
+    conversion_run(&about, &converter_upload_check, &call, found, error);
+    enum sl_code code = conversion_run(&about, &converter_artifact_index, &indexing, index, error);
+    close(indexing.out);
+    free(found);
+    free(index);
+    return code == SL_MALFORMED || code == SL_UNSUPPORTED ? SL_OK : code; /* most uploads are no bundles */
+}
+
 /* The record of a scanned package. */
 static enum sl_code read_scanned(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
@@ -464,6 +508,8 @@ static const struct {
     {"scanned", read_scanned},
     {"archive", read_archive},
     {"packed", read_packed},
+    {"door", read_door},
+    {"upload", read_upload},
 };
 
 int main(int argc, char **argv)
