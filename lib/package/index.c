@@ -30,6 +30,14 @@ struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id)
     return sl_index_id(SL_INDEX_DEBUG_ID, (struct sl_bytes){bytes, sizeof bytes});
 }
 
+struct sl_index_id sl_index_name(struct sl_str name)
+{
+    uint8_t bytes[8];
+    uint64_t hash = sl_hash(name.data, name.size);
+    memcpy(bytes, &hash, sizeof bytes); /* indexes stay on the machine that makes them */
+    return sl_index_id(SL_INDEX_NAME, (struct sl_bytes){bytes, sizeof bytes});
+}
+
 struct sl_index_id sl_index_code_id(struct sl_str code_id)
 {
     enum { MIN_BYTES = 8 }; /* that of a PE file has at most 16 digits, of which the first 8 are a time */

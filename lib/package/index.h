@@ -21,7 +21,7 @@
 #include "package/package.h"
 #include "table/table.h"
 
-enum { SL_INDEX_ID_BYTES = 20, SL_INDEX_RECORD_VERSION = 1001 };
+enum { SL_INDEX_ID_BYTES = 20, SL_INDEX_RECORD_VERSION = 1002 };
 
 enum sl_index_content {                     /* bits */
                         SL_INDEX_DEBUG = 1, /* debug information: DWARF, lines of a PDB ... */
@@ -36,6 +36,7 @@ enum sl_index_id_type {
     SL_INDEX_CODE_TEXT, /* a code id that is text, as it is: time stamp and size of a PE file */
     SL_INDEX_DEBUG_ID,  /* UUID and big-endian age */
     SL_INDEX_FILE_ID,   /* symbfile/fileid.h */
+    SL_INDEX_NAME,      /* hash of the last component of the path, for files without an id: DWARF packages (".dwp") */
     SL_INDEX_ID_TYPES
 };
 
@@ -46,6 +47,7 @@ struct sl_index_id {
 };
 /* Makes the id of `size` bytes. */
 struct sl_index_id sl_index_id(enum sl_index_id_type type, struct sl_bytes bytes);
+struct sl_index_id sl_index_name(struct sl_str name);
 struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id);
 /* The id of a normalised code id (hex digits): its bytes, or its text if the digits are odd or few. */
 struct sl_index_id sl_index_code_id(struct sl_str code_id);

@@ -4,15 +4,6 @@
 
 #include "core/log.h"
 
-/* The text with a suffix, in the arena; data NULL when out of memory. */
-static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const char *suffix)
-{
-    struct sl_buf out = {0};
-    sl_buf_str(&out, text);
-    sl_buf_cstr(&out, suffix);
-    return sl_buf_move_to_arena(&out, arena);
-}
-
 /* Gets a companion file. A missing one counts as absent, and so does one to which the store denies access: some stores answer
  * so for missing files. */
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
@@ -32,14 +23,11 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
                                 struct companion_items *items, struct sl_error *error)
 {
     static const struct object_id any = {.type = OBJECT_ELF};
-    struct remote_file file = *request->file;
-    if (file.source->type == SOURCE_SENTRY || origin_has_index(file.source) || file.pointer)
-        return SL_OK; /* such sources have no file names, or list all their files */
-    file.location = joined(arena, file.location, ".dwp");
-    file.uri = joined(arena, file.uri, ".dwp");
+    struct remote_file file;
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
-    if (!file.location.data || !file.uri.data)
-        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = origin_companion(request->file, ".dwp", arena, &file, error);
+    if (code != SL_OK)
+        return code == SL_NOT_FOUND ? SL_OK : code;
     return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 

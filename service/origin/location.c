@@ -59,3 +59,34 @@ struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
         return source->url;
     return fill_remote_file(arena, source, FILE_PE, SL_STR(""), &root) ? root.uri : (struct sl_str){NULL, 0};
 }
+
+/* Appends the suffix to a text; data NULL when out of memory. */
+static struct sl_str with_suffix(struct sl_arena *arena, struct sl_str text, const char *suffix)
+{
+    struct sl_buf out = {0};
+    sl_buf_str(&out, text);
+    sl_buf_cstr(&out, suffix);
+    return sl_buf_move_to_arena(&out, arena);
+}
+
+enum sl_code origin_companion(const struct remote_file *file, const char *suffix, struct sl_arena *arena,
+                              struct remote_file *companion, struct sl_error *error)
+{
+    const struct source_index *index = file->source->index;
+    struct indexed_file found = {.size = 0};
+    *companion = *file;
+    if (file->source->type == SOURCE_SENTRY || origin_has_index(file->source) || file->pointer)
+        return sl_fail(error, SL_NOT_FOUND, "%s", ""); /* such sources have no file names, or list all their files */
+    if (index && index->find_companion) {
+        size_t count = index->find_companion(index, file, suffix, arena, &found);
+        if (!count)
+            return sl_fail(error, SL_NOT_FOUND, "%s", "");
+        companion->checksum = found.version;
+        companion->known_size = found.size;
+        return count == 1 && origin_set_path(companion, found.path, arena) ? SL_OK
+                                                                           : sl_fail(error, SL_BUSY, "out of memory");
+    }
+    companion->location = with_suffix(arena, file->location, suffix);
+    companion->uri = with_suffix(arena, file->uri, suffix);
+    return companion->location.data && companion->uri.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}

@@ -106,6 +106,11 @@ struct source_index {
      * now, or memory is short. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
+    /* Finds the file that belongs to one that `find` has listed: its path is that of `file` with `suffix` behind it, with or without
+     * ".debug" in front of that, in the same package. Returns 0 or 1, or SIZE_MAX as `find` does. NULL: files have no names of their
+     * own. */
+    size_t (*find_companion)(const struct source_index *index, const struct remote_file *file, const char *suffix,
+                             struct sl_arena *arena, struct indexed_file *found);
     /* Writes a file that `find` has listed into `fd`, like origin_fetch. NULL: all of them are files of the directory. */
     enum sl_code (*fetch)(const struct source_index *index, const struct remote_file *file, int fd,
                           struct sl_error *error) SL_SUSPENDS;
@@ -224,6 +229,10 @@ struct sl_str origin_note_field(const char *note, const char *name);
 
 /* True for HTTP servers of layout debuginfod: they get X-Forwarded-For, and are not asked when a request was forwarded too often. */
 bool origin_is_upstream(const struct source *source);
+
+/* Describes the file `<file><suffix>` beside a file of the source. SL_NOT_FOUND: the source has none, or no names of files; SL_BUSY. */
+enum sl_code origin_companion(const struct remote_file *file, const char *suffix, struct sl_arena *arena,
+                              struct remote_file *companion, struct sl_error *error);
 
 /* Describes the file at a path of the source, which need not follow the source's layout. Not for Sentry. False if out of memory. */
 bool origin_file_at(const struct source *source, enum file_type type, struct sl_str path, struct sl_arena *arena,

@@ -1,5 +1,6 @@
 /* The converter `scan_file`: what is in a file. */
 #include "config/config.h"
+#include "function/path.h"
 #include "object/archive.h"
 #include "package/index.h"
 #include "scan/impl.h"
@@ -21,7 +22,8 @@ struct identifying {
     struct sl_index_builder builder;
     struct scan_file_result *result;
     uint32_t file;
-    /* the current member */
+    struct sl_str name; /* of the file */
+    /* the current member; an empty path: the file itself */
     struct member_place {
         char path[SL_PACKAGE_MAX_PATH + 2];
         size_t path_size;
@@ -67,6 +69,23 @@ static void add_id(struct identifying *s, struct sl_index_object *object, struct
     s->result->objects++;
 }
 
+/* True for DWARF packages of split units (DWARF 5, 7.3.5), which have no id of their own. They are found by their name beside that of the
+ * file whose units they have. */
+static bool is_dwarf_package(const struct identifying *s, const struct sl_object_info *info)
+{
+    struct sl_str path = s->member.path_size ? (struct sl_str){s->member.path, s->member.path_size} : s->name;
+    return info->format == SL_FORMAT_ELF && sl_str_ends(path, SL_STR(".dwp"));
+}
+
+static void add_dwarf_package(struct identifying *s, uint64_t size)
+{
+    struct sl_str member = {s->member.path, s->member.path_size}, directory, name;
+    struct sl_index_object object = {
+        .format = SL_FORMAT_ELF, .file = s->file, .member = member, .size = size, .offset = s->member.offset};
+    sl_path_split(member.size ? member : s->name, &directory, &name);
+    add_id(s, &object, sl_index_name(name));
+}
+
 /* Adds an object under each of its ids. */
 static void add_object(struct identifying *s, struct sl_bytes bytes, const struct sl_object_info *info)
 {
@@ -99,7 +118,9 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
         code = sl_archive_object(&archive, i, &limits, &object, s->error);
         if (code != SL_OK)
             continue;
-        if (is_wanted(sl_object_info(object)))
+        if (is_dwarf_package(s, sl_object_info(object)))
+            add_dwarf_package(s, bytes.size);
+        else if (is_wanted(sl_object_info(object)))
             add_object(s, bytes, sl_object_info(object));
         sl_object_close(object);
     }
@@ -176,6 +197,7 @@ static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
 static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name, enum sl_package_kind kind)
 {
     struct sl_package_source source = {""};
+    s->name = name;
     if (kind != SL_PACKAGE_NONE)
         sl_package_source(bytes, name, &source);
     struct sl_index_file file = {

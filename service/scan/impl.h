@@ -51,6 +51,9 @@ void scan_index_forget(struct scan *scan); /* its files are no longer found */
 size_t scan_find(const struct source_index *source, const struct object_id *id, enum file_type type,
                  struct sl_arena *arena, struct indexed_file *files);
 
+size_t scan_find_companion(const struct source_index *source, const struct remote_file *file, const char *suffix,
+                           struct sl_arena *arena, struct indexed_file *found);
+
 /* ---- the version of an indexed file: tells where it is, and what it was when it was scanned (place.c) ----
  *
  *     123 1700000000000000000              a file by itself: size and time

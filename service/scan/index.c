@@ -16,6 +16,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "core/sigbus_guard.h"
+#include "function/path.h"
 #include "search/search.h"
 
 enum { INDEX_PATH = 1024 };
@@ -338,4 +339,79 @@ size_t scan_find(const struct source_index *source, const struct object_id *id, 
     bool good = sigbus_guard_run(find_all, &finding);
     scan_index_release(index);
     return good && !finding.no_memory ? finding.count : SIZE_MAX;
+}
+
+/* ---- files beside a file ---- */
+
+struct companion_search {
+    const struct sl_index *index;
+    struct sl_str package, path; /* of the wanted file; package empty: a file by itself */
+    struct sl_arena *arena;
+    struct indexed_file *found;
+    size_t count; /* as scan_find_companion returns it */
+};
+
+/* Of the files with the name looks for the one with the path. Reads the mapping, so it runs under the SIGBUS guard. */
+static void find_beside(void *arg)
+{
+    enum { MAX_LOOKED_AT = 10000 }; /* packages with a file of this name */
+    struct companion_search *s = arg;
+    struct sl_str directory, name;
+    struct sl_index_object object;
+    struct sl_index_file file;
+    size_t first;
+    sl_path_split(s->path, &directory, &name);
+    struct sl_index_id id = sl_index_name(name);
+    size_t count = sl_index_find(s->index, &id, id.size, &first);
+    s->count = 0;
+    for (size_t i = 0; i < count && i < MAX_LOOKED_AT && !s->count; i++) {
+        if (!sl_index_object(s->index, first + i, &object) || !sl_index_file(s->index, object.file, &file))
+            continue;
+        bool same = s->package.size ? sl_str_equal(file.path, s->package) && sl_str_equal(object.member, s->path)
+                                    : !object.member.size && sl_str_equal(file.path, s->path);
+        if (!same)
+            continue;
+        s->found->size = object.size;
+        s->count =
+            scan_place_format(&file, object.member, object.offset, object.size, s->arena, s->found) ? 1 : SIZE_MAX;
+    }
+}
+
+/* Looks for the path with the suffix. */
+static void find_suffixed(struct companion_search *s, struct sl_str path, const char *suffix)
+{
+    struct sl_buf text = {0};
+    sl_buf_str(&text, path);
+    sl_buf_cstr(&text, suffix);
+    s->path = sl_buf_move_to_arena(&text, s->arena);
+    s->count = SIZE_MAX;
+    if (s->path.data && !sigbus_guard_run(find_beside, s))
+        s->count = SIZE_MAX;
+}
+
+/* Debuggers look for the package of "app.debug" as "app.debug.dwp" and as "app.dwp". */
+size_t scan_find_companion(const struct source_index *source, const struct remote_file *file, const char *suffix,
+                           struct sl_arena *arena, struct indexed_file *found)
+{
+    struct scan *scan = (struct scan *)(uintptr_t)source;
+    struct scan_place place;
+    struct sl_str path = file->path, debug = SL_STR(".debug");
+    struct companion_search s = {.arena = arena, .found = found};
+    if (!scan_place_parse(file->checksum, &place))
+        return 0;
+    if (place.is_member) {
+        if (place.package_path_size >= path.size)
+            return 0;
+        s.package = (struct sl_str){path.data, (size_t)place.package_path_size};
+        path = (struct sl_str){path.data + s.package.size + 1, path.size - s.package.size - 1};
+    }
+    struct scan_index *index = scan_index_retain(scan);
+    if (!index)
+        return 0;
+    s.index = &index->index;
+    find_suffixed(&s, path, suffix);
+    if (!s.count && sl_str_ends(path, debug))
+        find_suffixed(&s, (struct sl_str){path.data, path.size - debug.size}, suffix);
+    scan_index_release(index);
+    return s.count;
 }

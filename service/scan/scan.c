@@ -67,7 +67,8 @@ void scan_configure(struct config *config)
             continue;
         }
         scan->number = i;
-        scan->source = (struct source_index){.find = scan_find, .fetch = scan_fetch};
+        scan->source =
+            (struct source_index){.find = scan_find, .find_companion = scan_find_companion, .fetch = scan_fetch};
         snprintf(scan->id, sizeof scan->id, "scan:%zu", i);
         scan->config = config->scan.items[i];
         /*  An index belongs to the path and the filters, which the key is a hash of. */

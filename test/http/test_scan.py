@@ -2,8 +2,9 @@
 import glob, json, os, re, shutil, signal, subprocess, tarfile
 
 import harness
-from faults import metric
-from harness import Service, Upstream, equal, frames, http_source, wait_until
+from faults import BASE, metric
+from harness import Service, Upstream, equal, frames, http_source, request, wait_until
+from test_companions import split
 from test_processes import all_up, several
 from packages import PACKERS, ar, cpio, deb, link, programs, rpm, tar, zipped
 
@@ -393,3 +394,33 @@ def test_a_member_larger_than_the_client_wants_is_not_taken_out(work, objects):
         equal(ask("debuginfo", 10)[0], 406, "it is in the cache now")
         equal(taken_out() > 0, True)
         equal(ask("section/.text", 10)[0], 406)
+
+
+def test_split_debug_information_of_a_package_is_found_beside_its_program(work, objects):
+    """A DWARF package has no id: it belongs to the file whose name it has, in the same package or directory."""
+    build_id, program, package, address = split(work, objects)
+    directory = os.path.join(work, "mirror")
+    put(directory, "a.deb", deb({"usr/lib/debug/usr/bin/split.debug": program, "usr/lib/debug/usr/bin/split.debug.dwp": package}))
+    put(directory, "b.deb", deb({"opt/other.dwp": package}))
+
+    def inlined(s):
+        module = objects.module(code_id=build_id, debug_id=None)
+        sent = [{"instruction_addr": hex(BASE + address + offset), "adjust_instruction_addr": False} for offset in range(24)]
+        return "innermost" in {f.get("function", "").split("(")[0] for f in frames(s.symbolicate(request(module, sent)))}
+
+    for name in "a.deb", "split", "split.debug":
+        with Service(work, scan(directory)) as s:
+            idle(s)
+            equal(inlined(s), True, name)
+        shutil.rmtree(directory)
+        if name == "a.deb":
+            put(directory, "bin/split", program)
+            put(directory, "bin/split.dwp", package)
+        else:
+            put(directory, "bin/split.debug", program)
+            put(directory, "bin/split.dwp", package)
+    put(directory, "bin/split.dwp", b"no package")
+    put(directory, "else/split.dwp", package)
+    with Service(work, scan(directory)) as s:
+        idle(s)
+        equal(inlined(s), False)
