@@ -69,6 +69,13 @@ uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
     return module == SL_NO_RANGE ? SL_WALK_NO_MODULE : (uint32_t)module;
 }
 
+/* Records that a walk has needed information on a module. Walks share the flag, so only the first one writes. */
+static void record_use(atomic_bool *uses)
+{
+    if (!atomic_load_explicit(uses, memory_order_relaxed))
+        atomic_store_explicit(uses, true, memory_order_relaxed);
+}
+
 /* Records what the walk needs before it can go on; the caller of sl_walk_run() gets it. */
 static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)
 {
@@ -79,6 +86,7 @@ static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need
 
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi)
 {
+    record_use(&s->modules[module].uses_cfi);
     *cfi = atomic_load_explicit(&s->modules[module].cfi, memory_order_acquire);
     if (!*cfi)
         return wait_for(s, SL_WALK_NEED_CFI, module);
@@ -88,6 +96,7 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
 
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols)
 {
+    record_use(&s->modules[module].uses_symbols);
     *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
     if (!*symbols)
         return wait_for(s, SL_WALK_NEED_SYMBOLS, module);

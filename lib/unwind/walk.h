@@ -78,6 +78,8 @@ struct sl_walk_module {
     uint64_t cfi_offset; /* add this to an address relative to `base` to look it up in `cfi`; set before `cfi` */
     _Atomic(const struct sl_cfi *) cfi;
     _Atomic(const struct sl_walk_symbols *) symbols;
+    atomic_bool uses_cfi,
+        uses_symbols; /* walks set them: they have needed it. So callers may set what may be needed in advance */
 };
 
 /* Set the information on a module; it must live as long as walks run. NULL = none, or it could not be fetched. */

@@ -11,6 +11,7 @@
  *
  * ---- answers ----
  *
+ *     for each table of the request: u8 a walk has needed it
  *     for each walk: u8 need, u32 module, what it has to remember, u32 number of new frames
  *         for each: u64 resume, u64 instruction, u8 trust, registers if they are kept */
 
@@ -90,6 +91,8 @@ struct walks_work {
     struct sl_arena arena;
     struct sl_minidump dump;
     struct sl_walk_module *modules;
+    struct walk_table *tables; /* of the request */
+    uint32_t table_count;
     struct sl_budget work;
     struct sl_buf out;
 };
@@ -131,6 +134,9 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
     uint32_t count = read_count(r, TABLE_BYTES);
     size_t next = 0;
     enum sl_code code = SL_OK;
+    w->tables = SL_ARENA_ARRAY(&w->arena, struct walk_table, count + 1);
+    if (!w->tables)
+        return sl_budget_fail(w->arena.budget, error);
     for (uint32_t i = 0; i < count && code == SL_OK; i++) {
         uint32_t module = sl_read_u32(r);
         bool is_symbols = read_small(r, 1), is_found = read_small(r, 1);
@@ -140,6 +146,7 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
             return sl_fail(error, SL_INTERNAL, "the request to walk stacks is damaged");
         if (is_found)
             bytes = w->call->tables[next++].bytes;
+        w->tables[w->table_count++] = (struct walk_table){.module = module, .is_symbols = is_symbols};
         code = is_symbols ? set_symbols(w, &w->modules[module], bytes, ahead, error)
                           : set_cfi(w, &w->modules[module], bytes, ahead, error);
     }
@@ -158,6 +165,15 @@ static void write_frames(struct walks_work *w, const struct sl_walk *walk)
         sl_buf_u8(&w->out, (uint8_t)walk->frames[i].trust);
         if (w->options->keeps_registers)
             sl_registers_pack(&walk->registers[i], &w->out);
+    }
+}
+
+/* Writes which tables of the request were needed, over the bytes that were kept for this at the begin of the answer. */
+static void write_uses(struct walks_work *w)
+{
+    for (uint32_t i = 0; i < w->table_count && !w->out.failed; i++) {
+        const struct sl_walk_module *module = &w->modules[w->tables[i].module];
+        w->out.data[i] = atomic_load(w->tables[i].is_symbols ? &module->uses_symbols : &module->uses_cfi);
     }
 }
 
@@ -205,6 +221,8 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
     }
     enum sl_code code = set_tables(w, &r, error);
     uint32_t count = code == SL_OK ? read_count(&r, WALK_BYTES) : 0;
+    for (uint32_t i = 0; i < w->table_count; i++)
+        sl_buf_u8(&w->out, 0); /* for write_uses */
     for (uint32_t i = 0; i < count && code == SL_OK; i++) {
         struct sl_walk_saved saved;
         uint32_t thread = sl_read_u32(&r);
@@ -214,6 +232,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
         if (!walk_thread(w, thread, &saved))
             code = sl_budget_fail(w->arena.budget, error);
     }
+    write_uses(w);
     return code;
 }
 
@@ -281,11 +300,14 @@ static bool read_frames(struct sl_reader *r, struct thread_walk *walk, bool keep
     return true;
 }
 
-enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count, size_t module_count,
-                               bool keeps_registers, struct sl_arena *arena, struct sl_error *error)
+enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count,
+                               struct walk_table *tables, size_t table_count, size_t module_count, bool keeps_registers,
+                               struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(answer, false);
     bool has_memory = true;
+    for (size_t i = 0; i < table_count; i++)
+        tables[i].is_used = read_small(&r, 1) || tables[i].is_used;
     for (size_t i = 0; i < count && has_memory && !r.failed; i++) {
         walks[i].need = (enum sl_walk_need)read_small(&r, SL_WALK_NEED_SYMBOLS);
         walks[i].module = sl_read_u32(&r);

@@ -26,6 +26,7 @@ struct walk_table {
     uint32_t module;
     bool is_symbols;                /* a symcache, else a CFI cache */
     bool is_found;                  /* else there is none */
+    bool is_used;                   /* a walk has needed it; set by walks_read_answer, never cleared */
     uint64_t ahead;                 /* add it to an address relative to the module to look it up in the table */
     struct sl_bytes bytes;          /* of the file */
     const struct file_place *place; /* as in struct converter_input */
@@ -46,6 +47,8 @@ struct thread_walk {
 void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
                          size_t table_count, struct sl_buf *out);
 
-/* Reads what the converter has written for these walks; checks every number. Adds the frames, in the arena. SL_MALFORMED, SL_BUSY. */
-enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count, size_t module_count,
-                               bool keeps_registers, struct sl_arena *arena, struct sl_error *error);
+/* Reads what the converter has written for these walks and tables, which are those of the request; checks every number. Adds the frames,
+ * in the arena. SL_MALFORMED, SL_BUSY. */
+enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count,
+                               struct walk_table *tables, size_t table_count, size_t module_count, bool keeps_registers,
+                               struct sl_arena *arena, struct sl_error *error);

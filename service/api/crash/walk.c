@@ -11,8 +11,11 @@
 enum {
     MAX_AT_ONCE = 64, /* look-ups */
     COMPAT_FRAMES = 256,
-    MAX_ON_LOOP = 64 << 10, /* bytes of an answer that the loop reads */
-    MAX_FORGOTTEN = 64,     /* how often the tables may be dropped because they are too many */
+    MAX_ON_LOOP = 64 << 10,       /* bytes of an answer that the loop reads */
+    MAX_FORGOTTEN = 64,           /* how often the tables may be dropped because they are too many */
+    MAX_OFFERED = 48,             /* tables that the first round gets without having asked for them */
+    MAX_PEEKED = 256,             /* modules whose tables may be offered: each is a look-up in memory */
+    MAX_OFFERED_BYTES = 64 << 20, /* together: what is offered counts towards the limit of a worker's input */
 };
 
 /* ---- modules ---- */
@@ -67,6 +70,7 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
                       const struct sl_table *table)
 {
     uint64_t base = w->dump->crash.modules[index].address;
+    w->results[w->table_count] = found;
     struct walk_table *added = &w->tables[w->table_count++];
     *added = (struct walk_table){.module = (uint32_t)index,
                                  .is_symbols = is_symbols,
@@ -80,20 +84,33 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
         (struct converter_input){table->bytes, -1, INPUT_TABLE, is_whole ? found->item->place : NULL};
 }
 
-/* Looks up the unwind rules of a module. With its first use the symbols are prefetched, as they will be needed for its frames. */
+/* Returns the table that a look-up has found; NULL if it found none. */
+static const struct sl_table *table_of(const struct search_result *found, bool is_symbols)
+{
+    if (is_symbols)
+        return found->symcache ? &found->symcache->table : NULL;
+    const struct sl_cfi *cfi = found->item ? found->item->loaded : NULL;
+    return cfi ? &cfi->table : NULL;
+}
+
+/* Called with the first use of a module: its symbols are prefetched, as they will be needed for its frames. */
+static void begin_use(struct dump_walk *w, size_t index)
+{
+    if (w->modules[index].is_asked)
+        return;
+    w->modules[index].is_asked = true;
+    start_symbol_prefetch(w, index);
+}
+
+/* Looks up the unwind rules of a module. */
 static void find_cfi(struct dump_walk *w, size_t index)
 {
-    struct walked_module *module = &w->modules[index];
-    if (!module->is_asked) {
-        module->is_asked = true;
-        start_symbol_prefetch(w, index);
-    }
+    begin_use(w, index);
     const struct search_result *found = walk_find(w, index, &search_unwind_target);
     if (!found)
         return;
-    module->cfi = found;
-    const struct sl_cfi *cfi = get_cfi(module);
-    add_table(w, index, false, found, cfi ? &cfi->table : NULL);
+    w->modules[index].cfi = found;
+    add_table(w, index, false, found, table_of(found, false));
 }
 
 /* Looks up the symbols of a module, which tell the walk where functions are. */
@@ -101,7 +118,7 @@ static void find_symbols(struct dump_walk *w, size_t index)
 {
     const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
     if (found)
-        add_table(w, index, true, found, found->symcache ? &found->symcache->table : NULL);
+        add_table(w, index, true, found, table_of(found, true));
 }
 
 struct wanted_table {
@@ -174,6 +191,50 @@ static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
     return w->error.code;
 }
 
+/* ---- tables that are offered ---- */
+
+/* Offers a table of a module if it is in memory. True if it is known now, also that there is none. */
+static bool offer_table(struct dump_walk *w, size_t index, bool is_symbols, uint64_t *bytes)
+{
+    if (w->modules[index].has[is_symbols])
+        return true;
+    const struct search_result *found =
+        module_needs_peek(&w->needs, index, is_symbols ? choose_symbols_target(w, index) : &search_unwind_target);
+    const struct sl_table *table = found ? table_of(found, is_symbols) : NULL;
+    if (!found || (table && table->bytes.size > *bytes))
+        return false;
+    *bytes -= table ? table->bytes.size : 0;
+    add_table(w, index, is_symbols, found, table);
+    return true;
+}
+
+/* Offers tables for the first round. Symbols are needed only where there are unwind rules, or the answer that there are none. */
+static void offer_tables(struct dump_walk *w)
+{
+    uint64_t bytes = MAX_OFFERED_BYTES;
+    size_t asked = w->table_count;
+    if (w->found_count + MAX_OFFERED > CONVERTER_MAX_TABLES)
+        return;
+    for (size_t i = 0; i < w->dump->crash.module_count && i < MAX_PEEKED; i++) {
+        if (w->table_count - asked + 2 > MAX_OFFERED)
+            break;
+        if (offer_table(w, i, false, &bytes))
+            offer_table(w, i, true, &bytes);
+    }
+}
+
+/* Treats the offered tables that walks have needed like those that they have asked for, for which this changes nothing. */
+static void take_used_tables(struct dump_walk *w)
+{
+    for (size_t i = 0; i < w->table_count; i++) {
+        const struct walk_table *table = &w->tables[i];
+        if (!table->is_used || table->is_symbols)
+            continue;
+        begin_use(w, table->module);
+        w->modules[table->module].cfi = w->results[i];
+    }
+}
+
 /* ---- threads ---- */
 
 /* Makes the walk of a thread. The first frame needs the rules of its module, whatever the stack is. */
@@ -200,7 +261,8 @@ bool dump_walk_prepare(struct dump_walk *w)
     w->walks = SL_ARENA_ARRAY(&w->own, struct thread_walk, dump->crash.thread_count + 1);
     w->tables = SL_ARENA_ARRAY(&w->own, struct walk_table, tables);
     w->inputs = SL_ARENA_ARRAY(&w->own, struct converter_input, tables);
-    if (!w->walks || !w->tables || !w->inputs)
+    w->results = SL_ARENA_ARRAY(&w->own, const struct search_result *, tables);
+    if (!w->walks || !w->tables || !w->inputs || !w->results)
         return false;
     for (size_t i = 0; i < dump->crash.thread_count; i++)
         if (dump->threads[i].is_walked)
@@ -221,8 +283,8 @@ static enum sl_code read_answer(void *arg, struct sl_error *error)
     struct sl_bytes answer;
     enum sl_code code = crash_read_packed(reading->fd, &arena, &answer, error);
     if (code == SL_OK)
-        code = walks_read_answer(answer, w->walks, w->live, w->dump->crash.module_count, w->keeps_registers, &w->own,
-                                 error);
+        code = walks_read_answer(answer, w->walks, w->live, w->tables, w->table_count, w->dump->crash.module_count,
+                                 w->keeps_registers, &w->own, error);
     sl_arena_free(&arena);
     return code;
 }
@@ -296,10 +358,14 @@ static enum sl_code run_rounds(struct dump_walk *w, struct sl_error *error)
 {
     w->live = w->walk_count;
     enum sl_code code = SL_OK;
-    while (code == SL_OK && w->live) {
+    for (bool is_first = true; code == SL_OK && w->live; is_first = false) {
         code = find_wanted(w, error);
+        if (code == SL_OK && is_first)
+            offer_tables(w);
         if (code == SL_OK)
             code = run_round(w, error);
+        if (code == SL_OK)
+            take_used_tables(w);
         drop_ended(w);
     }
     return code;

@@ -1,5 +1,8 @@
 /* Walks the stacks of a dump, by a converter (conversion/walks.h): all threads go on until each is over or needs a table of a module,
- * then these are looked up at once, and so on. A module is looked up once. Modules that no stack touches are not looked up. */
+ * then these are looked up at once, and so on. A module is looked up once. Modules that no stack touches are not looked up.
+ *
+ * The first round gets some tables more than the walks have asked for, which an earlier search has left in memory, so that most walks are
+ * over after it. The converter tells which of them the walks needed; only those count as looked up. */
 #pragma once
 
 #include "api/crash/crash.h"
@@ -32,7 +35,8 @@ struct dump_walk {
     struct thread_walk *walks;
     size_t walk_count, live; /* those that are not over are the first ones */
     struct walk_table *tables;
-    struct converter_input *inputs; /* the tables that were found */
+    struct converter_input *inputs;       /* the tables that were found */
+    const struct search_result **results; /* of the same indexes: the look-up that found the table */
     size_t table_count, found_count;
     unsigned forgotten; /* how often the tables had to be dropped */
     struct fiber_group ahead;

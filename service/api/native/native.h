@@ -346,6 +346,9 @@ struct module_needs {            /* look-ups for the stack walks of one crash */
  * results are those of search_find. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module,
                                              const struct search_target *use) SL_SUSPENDS;
+/* Returns the result if it is known or the cache of finished searches has it, else NULL. Never suspends. */
+const struct search_result *module_needs_peek(struct module_needs *needs, size_t module,
+                                              const struct search_target *use);
 void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */

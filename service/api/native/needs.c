@@ -9,19 +9,27 @@ struct module_need {
     struct module_need *next;
 };
 
+/* Returns the record for this use of the module; NULL if there is none. */
+static struct module_need *find_known_need(const struct module_needs *needs, size_t module,
+                                           const struct search_target *use)
+{
+    struct module_need *need = needs->first ? needs->first[module] : NULL;
+    while (need && need->use != use)
+        need = need->next;
+    return need;
+}
+
 /* Returns the record for this use of the module, new if necessary; NULL when out of memory. */
 static struct module_need *find_need(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     struct sl_arena *arena = needs->where.arena;
+    struct module_need *need = find_known_need(needs, module, use);
+    if (need)
+        return need;
     if (!needs->first)
         needs->first = SL_ARENA_ARRAY(arena, struct module_need *, needs->count);
     if (!needs->first)
         return NULL;
-    struct module_need *need = needs->first[module];
-    while (need && need->use != use)
-        need = need->next;
-    if (need)
-        return need;
     need = SL_ARENA_NEW(arena, struct module_need);
     if (need) {
         need->use = use;
@@ -60,6 +68,26 @@ const struct search_result *module_needs_get(struct module_needs *needs, size_t 
     if (need->known)
         return &need->found;
     return fiber_cancelled() || need->found.code == SL_CANCELLED ? &cancelled : &busy;
+}
+
+const struct search_result *module_needs_peek(struct module_needs *needs, size_t module,
+                                              const struct search_target *use)
+{
+    struct search_result found = {.code = SL_NOT_FOUND};
+    const struct module_need *known = find_known_need(needs, module, use);
+    if (known)
+        return known->known ? &known->found : NULL;
+    /* Files that were sent with the request come before those of the cache. */
+    if (needs->where.own || !search_peek(&needs->where, use, &needs->ids[module], &found))
+        return NULL;
+    struct module_need *need = find_need(needs, module, use);
+    if (!need) {
+        cache_release(found.item);
+        return NULL;
+    }
+    need->found = found;
+    need->known = true;
+    return &need->found;
 }
 
 void module_needs_release(struct module_needs *needs)

@@ -32,15 +32,16 @@ TEST(stacks_are_walked_in_rounds)
     struct test_stacks s;
     struct walks_result told;
     struct thread_walk walk = {.thread = 0};
-    const struct walk_table none = {.module = 0};
+    struct walk_table none = {.module = 0};
     test_stacks_make(&s);
     struct sl_bytes answer = run(&s, &walk, NULL, 0, &told);
-    assert_int_equal(walks_read_answer(answer, &walk, 1, 1, false, &arena, &error), SL_OK);
+    assert_int_equal(walks_read_answer(answer, &walk, 1, NULL, 0, 1, false, &arena, &error), SL_OK);
     assert_int_equal(walk.need, SL_WALK_NEED_CFI);
     assert_int_equal(walk.module, 0);
     assert_int_equal(walk.frame_count, 1);
     answer = run(&s, &walk, &none, 1, &told);
-    assert_int_equal(walks_read_answer(answer, &walk, 1, 1, false, &arena, &error), SL_OK);
+    assert_int_equal(walks_read_answer(answer, &walk, 1, &none, 1, 1, false, &arena, &error), SL_OK);
+    assert_true(none.is_used);
     assert_int_equal(walk.need, SL_WALK_DONE);
     assert_int_equal(walk.frame_count, 2);
     assert_int_equal(walk.frames[0].resume, STACKS_PC);
@@ -57,16 +58,17 @@ TEST(damaged_answers_about_stacks_are_refused_or_valid)
     struct test_stacks s;
     struct walks_result told;
     struct thread_walk walk = {.thread = 0};
+    struct walk_table table = {.module = 0, .is_symbols = true};
     test_stacks_make(&s);
-    struct sl_bytes answer = run(&s, &walk, NULL, 0, &told);
+    struct sl_bytes answer = run(&s, &walk, &table, 1, &told);
     uint8_t *bytes = (uint8_t *)answer.data;
     for (size_t at = 0; at < answer.size; at++) {
         struct sl_arena mine = {0};
         struct thread_walk cut = {.thread = 0}, changed = {.thread = 0};
-        assert_int_equal(walks_read_answer((struct sl_bytes){bytes, at}, &cut, 1, 1, false, &mine, &error),
+        assert_int_equal(walks_read_answer((struct sl_bytes){bytes, at}, &cut, 1, &table, 1, 1, false, &mine, &error),
                          SL_MALFORMED);
         bytes[at] ^= 0xFF;
-        enum sl_code code = walks_read_answer(answer, &changed, 1, 1, false, &mine, &error);
+        enum sl_code code = walks_read_answer(answer, &changed, 1, &table, 1, 1, false, &mine, &error);
         assert_true(code == SL_OK || code == SL_MALFORMED);
         if (code == SL_OK) {
             assert_true(changed.need <= SL_WALK_NEED_SYMBOLS && (!changed.need || changed.module == 0));
