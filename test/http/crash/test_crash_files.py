@@ -3,6 +3,7 @@ import gzip, json, os, struct, subprocess, threading, time
 
 import dumps
 import harness
+import readers
 import test_loop as loop
 from harness import Service, Upstream, equal
 
@@ -370,6 +371,50 @@ def test_only_modules_with_frames_are_fetched(work, objects):
         equal({path.split("/")[1] for path in up.hits}, used)
         assert len(used) < len(answer["modules"]), answer["modules"]
         equal(max(up.hits.values()), 1, up.hits)
+
+
+def test_tables_in_memory_are_offered_to_the_first_round_of_a_walk(work, objects):
+    """A dump whose tables are in memory takes one call of the walker; a module whose table is offered but not needed stays unused."""
+    modules, source = [], os.path.join(work, "files")
+    for place, name in ((0x400000, "liba.so"), (0x800000, "libb.so")):
+        path = os.path.join(work, name)
+        with open(os.path.join(work, "f.c"), "w") as f:
+            f.write(f"int f(int x) {{ return x + 1; }}\nconst char name[] = \"{name}\";\n")
+        subprocess.run(["gcc", "-g", "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=sha1", "-o", path, "f.c"], cwd=work, check=True)
+        entry = next(int(line.split()[0], 16) for line in subprocess.run(["nm", path], capture_output=True, text=True).stdout.splitlines() if line.endswith(" T f"))
+        build_id = dumps.build_id(path)
+        os.makedirs(os.path.join(source, build_id))
+        os.rename(path, os.path.join(source, build_id, "executable"))
+        modules.append((place, entry, name, build_id))
+
+    def dump(*called):
+        made = dumps.Dump()
+        words = [modules[i][0] + modules[i][1] + 1 for i in called]  # return addresses: at its entry f has nothing on the stack
+        stack = b"".join(word.to_bytes(8, "little") for word in words[1:]).ljust(64, b"\0")
+        made.threads.append((7, {"rsp": 0x7000, "rip": words[0] - 1}, 0x7000, stack))
+        for place, _, name, build_id in modules:
+            made.modules.append((place, 0x10000, name, dumps.elf(build_id), 0))
+        return made.crash(7, 11).done()
+
+    def walked(s, data):
+        def calls():
+            return sum(n for (reader, _), n in readers.counts(s).items() if reader == "walk")
+        before = calls()
+        status, answer = send(s, "/minidump", form(upload_file_minidump=data))
+        equal((status, answer["status"]), (200, "completed"), answer)
+        return calls() - before, {m["code_file"]: m["unwind_status"] for m in answer["modules"]}, answer
+
+    with Service(work, {"sources": [{"id": "local", "type": "filesystem", "path": source, "layout": {"type": "debuginfod"}}]}) as s:
+        both, one = dump(0, 1), dump(0)
+        calls, status, first = walked(s, both)
+        equal((calls, status), (2, {"liba.so": "found", "libb.so": "found"}))
+        equal([f["function"] for f in first["stacktraces"][0]["frames"]], ["f", "f"])
+        walked(s, both)  # a search is cached when its files were in the cache: by the second request
+        calls, status, again = walked(s, both)
+        equal((calls, status), (1, {"liba.so": "found", "libb.so": "found"}))
+        equal(json.dumps(again), json.dumps(first))
+        calls, status, _ = walked(s, one)
+        equal((calls, status), (1, {"liba.so": "found", "libb.so": "unused"}))
 
 
 def test_symbols_and_cfi_are_searched_concurrently(work, objects):
