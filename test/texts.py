@@ -76,6 +76,32 @@ Binary Images:
        0x180000000 -        0x180ffffff libsystem.dylib (*) <3d903291-397d-3d14-bfca-52c7fb8c5e00> /usr/lib/libsystem.dylib
 """
 APPLE_SYMBOLS = {"Shop.sym": "MODULE mac x86_64 2D903291397D3D14BFCA52C7FB8C5E000 Shop\nFILE 0 /src/Shop.m\nFUNC 0 20 0 -[Shop stop]\n0 20 7 0\n"}
+# A source map whose `scopes` say that `validate` is inlined at 1:23, and hide the function at 1:63. The bundle's URL has React Native's parameters.
+SCOPES = json.dumps({"version": 3, "sources": ["a.js", "b.js"], "mappings": "AAAA,YAMI,QAJE,eAIwB,2BAJtB,oBCCL,uBDIS,KAHX,UCJD",
+                     "names": ["global", "validate", "function", "x", "block", "App", "class", "handleClick", "7"],
+                     "scopes": "BCAAA,BHBACCE,DG,BCBCE,CAc,CBB,BDBAIE,BFBCE,CCD,BEAH,CAK,CBB,CBA,A,"
+                               "ECAA,EGKI,ECKH,GJ,IAGE,ECCC,FG,FC,Fe,EOAA,FU,EEA,FK,FK"})
+SCOPED_SCRIPTS = {"a.min.js": "function m(){minified()}\n//# sourceMappingURL=a.min.js.map", "a.min.js.map": SCOPES}
+SCOPED = """Error: x
+    at async m (https://x.y/a.min.js//&platform=ios&dev=true:1:23)
+    at new o (https://x.y/a.min.js:1:41) {
+    at o (https://x.y/a.min.js:1:63)
+    at p (https://x.y/a.min.js:1:13)
+    at o (https://x.y/a.min.js:1:63)
+    at Array.map (<anonymous>)
+    at p (https://x.y/a.min.js:1:13)
+{"stack":"Error\\n    at m (https://x.y/a.min.js:1:23)\\n    at n (https://x.y/a.min.js:1:13)"}
+"""
+SCOPED_NAMED = """Error: x
+    at validate (https://x.y/a.js:3:7)
+    at async handleClick (https://x.y/a.js:7:5)
+    at new handleClick (https://x.y/a.js:7:31) {
+    at handleClick (https://x.y/a.js:7:5)
+    at validate (https://x.y/a.js:3:9)
+    at Array.map (<anonymous>)
+    at handleClick (https://x.y/a.js:7:5)
+{"stack":"Error\\n    at validate (https://x.y/a.js:3:7)\\n    at handleClick (https://x.y/a.js:7:5)\\n    at handleClick (https://x.y/a.js:7:5)"}
+"""
 SCRIPTS, MAPPINGS = {"app.min.js": SCRIPT, "app.min.js.map": MAP}, {"mapping.txt": MAPPING}
 CALLS = ["use", "depth", "main"]
 
@@ -166,7 +192,7 @@ def native(work):
 def build(work):
     """All texts."""
     texts = list(native(work))
-    texts += [Text("js", UNCAUGHT, ["checkStock", "order"], SCRIPTS), Text("jvm", TRACE, ["com.example.Stock.check", "com.example.SoldOut"], MAPPINGS)]
+    texts += [Text("js", UNCAUGHT, ["checkStock", "order"], SCRIPTS), Text("scopes", SCOPED, SCOPED_NAMED.splitlines(), SCOPED_SCRIPTS), Text("jvm", TRACE, ["com.example.Stock.check", "com.example.SoldOut"], MAPPINGS)]
     asan = texts[0]
     texts.append(Text("mixed", asan.text + UNCAUGHT + TRACE, ["use", "checkStock", "com.example.Stock.check"], {**asan.files, **SCRIPTS, **MAPPINGS}))
     texts.append(Text("windows line ends", texts[-1].text.replace("\n", "\r\n"), texts[-1].names, texts[-1].files))

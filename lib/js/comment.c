@@ -257,6 +257,11 @@ bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id)
 
 /* ---- data URLs ---- */
 
+bool sl_js_is_bytecode(struct sl_str script)
+{
+    return sl_str_starts(script, SL_STR("\xC6\x1F\xBC\x03"));
+}
+
 bool sl_js_is_data_url(struct sl_str reference)
 {
     return sl_str_starts(reference, SL_STR("data:"));

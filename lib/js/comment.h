@@ -18,6 +18,9 @@ bool sl_js_map_comment(struct sl_str script, struct sl_str *reference);
 /* Finds the last comment `//# debugId=` of a script. False when there is none, or when its value is not a debug id. */
 bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id);
 
+/* True for bytecode of Hermes, which stands in the place of a script's text and names no map. */
+bool sl_js_is_bytecode(struct sl_str script);
+
 /* True for a data URL, which contains the map itself. */
 bool sl_js_is_data_url(struct sl_str reference);
 

@@ -35,6 +35,11 @@ struct sl_str sl_js_strip_hostname(struct sl_str path)
     return slash < path.size ? from(path, slash) : path;
 }
 
+struct sl_str sl_js_without_parameters(struct sl_str url)
+{
+    return up_to(url, offset_of_text(url, SL_STR("//&")));
+}
+
 struct sl_str sl_js_stem(struct sl_str path)
 {
     static const struct sl_str suffixes[] = {SL_STR(".min"), SL_STR(".js"),  SL_STR(".map"),

@@ -7,6 +7,10 @@
  * `://` if no slash follows), or the whole path. */
 struct sl_str sl_js_strip_hostname(struct sl_str path);
 
+/* Returns the URL without the parameters that React Native's packager appends to it after `//&`
+ * ("http://host/index.bundle//&platform=ios&dev=true"), which are no part of its path; those after `?` stay. A view of `url`. */
+struct sl_str sl_js_without_parameters(struct sl_str url);
+
 /* Returns the part that the script, map and source of one path share: the path without host, query, fragment and the file
  * suffixes of those three. A view of `path`. */
 struct sl_str sl_js_stem(struct sl_str path);

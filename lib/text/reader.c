@@ -1,6 +1,8 @@
 /* Splits lines into pieces; all formats. */
 #include "text/impl.h"
 
+#include "js/names.h"
+
 static const char *const names[SL_TEXT_FORMATS] = {
     [SL_TEXT_MARKUP] = "markup",   [SL_TEXT_SANITIZER] = "asan",    [SL_TEXT_GLIBC] = "glibc",
     [SL_TEXT_ANDROID] = "android", [SL_TEXT_HS_ERR] = "hs_err",     [SL_TEXT_SYSTEMD] = "systemd",
@@ -66,7 +68,7 @@ static bool is_compiled(struct sl_str url)
 static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
 {
     if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||
-        (piece->js.url.size && is_compiled(piece->js.url)))
+        (piece->js.url.size && is_compiled(sl_js_without_parameters(piece->js.url))))
         return false;
     piece->kind = SL_TEXT_SCRIPT;
     piece->format = SL_TEXT_JS;
@@ -82,6 +84,14 @@ static bool may_be_script(unsigned marks)
 static bool may_be_jvm(unsigned marks)
 {
     return (marks & HAS_CLOSE) && (marks & HAS_AT);
+}
+
+/* True for frames of functions that are part of a JavaScript engine, "at Array.map (<anonymous>)", "at async Promise.all (index 0)", which
+ * look like frames of the JVM. */
+static bool is_of_js_engine(const struct sl_jvm_trace_frame *frame)
+{
+    return sl_str_equal(frame->file, SL_STR("<anonymous>")) || sl_str_equal(frame->file, SL_STR("native")) ||
+           sl_str_starts(frame->file, SL_STR("index "));
 }
 
 /* ---- lines ---- */
@@ -143,7 +153,7 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
     }
     if (sl_text_read_named(line, marks, &piece->format)) {
         piece->kind = SL_TEXT_COPY;
-    } else if (may_be_jvm(marks) && sl_jvm_trace_frame(line, &piece->jvm)) {
+    } else if (may_be_jvm(marks) && sl_jvm_trace_frame(line, &piece->jvm) && !is_of_js_engine(&piece->jvm)) {
         piece->kind = SL_TEXT_JAVA;
         piece->format = SL_TEXT_JVM;
     } else {

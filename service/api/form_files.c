@@ -1,6 +1,7 @@
 #include "api/form_files.h"
 
 #include "http/multipart.h"
+#include "js/names.h"
 
 /* ---- the form ---- */
 
@@ -84,11 +85,10 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
 
 /* ---- finding ---- */
 
-/* Finds the file whose name is the last component of the path or URL, without its query, plus the suffix; NULL if there is
- * none. */
 const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix)
 {
     size_t end = 0;
+    path = sl_js_without_parameters(path);
     while (end < path.size && path.data[end] != '?' && path.data[end] != '#')
         end++;
     struct sl_str name = path_base_name((struct sl_str){path.data, end}), more = sl_str(suffix);

@@ -40,5 +40,6 @@ struct form_part { /* a text part; the last one of that name counts */
 enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena,
                         struct request_files *files, struct form_part *parts, size_t count, struct sl_error *error);
 
-/* Returns the first file whose name is the last component of `path` (a path or URL) and `suffix`; NULL if there is none. */
+/* Returns the first file whose name is the last component of `path` (a path, or a URL, whose parameters do not count) and `suffix`; NULL
+ * if there is none. */
 const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix);

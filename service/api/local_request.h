@@ -42,6 +42,7 @@ struct local_request {
     bool (*look_up)(void *arg, const struct local_file_query *query, struct sl_arena *arena, struct artifact **items,
                     size_t *count);
     void *look_up_arg;
+    struct sl_str only_script; /* texts: the script of frames that name none, "f@1:2"; data NULL: unknown */
 };
 
 /* Builds the list of sources in the arena: the local ones, then with own_sources those of the body, which `*sources` has on

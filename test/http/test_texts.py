@@ -33,6 +33,28 @@ def test_texts_are_the_same_by_command_and_api(work, objects):
             equal(named(s, text.text, *files, Accept="application/json")["text"], told, text.name)
 
 
+def test_scopes_of_source_maps_shape_stacks(work, objects):
+    """Inlined functions have lines of their own, hidden ones none if their caller follows, and a call without position hides the caller."""
+    files = [("artifact", data, name) for name, data in texts.SCOPED_SCRIPTS.items()]
+    with Service(work) as s:
+        equal(named(s, texts.SCOPED, *files), texts.SCOPED_NAMED)
+        answer = named(s, texts.SCOPED, *files, Accept="application/json")
+        equal(answer["text"], texts.SCOPED_NAMED)
+        frames = [(f["index"], f["function"], f["lineno"], f["colno"]) for t in answer["js"]["stacktraces"] for f in t["frames"]]
+        equal(frames, [(0, "validate", 3, 7), (0, "handleClick", 7, 5), (1, "handleClick", 7, 31), (3, "handleClick", 7, 5), (4, "validate", 3, 9),
+                       (5, "handleClick", 7, 5), (6, "validate", 3, 7), (6, "handleClick", 7, 5), (7, "handleClick", 7, 5)])
+        equal([(stack["format"], stack["frames"]) for stack in answer["stacks"]], [("js", 8)])
+
+
+def test_bytecode_is_mapped_by_the_source_map_beside_it(work, objects):
+    """Bytecode of Hermes is no text, and names no source map."""
+    code = b"\xC6\x1F\xBC\x03\xC1\x03\x19\x1F\0\xff"
+    files = [("artifact", code, "index.hbc"), ("artifact", texts.MAP, "index.hbc.map")]
+    with Service(work) as s:
+        told = named(s, "    at r (address at index.hbc:1:39)\n", *files)
+        equal(("app.js:" in told, "index.hbc" in told), (True, False), told)
+
+
 def test_modules_are_found_by_name_in_scanned_directories(work, objects):
     """One file of the name is taken; several are told apart by their directories, else by nothing but the request's word."""
     made = []

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/metrics.h"
 #include "debug_file_store/artifacts.h"
+#include "js/comment.h"
 #include "js/names.h"
 #include "source/zip.h"
 
@@ -145,7 +146,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
     file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
-    if (file->code == SL_NOT_FOUND && artifact->has_headers) /* an empty file, whose headers may name a source map */
+    /* An empty file, or bytecode of Hermes among a command's files: the headers name its source map. */
+    if ((file->code == SL_NOT_FOUND || (r->local && file->code == SL_MALFORMED)) && artifact->has_headers)
         file->code = SL_OK;
     count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");
     return true;
@@ -167,7 +169,7 @@ static enum sl_code get_sent_text(struct js_request *r, const struct request_fil
     return text->code;
 }
 
-/* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
+/* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty, and so does bytecode. */
 static bool find_sent_file(struct js_request *r, struct js_file *file)
 {
     const struct request_file *sent = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
@@ -182,7 +184,7 @@ static bool find_sent_file(struct js_request *r, struct js_file *file)
     enum sl_code code = SL_OK;
     if (!file->uri.data)
         code = SL_BUSY;
-    else if (sent)
+    else if (sent && !sl_js_is_bytecode(sent->text))
         code = get_sent_text(r, sent, &file->item);
     if (stops(r, code))
         return false;

@@ -113,7 +113,8 @@ static void js_set_position(struct js_resolving *s, const struct js_module *modu
     }
     frame->line = (struct sl_opt_u64){true, (uint64_t)position->line + 1};
     frame->column = (struct sl_opt_u64){true, (uint64_t)position->column + 1};
-    s->caller = position->name;
+    frame->is_hidden = position->is_hidden;
+    frame->knows_function = position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
 }
 
 /* Adds the lines of the original source: from the map if it contains the text. */
@@ -127,6 +128,35 @@ static void js_set_source(struct js_resolving *s, const struct js_module *module
     }
     struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, position->source));
     js_want_source(s, (struct js_missing_source){frame, raw->abs_path, path, module->label, NULL});
+}
+
+static void set_position_and_lines(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                                   struct js_frame *frame, const struct sl_smcache_position *position)
+{
+    js_set_position(s, module, raw, frame, position);
+    if (s->request->apply_source_context != SL_BOOL_FALSE)
+        js_set_source(s, module, raw, frame, position);
+}
+
+/* Sets function, file and position of a frame, and makes the frames into which its function was inlined if they are wanted. */
+static void set_calls(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                      struct js_frame *frame, struct sl_smcache_position position)
+{
+    struct sl_str token = position.name;
+    set_position_and_lines(s, module, raw, frame, &position);
+    while (raw->wants_calls && sl_smcache_caller(module->item->loaded, &position)) {
+        struct js_frame *call = SL_ARENA_NEW(s->request->arena, struct js_frame);
+        s->request->out_of_memory |= !call;
+        if (!call)
+            return;
+        *call = *raw;
+        call->context = NULL;
+        call->origin = frame->origin;
+        set_position_and_lines(s, module, raw, call, &position);
+        frame->call = call;
+        frame = call;
+    }
+    s->caller = token;
 }
 
 /* Sets the origin data of the frame, keeping its sourcemap if there is no new one. False when out of memory. */
@@ -163,9 +193,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
     if (!js_set_origin(s, module, module->label, frame))
         return false;
-    js_set_position(s, module, raw, frame, &position);
-    if (s->request->apply_source_context != SL_BOOL_FALSE)
-        js_set_source(s, module, raw, frame, &position);
+    set_calls(s, module, raw, frame, position);
     return true;
 }
 
@@ -217,6 +245,28 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     return false;
 }
 
+/* Leaves out frames of hidden functions whose caller is known. If the function is an outlined part of the calling one, the caller gets the
+ * position in it, which says more than that of the call. For traces with the callee first. */
+static void leave_out_hidden(const struct js_trace *sent, struct js_trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++) {
+        struct js_entry *entry = &trace->frames[i], *next = i + 1 < trace->count ? &trace->frames[i + 1] : NULL;
+        if (!entry->symbolicated)
+            continue;
+        bool is_called = next && next->symbolicated && !sent->frames[i].frame->is_apart;
+        for (struct js_frame *frame = entry->frame; frame; frame = frame->call) {
+            struct js_frame *caller = frame->call ? frame->call : is_called ? next->frame : NULL;
+            if (!frame->is_hidden || !caller || !frame->is_alone)
+                continue;
+            frame->is_left_out = true;
+            if (sl_str_equal(frame->function, caller->function) && sl_str_equal(frame->abs_path, caller->abs_path)) {
+                caller->line = frame->line;
+                caller->column = frame->column;
+            }
+        }
+    }
+}
+
 /* Resolves the frames, callers first: the name that a caller uses for a function names the callee. After a frame that was
  * not resolved no such name is known. */
 void js_resolve(struct js_request *r)
@@ -232,9 +282,14 @@ void js_resolve(struct js_request *r)
                 r->limit->omitted++;
                 continue;
             }
-            if (!resolve_frame(&s, &r->raw[t].frames[i], &r->results[t].frames[i]))
+            const struct js_entry *sent = &r->raw[t].frames[i];
+            if (!sent->sent_size && sent->frame->is_apart)
+                s.caller = (struct sl_str){NULL, 0};
+            if (!resolve_frame(&s, sent, &r->results[t].frames[i]))
                 s.caller = (struct sl_str){NULL, 0};
         }
+        if (r->is_of_text)
+            leave_out_hidden(&r->raw[t], &r->results[t]);
     }
     sl_buf_free(&s.line);
 }

@@ -104,6 +104,15 @@ struct js_frame {
     struct sl_opt_u64 line, column;
     const struct js_frame_origin *origin; /* NULL: unknown */
     const struct frame_lines *context;    /* replaces the lines that were sent; NULL: none found */
+    /* Frames of texts (api/text): what their lines say. JSON requests leave these members false. */
+    bool is_apart;    /* the next frame of the trace is not the caller */
+    bool is_alone;    /* the line has nothing but the frame: it may be left out */
+    bool wants_calls; /* functions that were inlined become frames of their own */
+    /* Results of texts. */
+    bool is_hidden;        /* the source map marks the function as hidden */
+    bool is_left_out;      /* hidden, and its caller is on the stack */
+    bool knows_function;   /* the source map says in which function the position is */
+    struct js_frame *call; /* the frame into which this one was inlined; NULL: not inlined, or not `wants_calls` */
 };
 
 struct js_entry { /* one frame; requests may have a million */
@@ -163,6 +172,7 @@ struct js_module { /* a script named by frames */
     enum sl_code code;         /* result of getting the map, if has_map */
     struct sl_str label;       /* name of the map; paths in it are relative to it */
     struct sl_str origin;      /* origin of the map, JSON */
+    struct sl_str problem; /* why the map is malformed; data NULL: it is not, or another module has read it before */
     enum artifact_match match;
     struct cache_item *item; /* reference to the table made of the map; NULL unless SL_OK */
     /* Lines of the last look-up, for line `context_line` (0 = none): most minified scripts are one long line. */
@@ -180,6 +190,8 @@ struct js_request {
     struct scraping scraping;
     enum sl_opt_bool allow_scraping, apply_source_context;
     bool callee_first;
+    bool is_of_text;   /* api/text has filled in the frames: the answer numbers them, as one may become several */
+    bool skips_answer; /* only `results` are wanted */
     struct js_trace *raw, *results;
     struct js_debug_id *ids;
     size_t trace_count, id_count, frame_count;

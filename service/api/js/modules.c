@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/metrics.h"
 #include "js/comment.h"
+#include "js/names.h"
 
 /* Makes a module for each script that frames name, with the debug id that the request gives for it. Frames that are only
  * passed through (sent_size) have none. False when out of memory. */
@@ -208,6 +209,9 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
             return false;
         m->code = sourcemap_get(&request, r->arena, &m->item, &error);
     }
+    if (m->code != SL_OK && r->is_of_text)
+        m->problem =
+            (struct sl_str){sl_arena_strndup(r->arena, error.message, strlen(error.message)), strlen(error.message)};
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)
@@ -340,7 +344,7 @@ static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {
         struct js_module *m = wanted->items[i];
-        m->label = m->abs_path;
+        m->label = sl_js_without_parameters(m->abs_path);
         wanted->keys[i] = (struct js_key){JS_MINIFIED_SOURCE, m->abs_path, m->has_id, m->id};
     }
     if (!js_find(r, wanted->keys, wanted->count, wanted->files))
@@ -361,7 +365,7 @@ static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
         if (!m->has_map || m->embedded)
             continue;
         if (m->reference.map.data)
-            m->label = key.path = js_joined(r, m->abs_path, m->reference.map);
+            m->label = key.path = js_joined(r, m->label, m->reference.map);
         if (!m->label.data)
             return false;
         wanted->keys[count++] = key;

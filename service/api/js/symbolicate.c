@@ -47,7 +47,8 @@ static enum sl_code js_write_answer(struct job *job, struct js_request *r, struc
 {
     if (r->out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    js_write(r, &job->answer);
+    if (!r->skips_answer)
+        js_write(r, &job->answer);
     return SL_OK;
 }
 

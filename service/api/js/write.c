@@ -20,15 +20,14 @@ static void write_data(struct sl_json_writer *w, const struct js_frame_origin *o
     sl_json_end_object(w);
 }
 
-/* Writes a frame. One that stays as it was sent is copied from the request; else its context lines are those found or those sent. */
-static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entry)
+enum { NO_INDEX = -1 };
+
+/* Writes a frame; its context lines are those found or those sent. */
+static void write_one(struct sl_json_writer *w, const struct js_frame *frame, bool symbolicated, int64_t index)
 {
-    const struct js_frame *frame = entry->frame;
-    if (entry->sent_size) {
-        sl_json_put_raw(w, (struct sl_str){entry->sent, entry->sent_size});
-        return;
-    }
     sl_json_begin_object(w);
+    if (index != NO_INDEX)
+        sl_json_member_u64(w, "index", (uint64_t)index);
     sl_json_member_if_set(w, "platform", frame->platform);
     sl_json_member_if_set(w, "function", frame->function);
     sl_json_member_if_set(w, "filename", frame->filename);
@@ -40,13 +39,26 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
         frame_lines_write(w, frame->context);
     else
         frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
-    write_data(w, frame->origin, entry->symbolicated);
+    write_data(w, frame->origin, symbolicated);
     sl_json_end_object(w);
 }
 
-/* Writes the traces until the answer's limit is reached; `behind` bytes of it are kept free for what follows. */
+/* Writes a frame, and those into which it was inlined. One that stays as it was sent is copied from the request. */
+static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entry, int64_t index)
+{
+    if (entry->sent_size) {
+        sl_json_put_raw(w, (struct sl_str){entry->sent, entry->sent_size});
+        return;
+    }
+    for (const struct js_frame *frame = entry->frame; frame; frame = frame->call)
+        if (!frame->is_left_out)
+            write_one(w, frame, entry->symbolicated, index);
+}
+
+/* Writes the traces until the answer's limit is reached; `behind` bytes of it are kept free for what follows. Frames that are `numbered`
+ * have their index among the frames that were sent. */
 static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
-                            struct answer_limit *limit, uint64_t behind)
+                            bool numbered, struct answer_limit *limit, uint64_t behind)
 {
     sl_json_member_array(w, key);
     for (size_t t = 0; t < count; t++) {
@@ -57,7 +69,7 @@ static void js_write_traces(struct sl_json_writer *w, const char *key, const str
                 limit->omitted += traces[t].count - i;
                 break;
             }
-            js_write_frame(w, &traces[t].frames[i]);
+            js_write_frame(w, &traces[t].frames[i], numbered ? (int64_t)i : NO_INDEX);
         }
         sl_json_end_array(w);
         sl_json_end_object(w);
@@ -224,8 +236,8 @@ void js_write(const struct js_request *r, struct sl_buf *out)
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
     sl_json_member_if_set(w, "status", SL_STR("completed"));
-    js_write_traces(w, "stacktraces", r->results, r->trace_count, r->limit, r->limit->max / 2);
-    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, r->limit, 0);
+    js_write_traces(w, "stacktraces", r->results, r->trace_count, r->is_of_text, r->limit, r->limit->max / 2);
+    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, false, r->limit, 0);
     js_write_errors(w, r->errors, r->error_count, r->limit);
     if (r->config->js.used_artifact_bundles)
         write_used_bundles(w, r);

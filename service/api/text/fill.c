@@ -1,4 +1,4 @@
-/* Reads the text into pieces and stacks, and makes the requests for the frames. */
+/* Reads the text into pieces and stacks, and makes the request for native frames. */
 #include "api/text/work.h"
 
 #include "base/grow.h"
@@ -21,6 +21,13 @@ struct text_filling {
     const char *plain; /* the first line since the last frame that belongs to no stack; NULL: there is none */
     bool is_apart;     /* a line since the last frame ends its stack */
 };
+
+/* Notes that something stands between the last frame and the next one: the next one is not its caller. */
+static void set_apart(const struct text_filling *f)
+{
+    if (f->work->item_count)
+        f->work->items[f->work->item_count - 1].is_apart = true;
+}
 
 /* True for lines that say what happened, even if others follow before the frames. */
 static bool is_headline(struct sl_str line)
@@ -119,11 +126,19 @@ static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, 
     return true;
 }
 
-/* True if the piece is stored: a frame that the request wants, or a text that replaces markup. Other pieces are only
- * copied. */
+/* True if the frame's position is not that of a call of the frame before, but of `eval`, whose code called that one. */
+static bool is_of_eval(const struct sl_text_piece *piece)
+{
+    return piece->kind == SL_TEXT_SCRIPT && piece->js.of_eval;
+}
+
+/* True if the piece is stored: a frame that the request wants, or a text that replaces markup. Other pieces are only copied. A command's
+ * text needs no items for the JVM: its trace reads all lines (write.c). */
 static bool is_wanted(const struct text_work *work, const struct sl_text_piece *piece)
 {
-    bool other = work->local && work->local->native_only && piece->kind != SL_TEXT_NATIVE;
+    const struct local_text *local = work->local;
+    bool other = local && ((piece->kind == SL_TEXT_SCRIPT && !local->files) ||
+                           (piece->kind == SL_TEXT_JAVA && (work->wants_text || !local->files)));
     return piece->kind == SL_TEXT_MADE ||
            (piece->kind != SL_TEXT_COPY && !other && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
 }
@@ -137,6 +152,8 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     bool plain = true;
     f->line = line.data;
     while (sl_text_next(f->work->reader, &rest, &piece)) {
+        if (!is_wanted(f->work, &piece) || is_of_eval(&piece))
+            set_apart(f);
         if (is_wanted(f->work, &piece)) {
             plain = false;
             if (!add_item(f, &piece, (struct sl_str){begin, (size_t)(rest.data - begin)}))
@@ -149,14 +166,14 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     return !f->work->reader->out_of_memory;
 }
 
-/* Splits the text. Lines beyond the limit are copied. */
+/* Splits the text. Lines and frames beyond the limits are copied; a command sends long texts in parts, which need no limit. */
 static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 {
     struct text_filling f = {.work = work, .arena = arena};
     struct sl_str text = work->parts[TEXT_TEXT], line;
-    work->reader->max_frames = work->reader->frame_count + MAX_FRAMES;
+    work->reader->max_frames = work->local ? UINT64_MAX : work->reader->frame_count + MAX_FRAMES;
     sl_text_part(work->reader);
-    for (size_t lines = 0; lines < MAX_LINES && sl_text_next_line(&text, &line); lines++)
+    for (size_t lines = 0; (work->local || lines < MAX_LINES) && sl_text_next_line(&text, &line); lines++)
         if (!read_line(&f, line))
             return false;
     return true;
@@ -435,12 +452,6 @@ static bool fill_traces(struct text_work *work)
 
 /* ---- the parts of the form ---- */
 
-static void put_member_raw(struct sl_json_writer *w, const char *key, struct sl_str json)
-{
-    if (json.data)
-        sl_json_member_raw(w, key, json);
-}
-
 enum text_module_list { LIST_NATIVE, LIST_JS, LIST_JVM, MODULE_LISTS };
 
 /* Returns the list to which an element of the part `modules` belongs, by its type. */
@@ -498,9 +509,9 @@ static bool read_parts(struct job *job, struct text_work *work, struct json_fail
     sl_json_begin_object(&w);
     if (lists[0].size)
         sl_json_member_raw(&w, "modules", sl_buf_view(&lists[0]));
-    put_member_raw(&w, "sources", work->parts[TEXT_SOURCES]);
-    put_member_raw(&w, "options", work->parts[TEXT_OPTIONS]);
-    put_member_raw(&w, "scraping", work->parts[TEXT_SCRAPING]);
+    text_put_part(&w, "sources", work->parts[TEXT_SOURCES]);
+    text_put_part(&w, "options", work->parts[TEXT_OPTIONS]);
+    text_put_part(&w, "scraping", work->parts[TEXT_SCRAPING]);
     sl_json_member_raw(&w, "stacktraces", SL_STR("[]"));
     sl_json_end_object(&w);
     work->js_modules = sl_buf_move_to_arena(&lists[1], &job->arena);
@@ -525,116 +536,4 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
         return false;
     *failure = json_no_memory;
     return read_pieces(work, &job->arena) && fill_modules(work) && fill_traces(work);
-}
-
-/* ---- requests to other APIs ---- */
-
-/* Returns the name of the script that frames without a URL belong to: the only one that was sent, or whose source map is
- * the only file that was sent. Data NULL if there are several. */
-static struct sl_str only_script(const struct text_work *work)
-{
-    struct sl_str only = {NULL, 0}, map = SL_STR(".map");
-    size_t scripts = 0;
-    for (size_t i = 0; i < work->files.count; i++) {
-        struct sl_str name = work->files.items[i].name;
-        bool is_map = sl_str_ends(name, map);
-        if (is_map && work->files.count > 1)
-            continue;
-        scripts++;
-        only = (struct sl_str){name.data, name.size - (is_map ? map.size : 0)};
-    }
-    return scripts == 1 ? only : (struct sl_str){NULL, 0};
-}
-
-/* Writes a frame of a script. `only` is its URL if the text has none (only_script); `url` is a buffer for reuse. */
-static void put_js_frame(const struct sl_js_stack_frame *frame, struct sl_str only, struct sl_buf *url,
-                         struct sl_json_writer *w)
-{
-    sl_buf_clear(url);
-    sl_js_stack_put_url(frame->url, url);
-    sl_json_begin_object(w);
-    sl_json_member_str(w, "abs_path", url->size ? sl_buf_view(url) : only);
-    sl_json_member_u64(w, "lineno", frame->line);
-    sl_json_member_u64(w, "colno", frame->column);
-    if (frame->function.size)
-        sl_json_member_str(w, "function", frame->function);
-    sl_json_end_object(w);
-}
-
-static void put_jvm_frame(const struct sl_jvm_trace_frame *frame, size_t index, struct sl_json_writer *w)
-{
-    /* the JVM prints these two instead of a file name */
-    bool nowhere = !frame->file.size || sl_str_equal(frame->file, SL_STR("Native Method")) ||
-                   sl_str_equal(frame->file, SL_STR("Unknown Source"));
-    sl_json_begin_object(w);
-    sl_json_member_str(w, "module", frame->class);
-    sl_json_member_str(w, "function", frame->method);
-    if (!nowhere)
-        sl_json_member_str(w, "filename", frame->file);
-    if (frame->has_line)
-        sl_json_member_u64(w, "lineno", frame->line);
-    sl_json_member_u64(w, "index", index);
-    sl_json_end_object(w);
-}
-
-/* Writes the stacks of one kind as the member "stacktraces". Between their frames there may be pieces without frame. */
-static void put_stacks(const struct text_work *work, int kind, struct sl_json_writer *w)
-{
-    size_t index = 0;
-    struct sl_buf url = {0};
-    struct sl_str only = only_script(work);
-    sl_json_member_array(w, "stacktraces");
-    for (size_t s = 0; s < work->stack_count; s++) {
-        const struct text_stack *stack = &work->stacks[s];
-        size_t i = stack->first, left = stack->count;
-        if ((int)work->items[i].piece.kind != kind)
-            continue;
-        sl_json_begin_object(w);
-        sl_json_member_array(w, "frames");
-        for (; left && i < work->item_count; i++) {
-            if ((int)work->items[i].piece.kind != kind)
-                continue;
-            left--;
-            if (kind == SL_TEXT_SCRIPT)
-                put_js_frame(&work->items[i].piece.js, only, &url, w);
-            else
-                put_jvm_frame(&work->items[i].piece.jvm, index++, w);
-        }
-        sl_json_end_array(w);
-        sl_json_end_object(w);
-    }
-    sl_json_end_array(w);
-    w->out->failed |= url.failed;
-    sl_buf_free(&url);
-}
-
-void text_put_js_body(const struct text_work *work, struct sl_buf *body)
-{
-    struct sl_json_writer w = sl_json_writer(body);
-    sl_json_begin_object(&w);
-    put_stacks(work, SL_TEXT_SCRIPT, &w);
-    if (work->js_modules.size)
-        sl_json_member_raw(&w, "modules", work->js_modules);
-    put_member_raw(&w, "source", work->parts[TEXT_SOURCE]);
-    put_member_raw(&w, "scraping", work->parts[TEXT_SCRAPING]);
-    if (work->parts[TEXT_RELEASE].data)
-        sl_json_member_str(&w, "release", work->parts[TEXT_RELEASE]);
-    if (work->parts[TEXT_DIST].data)
-        sl_json_member_str(&w, "dist", work->parts[TEXT_DIST]);
-    sl_json_member_raw(&w, "options",
-                       work->wants_text ? SL_STR("{\"frame_order\":\"callee_first\",\"apply_source_context\":false}")
-                                        : SL_STR("{\"frame_order\":\"callee_first\"}"));
-    sl_json_end_object(&w);
-}
-
-void text_put_jvm_body(const struct text_work *work, struct sl_buf *body)
-{
-    struct sl_json_writer w = sl_json_writer(body);
-    sl_json_begin_object(&w);
-    put_stacks(work, SL_TEXT_JAVA, &w);
-    if (work->jvm_modules.size)
-        sl_json_member_raw(&w, "modules", work->jvm_modules);
-    put_member_raw(&w, "sources", work->parts[TEXT_SOURCES]);
-    sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\",\"configured_sources\":true}"));
-    sl_json_end_object(&w);
 }

@@ -20,29 +20,54 @@ static void end_part(struct job *part)
     *part = (struct job){.service = NULL};
 }
 
+/* How the request of an API is made. */
+struct text_part_maker {
+    const struct job_kind *kind;
+    void (*put_body)(const struct text_work *work, struct sl_buf *body);
+    bool (*fill)(const struct text_work *work, void *request);
+};
+
+static const struct text_part_maker js_maker = {&job_js, text_put_js_body, text_fill_js};
+static const struct text_part_maker jvm_maker = {&job_jvm, text_put_jvm_body, text_fill_jvm};
+
+/* Reads the body of a part, with the files of the form or the command. */
+static bool read_part(struct job *part, const struct text_work *work, struct sl_str json, struct json_failure *failure)
+{
+    const struct local_request *local = work->local ? work->local->files : NULL;
+    struct request_files *files = (struct request_files *)((char *)part->request + part->kind->files);
+    *files = work->files;
+    files->sent = true; /* requests without files may leave out their sources too */
+    if (!local)
+        return part->kind->read(part, part->request, json, failure);
+    struct local_request *copy = SL_ARENA_NEW(&part->arena, struct local_request);
+    if (!copy)
+        return false;
+    *copy = *local;
+    copy->body = json;
+    return part->kind->read_local(part, part->request, copy, failure);
+}
+
 /* Runs the request of another API; `files` is the offset of the request's files. Its result stays in `part` until
  * end_part. Frames that could not be symbolicated are no failure. */
-static enum sl_code run_part(struct job *job, struct job *part, const struct job_kind *kind,
-                             void (*put_body)(const struct text_work *, struct sl_buf *), size_t files,
+static enum sl_code run_part(struct job *job, struct job *part, const struct text_part_maker *maker,
                              struct sl_error *error)
 {
     const struct text_work *work = job->request;
     struct json_failure failure = json_no_memory;
     struct sl_buf body = {0};
     *part = (struct job){.service = job->service, .config = job->config};
-    put_body(work, &body);
-    bool good = !body.failed && job_set_kind(part, kind, work->native.scope);
+    maker->put_body(work, &body);
+    bool good = !body.failed && job_set_kind(part, maker->kind, work->native.scope);
     struct sl_str json = good ? sl_buf_move_to_arena(&body, &part->arena) : (struct sl_str){NULL, 0};
     sl_buf_free(&body);
     if (!json.data)
         return sl_fail(error, SL_BUSY, "out of memory");
-    struct request_files *part_files = (struct request_files *)((char *)part->request + files);
-    *part_files = work->files;
-    part_files->sent = true; /* requests without files may leave out their sources too */
-    if (!kind->read(part, part->request, json, &failure))
+    if (!read_part(part, work, json, &failure))
         return failure.status == 503 ? sl_fail(error, SL_BUSY, "out of memory")
                                      : sl_fail(error, SL_MALFORMED, "%s", failure.problem);
-    return kind->run(part, part->request, error);
+    if (!maker->fill(work, part->request))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return maker->kind->run(part, part->request, error);
 }
 
 /* Writes the answer of the JVM's API, which JSON answers contain. */
@@ -55,6 +80,8 @@ static enum sl_code write_jvm(struct job *part, void *request, struct sl_error *
 static bool wants_jvm(const struct text_work *work)
 {
     bool has_mapping = work->jvm_modules.size > 0;
+    if (work->local && work->wants_text) /* the command has the mappings, see local_text.trace */
+        return false;
     for (size_t i = 0; i < work->files.count; i++)
         has_mapping |= sl_str_ends(work->files.items[i].name, SL_STR(".txt"));
     bool is_read = work->only == SL_TEXT_PLAIN || work->only == SL_TEXT_JVM;
@@ -67,10 +94,10 @@ static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl
 {
     enum sl_code code = SL_OK;
     if (work->js_frames)
-        code = run_part(job, &work->js, &job_js, text_put_js_body, job_js.files, error);
+        code = run_part(job, &work->js, &js_maker, error);
     bool jvm = wants_jvm(work);
     if (code == SL_OK && jvm)
-        code = run_part(job, &work->jvm, &job_jvm, text_put_jvm_body, job_jvm.files, error);
+        code = run_part(job, &work->jvm, &jvm_maker, error);
     if (code == SL_OK && jvm && !work->wants_text)
         code = job_work(&work->jvm, POOL_SYMBOLICATE, write_jvm, error);
     return code;
@@ -150,6 +177,34 @@ static void text_release(void *arg)
     sl_text_end(&work->request_reader);
 }
 
+/* Tells a command what became of a frame of a script. */
+static void report_script(const struct local_text *local, const struct js_request *r, const struct js_frame *sent,
+                          bool symbolicated)
+{
+    const struct js_module *module = sl_map_get(&r->modules_by_path, sent->abs_path);
+    const struct sl_smcache *table = module && module->item ? module->item->loaded : NULL;
+    struct local_script_frame frame = {.url = sent->abs_path, .outcome = LOCAL_SCRIPT_UNMAPPED};
+    if (table)
+        frame.bad_scopes = table->bad_scopes;
+    if (symbolicated)
+        frame.outcome = LOCAL_SCRIPT_MAPPED;
+    else if (table)
+        frame.outcome = LOCAL_SCRIPT_NOT_COVERED;
+    else if (module && module->minified && module->minified->code == SL_OK)
+        frame.problem = module->problem.data ? module->problem
+                        : module->has_map    ? SL_STR("its source map was not found")
+                                             : SL_STR("it names no source map, and there is none beside it");
+    local->on_script(local->on_script_arg, &frame);
+}
+
+static void report_scripts(const struct text_work *work)
+{
+    const struct js_request *r = work->js.request;
+    for (size_t t = 0; r && r->results && work->local->on_script && t < r->trace_count; t++)
+        for (size_t i = 0; i < r->raw[t].count; i++)
+            report_script(work->local, r, r->raw[t].frames[i].frame, r->results[t].frames[i].symbolicated);
+}
+
 /* Reports to a command which modules were found, and how many frames have no module. Frames of which the
  * text already has the names (file and line) do not count. */
 static void report_to_command(const struct text_work *work)
@@ -174,8 +229,10 @@ static void text_finish(struct job *job, void *arg, enum sl_code code, const str
     const struct text_work *work = arg;
     if (code == SL_OK && work->native.frame_count)
         native_count(&work->native);
-    if (code == SL_OK && work->local)
+    if (code == SL_OK && work->local) {
         report_to_command(work);
+        report_scripts(work);
+    }
     if ((code != SL_MALFORMED && code != SL_UNSUPPORTED) || job->answer.size)
         return;
     struct sl_json_writer w = sl_json_writer(&job->answer);
@@ -206,6 +263,7 @@ static bool text_read_local(struct job *job, void *arg, const void *asked, struc
     work->reader = local->reader ? local->reader : work->reader;
     work->parts[TEXT_TEXT] = local->text;
     work->wants_text = !local->wants_json;
+    work->only = local->only;
     if (!text_fill(job, work, failure))
         return false;
     work->native.sources = local->sources;

@@ -4,8 +4,9 @@
  *     fill.c     the pieces of the text, and the look-ups that their frames ask for
  *     guess.c    ids of modules of which the text has only the name
  *     symbols.c  addresses of frames after a symbol
- *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs (js, jvm)
- *     write.c    the text with names; json.c: the JSON answer
+ *     requests.c the requests to the APIs for scripts and the JVM (js, jvm)
+ *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs
+ *     write.c    the text with names, scripts.c: its frames of scripts; json.c: the JSON answer
  *
  * Everything lives in the job's arena; texts are views of the body. */
 #pragma once
@@ -14,6 +15,7 @@
 #include "api/jvm/jvm.h"
 #include "api/local_text.h"
 #include "api/native/native.h"
+#include "base/json_write.h"
 
 enum text_guess { GUESS_UNIQUE, GUESS_NEWEST, GUESS_NONE };
 
@@ -34,6 +36,7 @@ struct text_item { /* a piece that is not copied */
     struct sl_str source; /* the part of the text that the piece stands for */
     uint32_t stack;       /* index in `stacks` */
     uint32_t frame;       /* index in its stack */
+    bool is_apart;        /* something stands between it and the next frame of the stack, which is not its caller */
 };
 
 struct text_stack {      /* consecutive frames of one format */
@@ -77,9 +80,15 @@ bool text_receive(struct http_exchange *x, struct job *job, void *work) SL_SUSPE
 
 /* fill.c: reads the text and fills in the requests. False when out of memory, or `failure` says what is wrong. Pure. */
 bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure);
-/* Bodies of requests to the APIs for scripts and the JVM. */
+
+/* requests.c: the bodies of requests to the APIs for scripts and the JVM, without frames; and their frames, which are filled in when the
+ * body was read into `request` (struct js_request, struct jvm_request): false when out of memory. */
 void text_put_js_body(const struct text_work *work, struct sl_buf *body);
+bool text_fill_js(const struct text_work *work, void *request);
 void text_put_jvm_body(const struct text_work *work, struct sl_buf *body);
+bool text_fill_jvm(const struct text_work *work, void *request);
+/* Writes a part of the form as a member; nothing if it was not sent. */
+void text_put_part(struct sl_json_writer *w, const char *key, struct sl_str json);
 
 /* guess.c: set the ids of a module by its path or name, if the request wants that and they are not ambiguous. The first asks the
  * command and the files of the request: pure; false if they have no such module. The second asks the scanned directories for
@@ -95,5 +104,9 @@ bool text_write(struct text_work *work, struct sl_buf *out);
 /* json.c: writes the members of the answer behind "status". Pure: pool. */
 void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w);
 
-/* Returns the result of the script's API for a frame; NULL: not symbolicated. */
+/* scripts.c: returns the result of the API for scripts; NULL: the frame is not symbolicated. */
 const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item);
+/* Writes a frame of a script: a line for each function that was inlined there, none if the frame is left out. `scratch` is reset. False
+ * when out of memory. Pure: pool. */
+bool text_put_script(const struct text_work *work, const struct text_item *item, struct sl_arena *scratch,
+                     struct sl_buf *out);

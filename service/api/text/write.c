@@ -13,9 +13,8 @@ struct text_writing {
     struct sl_arena scratch;
     struct sl_text_call *calls;
     size_t capacity;
-    uint64_t shift; /* see sl_text_write */
-    struct sl_jvm_trace jvm;
-    bool has_jvm;
+    uint64_t shift;                        /* see sl_text_write */
+    struct sl_jvm_trace own_trace, *trace; /* `trace` NULL: there is no mapping of the JVM */
 };
 
 /* ---- native code ---- */
@@ -90,56 +89,6 @@ static void put_native(struct text_writing *w, const struct text_item *item, siz
         sl_text_write(frame, w->calls, count, &w->shift, w->out);
 }
 
-/* ---- scripts ---- */
-
-const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item)
-{
-    const struct js_request *r = work->js.request;
-    uint32_t trace = work->stacks[item->stack].trace;
-    if (!r || !r->results || trace >= r->trace_count || item->frame >= r->results[trace].count)
-        return NULL;
-    const struct js_entry *entry = &r->results[trace].frames[item->frame];
-    return entry->sent_size || !entry->symbolicated ? NULL : entry->frame;
-}
-
-/* Returns the path without the slash before the drive of Windows, "/C:/a", if the frame had none either. */
-static struct sl_str without_slash(struct sl_str was, struct sl_str now)
-{
-    bool drive = was.size > 1 && was.data[1] == ':' && now.size > 2 && now.data[0] == '/' && now.data[2] == ':';
-    return drive ? (struct sl_str){now.data + 1, now.size - 1} : now;
-}
-
-/* Returns a copy in `scratch` that is escaped as the frame is, which may stand in a string of JSON; data is NULL when out
- * of memory. */
-static struct sl_str escaped(struct text_writing *w, const struct sl_js_stack_frame *frame, struct sl_str text)
-{
-    struct sl_buf out = {0};
-    sl_js_stack_escape(frame, text, &out);
-    struct sl_str copy = sl_buf_move_to_arena(&out, &w->scratch);
-    w->out->failed |= !copy.data;
-    return copy;
-}
-
-/* Writes a script's frame: with the position and file of its source, and the original function name if there is one. */
-static void put_script(struct text_writing *w, const struct text_item *item)
-{
-    const struct js_frame *now = text_js_result(w->work, item);
-    struct sl_js_stack_frame frame = item->piece.js;
-    if (!now) {
-        sl_buf_str(w->out, item->piece.text);
-        return;
-    }
-    sl_arena_reset(&w->scratch);
-    struct sl_str path = without_slash(frame.url, now->abs_path);
-    if (now->function.size && !sl_str_equal(now->function, SL_STR("<unknown>"))) /* a function without a name */
-        frame.function = escaped(w, &frame, now->function);
-    if (path.size)
-        frame.url = escaped(w, &frame, path);
-    frame.line = (uint32_t)now->line.value;
-    frame.column = (uint32_t)now->column.value;
-    sl_js_stack_write(&frame, w->out);
-}
-
 /* ---- the text ---- */
 
 /* Copies text between frames; with a mapping of the JVM, exceptions get their names. */
@@ -151,12 +100,12 @@ static bool put_plain(struct text_writing *w, const char *at, const char *end)
         sl_buf_str(w->out, mark);
         rest = (struct sl_str){rest.data + mark.size, rest.size - mark.size};
     }
-    while (w->has_jvm && sl_text_next_line(&rest, &line)) {
+    while (w->trace && sl_text_next_line(&rest, &line)) {
         bool is_line =
             sl_str_ends(line, SL_STR("\n")) || rest.data == whole.data + whole.size; /* else a frame follows */
         if (!is_line || line.size > SL_TEXT_MAX_LINE)
             sl_buf_str(w->out, line);
-        else if (!sl_jvm_trace_line(&w->jvm, line, w->out))
+        else if (!sl_jvm_trace_line(w->trace, line, w->out))
             return false;
     }
     sl_buf_str(w->out, rest);
@@ -169,7 +118,7 @@ static bool put_item(struct text_writing *w, const struct text_item *item, size_
 {
     switch (item->piece.kind) {
     case SL_TEXT_NATIVE: put_native(w, item, at); break;
-    case SL_TEXT_SCRIPT: put_script(w, item); break;
+    case SL_TEXT_SCRIPT: return text_put_script(w->work, item, &w->scratch, w->out);
     case SL_TEXT_JAVA: return put_plain(w, item->source.data, item->source.data + item->source.size);
     default: sl_buf_str(w->out, item->piece.text); break;
     }
@@ -197,13 +146,16 @@ bool text_write(struct text_work *work, struct sl_buf *out)
 {
     struct text_writing w = {.work = work, .out = out};
     const struct jvm_request *jvm = work->jvm.request;
-    w.has_jvm = jvm && jvm->mappers.count;
-    bool good = !w.has_jvm || sl_jvm_trace_begin(&w.jvm, &jvm->mappers);
+    bool good = true;
+    if (work->local)
+        w.trace = work->local->trace;
+    else if (jvm && jvm->mappers.count)
+        good = sl_jvm_trace_begin(w.trace = &w.own_trace, &jvm->mappers);
     good = good && put_items(&w);
     if (good && !(work->local && work->local->is_part)) /* else more text follows */
         sl_text_flush(work->reader, out);
-    if (w.has_jvm)
-        sl_jvm_trace_end(&w.jvm);
+    if (w.trace == &w.own_trace)
+        sl_jvm_trace_end(w.trace);
     good = good && !w.path.failed;
     sl_buf_free(&w.path);
     sl_arena_free(&w.scratch);

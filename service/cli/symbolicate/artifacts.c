@@ -14,19 +14,19 @@
 #include "js/names.h"
 #include "source/bundle.h"
 
-enum { MAX_FILES = 200000 }; /* that are indexed, since a directory may be `/` */
+enum { MAX_FILES = 200000, MAX_PATH = 4096 }; /* files that are indexed, since a directory may be `/` */
 
 enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 
 struct local_artifact {
     enum artifact_kind kind;
     const char *path;        /* on this machine */
+    size_t next_of_name;     /* 1 + index of the next file of the same name; 0: none */
     struct remote_file file; /* the same file as an item of its source */
     bool looked_at;          /* a script: its comments were read */
-    bool has_map_comment;
-    struct sl_debug_id id; /* nil: none */
+    struct sl_debug_id id;   /* nil: none */
     struct local_artifact *next_of_id;
-    struct sl_str map_beside; /* X.js.map beside a script without a sourceMappingURL comment; empty: none */
+    struct sl_str map_beside; /* X.js.map beside a script that names no map, or one that is not there; empty: none */
     struct sl_mapping mapping;
     struct sl_bundle *bundle;
 };
@@ -37,6 +37,7 @@ struct local_artifacts {
     struct local_artifact *items;
     size_t count, capacity;
     struct sl_map paths; /* the items' paths */
+    struct sl_map names; /* file name -> 1 + index of the first such item; made by index_names() */
 };
 
 /* ---- files ---- */
@@ -46,18 +47,13 @@ static bool ends(const char *path, const char *end)
     return sl_str_ends(sl_str(path), sl_str(end));
 }
 
-bool path_is_script(const char *path)
+static bool path_is_script(const char *path)
 {
     static const char *const names[] = {".js", ".mjs", ".cjs", ".jsx", ".ts", ".bundle", ".jsbundle", ".hbc"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (ends(path, names[i]))
             return true;
     return false;
-}
-
-bool path_is_map(const char *path)
-{
-    return ends(path, ".map");
 }
 
 /* Copies the text; data NULL when out of memory. */
@@ -99,7 +95,7 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
                      const struct stat *st)
 {
     struct local_artifact item = {.path = copy_text(a, sl_str(path)).data};
-    item.kind = path_is_script(path) ? ARTIFACT_SCRIPT : ends(path, ".map") ? ARTIFACT_MAP : ARTIFACT_BUNDLE;
+    item.kind = ends(path, ".map") ? ARTIFACT_MAP : ends(path, ".zip") ? ARTIFACT_BUNDLE : ARTIFACT_SCRIPT;
     item.file = (struct remote_file){
         .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = copy_text(a, relative)};
     item.file.location = item.file.path;
@@ -116,7 +112,38 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
     return sl_map_put(&a->paths, sl_str(item.path), (void *)item.path);
 }
 
-/* Adds the files below a directory, or a single file, whose source is then its directory. */
+/* Adds a map beside a script that is named itself, since its directory is not searched. False when out of memory. */
+static bool add_map_beside(struct local_artifacts *a, size_t directory, const char *script, struct sl_str reference)
+{
+    char path[MAX_PATH];
+    struct stat st;
+    struct sl_str folder = {script, sl_str(script).size - path_file_name(sl_str(script)).size};
+    int size = reference.size
+                   ? snprintf(path, sizeof path, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(folder), SL_STR_ARG(reference))
+                   : snprintf(path, sizeof path, "%s.map", script);
+    if (size < 0 || size >= (int)sizeof path || !ends(path, ".map") || sl_map_get(&a->paths, sl_str(path)) ||
+        stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return true;
+    return add_file(a, directory, path, (struct sl_str){path + folder.size, (size_t)size - folder.size}, &st);
+}
+
+/* Adds the maps of a script that is named itself: the one that its comment names, and X.js.map. False when out of memory. */
+static bool add_maps_of(struct local_artifacts *a, size_t directory, const char *script)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_str reference = {NULL, 0};
+    bool good = true;
+    if (ends(script, ".map") || ends(script, ".zip") || sl_map_file(script, &mapping, NULL) != SL_OK)
+        return true;
+    if (sl_js_map_comment((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &reference) &&
+        !sl_js_is_data_url(reference))
+        good = add_map_beside(a, directory, script, reference) &&
+               add_map_beside(a, directory, script, path_file_name(reference));
+    sl_unmap(&mapping);
+    return good && add_map_beside(a, directory, script, (struct sl_str){NULL, 0});
+}
+
+/* Adds the files below a directory, or a single file whatever its name is, whose source is then its directory. */
 static bool add_directory(struct local_artifacts *a, size_t directory, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
@@ -133,16 +160,30 @@ static bool add_directory(struct local_artifacts *a, size_t directory, const cha
     for (const FTSENT *entry; good && a->count < MAX_FILES && (entry = file_walk_next(&walk));) {
         const char *at = entry->fts_path;
         struct sl_str relative = sl_str(at);
-        if (!path_is_script(at) && !ends(at, ".map") && !ends(at, ".zip"))
+        if (is_directory && !path_is_script(at) && !ends(at, ".map") && !ends(at, ".zip"))
             continue;
         size_t skipped = is_directory ? root.size : relative.size - name.size;
         while (is_directory && skipped < relative.size && at[skipped] == '/')
             skipped++;
         relative = (struct sl_str){at + skipped, relative.size - skipped};
-        good = add_file(a, directory, at, relative, entry->fts_statp);
+        good =
+            add_file(a, directory, at, relative, entry->fts_statp) && (is_directory || add_maps_of(a, directory, at));
     }
     file_walk_close(&walk);
     return good;
+}
+
+/* Indexes the files by name. Goes backwards, so that the list of a name is in the order of the files. False when out of memory. */
+static bool index_names(struct local_artifacts *a)
+{
+    for (size_t i = a->count; i-- > 0;) {
+        void **first = sl_map_find_or_add(&a->names, path_file_name(sl_str(a->items[i].path)), NULL);
+        if (!first)
+            return false;
+        a->items[i].next_of_name = (uintptr_t)*first;
+        *first = (void *)(uintptr_t)(i + 1);
+    }
+    return true;
 }
 
 struct local_artifacts *local_artifacts_new(const char *const *paths, size_t count)
@@ -151,10 +192,27 @@ struct local_artifacts *local_artifacts_new(const char *const *paths, size_t cou
     bool good = a && (a->sources = calloc(count + 1, sizeof *a->sources));
     for (size_t i = 0; good && i < count; i++)
         good = add_directory(a, i, paths[i]);
-    if (good)
+    if (good && index_names(a))
         return a;
     local_artifacts_free(a);
     return NULL;
+}
+
+struct sl_str local_artifacts_only_script(const struct local_artifacts *a)
+{
+    const struct local_artifact *only = NULL;
+    size_t counts[] = {[ARTIFACT_BUNDLE] = 0, [ARTIFACT_SCRIPT] = 0, [ARTIFACT_MAP] = 0};
+    for (size_t i = 0; i < a->count; i++) {
+        counts[a->items[i].kind]++;
+        if (!only || only->kind == ARTIFACT_MAP || a->items[i].kind == ARTIFACT_SCRIPT)
+            only = &a->items[i];
+    }
+    bool is_only = counts[ARTIFACT_SCRIPT] == 1 || (!counts[ARTIFACT_SCRIPT] && counts[ARTIFACT_MAP] == 1);
+    if (!is_only || counts[ARTIFACT_BUNDLE])
+        return (struct sl_str){NULL, 0};
+    struct sl_str name = path_file_name(sl_str(only->path));
+    name.size -= only->kind == ARTIFACT_MAP ? SL_STR(".map").size : 0;
+    return name;
 }
 
 void local_artifacts_free(struct local_artifacts *a)
@@ -166,6 +224,7 @@ void local_artifacts_free(struct local_artifacts *a)
         sl_unmap(&a->items[i].mapping);
     }
     sl_map_free(&a->paths);
+    sl_map_free(&a->names);
     free(a->items);
     free(a->sources);
     sl_arena_free(&a->arena);
@@ -174,34 +233,10 @@ void local_artifacts_free(struct local_artifacts *a)
 
 /* ---- scripts ---- */
 
-/* Reads a script's comments for its source map and debug id; without a map comment, finds the map beside it. */
-static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
+/* Appends the path of a URL as a file path: without host and query, percent signs decoded. */
+static void put_url_path(struct sl_str url, struct sl_buf *out)
 {
-    struct sl_mapping mapping = {0};
-    struct sl_str reference;
-    char beside[4096];
-    item->looked_at = true;
-    if (sl_map_file(item->path, &mapping, NULL) == SL_OK) {
-        struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
-        item->has_map_comment = sl_js_map_comment(text, &reference);
-        if (!sl_js_debug_id_comment(text, &item->id))
-            item->id = (struct sl_debug_id){.age = 0};
-        sl_unmap(&mapping);
-    }
-    if (!item->has_map_comment && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
-        sl_map_get(&a->paths, sl_str(beside)))
-        item->map_beside = copy_text(a, path_file_name(sl_str(beside)));
-}
-
-struct sl_str url_without_parameters(struct sl_str url)
-{
-    const char *parameters = url.size ? memmem(url.data, url.size, "//&", 3) : NULL;
-    return parameters ? (struct sl_str){url.data, (size_t)(parameters - url.data)} : url;
-}
-
-void put_url_path(struct sl_str url, struct sl_buf *out)
-{
-    struct sl_str path = sl_js_strip_hostname(url_without_parameters(url));
+    struct sl_str path = sl_js_strip_hostname(sl_js_without_parameters(url));
     for (size_t i = 0; i < path.size && path.data[i] != '?' && path.data[i] != '#'; i++) {
         int high = path.data[i] == '%' && i + 2 < path.size ? sl_hex_digit(path.data[i + 1]) : -1;
         int low = high >= 0 ? sl_hex_digit(path.data[i + 2]) : -1;
@@ -210,7 +245,38 @@ void put_url_path(struct sl_str url, struct sl_buf *out)
     }
 }
 
-size_t path_common_parts(struct sl_str a, struct sl_str b)
+/* Returns 1 + the index of the first file that has the name of a URL's file; 0: none, or out of memory. */
+static size_t files_of_name(const struct local_artifacts *a, struct sl_str url)
+{
+    struct sl_buf path = {0};
+    put_url_path(url, &path);
+    size_t first = (uintptr_t)sl_map_get(&a->names, path_file_name(sl_buf_view(&path)));
+    sl_buf_free(&path);
+    return first;
+}
+
+/* Reads a script's comments for its source map and debug id. If it names no map, or one that is not there, finds the map beside it. */
+static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_str reference;
+    char beside[MAX_PATH];
+    bool has_map = false;
+    item->looked_at = true;
+    if (sl_map_file(item->path, &mapping, NULL) == SL_OK) {
+        struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
+        has_map = sl_js_map_comment(text, &reference) && (sl_js_is_data_url(reference) || files_of_name(a, reference));
+        if (!sl_js_debug_id_comment(text, &item->id))
+            item->id = (struct sl_debug_id){.age = 0};
+        sl_unmap(&mapping);
+    }
+    if (!has_map && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
+        sl_map_get(&a->paths, sl_str(beside)))
+        item->map_beside = copy_text(a, path_file_name(sl_str(beside)));
+}
+
+/* Returns the number of equal components at the ends of two paths. */
+static size_t path_common_parts(struct sl_str a, struct sl_str b)
 {
     size_t parts = 0, same = 0;
     while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
@@ -272,8 +338,10 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     struct local_artifact *best = NULL, *scripts = scripts_of_id(a, query->id);
     size_t most = 0;
     *match = MATCH_URL;
-    for (size_t i = 0; i < a->count; i++) {
-        struct local_artifact *item = &a->items[i];
+    /* A debug id may be that of a file of any name. */
+    size_t next = scripts ? 1 : files_of_name(a, query->path);
+    for (; next; next = !scripts ? a->items[next - 1].next_of_name : next < a->count ? next + 1 : 0) {
+        struct local_artifact *item = &a->items[next - 1];
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));

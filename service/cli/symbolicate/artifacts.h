@@ -1,4 +1,4 @@
-/* Scripts, source maps and artifact bundles in directories: the local replacement of Sentry's artifact lookup for JavaScript.
+/* Scripts, source maps and artifact bundles in directories: what events, requests and texts of JavaScript find on this machine.
  *
  *     *.zip                        artifact bundles: by debug id, and by release, dist and the stem of their files' URLs
  *     X.js (.mjs, .jsx, .ts, ..)   by the debug id in its comment, else by the longest common end of path and URL
@@ -19,15 +19,6 @@ void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 bool local_artifacts_find(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                           struct artifact **items, size_t *count);
 
-/* Strips the parameters that React Native's packager appends after `//&`; those after `?` stay. */
-struct sl_str url_without_parameters(struct sl_str url);
-
-/* Appends the path of a URL as a file path: without host and query, percent signs decoded. */
-void put_url_path(struct sl_str url, struct sl_buf *out);
-
-/* The number of equal components at the ends of two paths. */
-size_t path_common_parts(struct sl_str a, struct sl_str b);
-
-/* Whether the file has the extension of a script, or of a source map. */
-bool path_is_script(const char *path);
-bool path_is_map(const char *path);
+/* The name of the script of frames that name none ("f@1:2"): the only script, or that of the only map. A view; data NULL: there are others
+ * too, or none. */
+struct sl_str local_artifacts_only_script(const struct local_artifacts *artifacts);

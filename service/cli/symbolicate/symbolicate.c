@@ -62,9 +62,10 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* Retraces a JVM stack trace. Returns a status. */
-static int run_trace(const struct options *o, const char *const *mappings, size_t mapping_count)
+/* Symbolicates the JVM stack traces of a text, with --mapping alone. Returns a status. */
+static int run_trace(const struct options *o, size_t mapping_count)
 {
+    const struct sentry_project none = {.online = false};
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
         return options_wrong(o, "--format %s is not available for JVM stack traces (only text)", format);
@@ -73,52 +74,33 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     if (!mapping_count)
         return options_wrong(o, "a JVM stack trace needs its mapping: pass --mapping FILE");
     struct progress progress;
-    const char *path = o->argument_count ? o->arguments[0] : "-", *output = option_value(o, "output", NULL);
+    const char *path = o->argument_count ? o->arguments[0] : "-";
     progress_begin(&progress, o, "symbolicating");
-    if (output || !isatty(STDOUT_FILENO)) /* else the output itself shows the progress */
+    if (option_given(o, "output") || !isatty(STDOUT_FILENO)) /* else the output itself shows the progress */
         progress_file(&progress, path);
-    struct missing_report missing;
-    missing_init(&missing, &missing_mappings);
-    int status = symbolicate_trace(path, mappings, mapping_count,
-                                   &(struct trace_options){.output = output, .missing = &missing});
+    int status = symbolicate_text(o, &none, path, NULL, SL_TEXT_JVM);
     progress_end(&progress);
-    if (!status)
-        missing_print(&missing, o);
-    status = missing_status(&missing, o, status);
-    missing_free(&missing);
     return status;
 }
 
-/* Symbolicates a JavaScript stack with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
- * been read. Returns a status. */
-static int run_scripts(const struct options *o, const struct sl_str *stack)
+/* Whether the user names paths where scripts and source maps may be. */
+static bool has_symbols(const struct options *o)
 {
-    const char *path = o->argument_count ? o->arguments[0] : "-";
-    size_t symbol_count, count = 0;
-    const char *const *symbols = option_values(o, "symbols", &symbol_count);
-    size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
+    return option_given(o, "symbols") || o->argument_count > 1;
+}
+
+/* Symbolicates JavaScript stacks with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
+ * been read. Returns a status. */
+static int run_scripts(const struct options *o, const struct sentry_project *project, const struct sl_str *stack,
+                       enum sl_text_format only)
+{
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
         return options_wrong(o, "--format %s is not available for JavaScript stack traces (only text)", format);
-    if (!symbol_count && !more)
+    if (!has_symbols(o))
         return options_wrong(
             o, "a JavaScript stack trace needs its scripts and source maps: pass their directory with --symbols");
-    const char **paths = calloc(symbol_count + more, sizeof *paths);
-    if (!paths)
-        return report_no_memory();
-    for (size_t i = 0; i < symbol_count; i++)
-        paths[count++] = source_path_without_layout(symbols[i]);
-    for (size_t i = 1; i <= more; i++)
-        paths[count++] = source_path_without_layout(o->arguments[i]);
-    struct missing_report missing;
-    missing_init(&missing, &missing_maps);
-    int status = symbolicate_scripts(path, stack, paths, count, option_value(o, "output", NULL), &missing);
-    if (!status)
-        missing_print(&missing, o);
-    status = missing_status(&missing, o, status);
-    missing_free(&missing);
-    free(paths);
-    return status;
+    return symbolicate_text(o, project, o->argument_count ? o->arguments[0] : "-", stack, only);
 }
 
 /* Whether a file, compressed or not, begins like JSON or a crash file. Logs with traces are streamed and not examined; a line of dashes
@@ -180,12 +162,6 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
-/* Whether the user names paths where scripts and source maps may be. */
-static bool has_symbols(const struct options *o)
-{
-    return option_given(o, "symbols") || o->argument_count > 1;
-}
-
 /* Whether the input is to be written again as text, whatever it is. */
 static bool wants_text(const struct options *o)
 {
@@ -198,7 +174,7 @@ static int run_text(const struct options *o, const struct sentry_project *projec
     const char *path = o->argument_count ? o->arguments[0] : "-";
     struct stat st;
     bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    return symbolicate_text(o, project, path, is_file ? NULL : text);
+    return symbolicate_text(o, project, path, is_file ? NULL : text, SL_TEXT_PLAIN);
 }
 
 /* Whether a report of Apple is a text with the frames of a crash. */
@@ -221,7 +197,9 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_APPLE:
         return wants_text(o) && is_text_report(text) ? run_text(o, project, &text)
                                                      : symbolicate_report(o, project, bytes);
-    case INPUT_JSSTACK: return has_symbols(o) || !wants_text(o) ? run_scripts(o, &text) : run_text(o, project, &text);
+    case INPUT_JSSTACK:
+        return has_symbols(o) || !wants_text(o) ? run_scripts(o, project, &text, SL_TEXT_PLAIN)
+                                                : run_text(o, project, &text);
     case INPUT_TEXT: return run_text(o, project, &text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
@@ -337,7 +315,7 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     bool is_id = is_event_id(path);
     int status = sentry_project_read(o, is_id, &arena, &project);
     if (!status && (kind == INPUT_TEXT || (!kind && is_streamed(path)))) {
-        status = symbolicate_text(o, &project, path, NULL);
+        status = symbolicate_text(o, &project, path, NULL, SL_TEXT_PLAIN);
     } else if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
         status = run_kind(o, &project, kind ? kind : detect(mapping.bytes), mapping.bytes);
         sl_unmap(&mapping);
@@ -389,7 +367,7 @@ static bool takes_mappings(enum input_kind kind)
 static int symbolicate_run(const struct options *o)
 {
     size_t mapping_count;
-    const char *const *mappings = option_values(o, "mapping", &mapping_count);
+    option_values(o, "mapping", &mapping_count);
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
@@ -412,11 +390,11 @@ static int symbolicate_run(const struct options *o)
     if (!type && mapping_count && !is_no_log(path)) /* with symbols, other stacks are read too */
         kind = has_symbols(o) ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
-        return run_trace(o, mappings, mapping_count);
+        return run_trace(o, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
         return options_wrong(o, "--mapping can be used with traces, events and requests of the JVM only");
     if (kind == INPUT_JSSTACK)
-        return run_scripts(o, NULL);
+        return run_scripts(o, &(struct sentry_project){.online = false}, NULL, SL_TEXT_JS);
     if (!o->argument_count && isatty(STDIN_FILENO))
         return no_file(o);
     return run_input(o, kind, path);

@@ -1,8 +1,8 @@
 /* `symloom symbolicate`: declarations that its files share.
  *
- *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex (trace_pattern.c)
- *     scripts.c                                 JavaScript stacks
- *     text.c ──▶ scripts.c, trace.c             text with stacks of any format (api/local_text.h)
+ *     log_input.c ──▶ text.c                    text with stacks of any format (api/local_text.h), with local scripts and source maps
+ *                                               (artifacts.c) and mappings of the JVM (trace.c)
+ *     log_input.c ──▶ trace.c                   retrace: JVM stack traces, or lines that match --regex (trace_pattern.c)
  *     crash.c, core.c ─────────┐                minidumps, core files and Apple's reports; choosing a microdump of a log
  *     event.c ──▶ request.c ───┤                events and requests, with local scripts and source maps (artifacts.c)
  *                              └──▶ answer.c    the service's answer as JSON, or as text:
@@ -24,6 +24,7 @@
 #include "cli/options.h"
 #include "cli/symbolicate/frames.h"
 #include "http/decode.h"
+#include "text/text.h"
 
 struct local_files;
 struct sentry_project;
@@ -70,7 +71,6 @@ void log_input_end(struct log_input *input);
 
 /* What symbolicate_trace() does with the lines. */
 struct trace_options {
-    const char *output;             /* NULL: standard output */
     const char *regex;              /* an expression for the lines (trace.c); NULL: the JVM's stack traces */
     bool verbose;                   /* methods with return and argument types */
     bool all_classes;               /* restore class names anywhere in the text */
@@ -78,45 +78,30 @@ struct trace_options {
 };
 extern const struct missing_words missing_mappings;
 
-/* Retraces parts of a text that may have other stacks, too (text.c). text_trace_open() reports what is wrong, and sets a status; the result is to
- * be closed in any case. */
-struct text_trace;
-struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
-                                   int *status);
-bool text_trace_put(struct text_trace *trace, struct sl_str lines, struct sl_buf *out); /* false when out of memory */
-void text_trace_close(struct text_trace *trace, const char *path);                      /* may be NULL */
-
-/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
- * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
+/* For `retrace`: restores the original frames and exceptions of a JVM stack trace, or of a log that contains some, from `path` (`-` is
+ * standard input), by the `mappings`; copies all other lines to standard output. Streams input of any size without holding complete lines
+ * back. Returns the status. */
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_options *options);
 
-/* ---- scripts.c ---- */
-
-/* Symbolicates a JavaScript stack, or a log that contains some, by source maps: the text of `stack`, or if that is NULL the file `path`
- * (`-` is standard input), which is streamed: all complete lines are written when the input pauses. Writes to `output`, or standard
- * output if NULL. Each frame's script is the file below `paths` (directories or files) whose path has the longest common end with the
- * frame's. Its source map is where the script says, or beside it; X.js.map also serves without X.js. Other text is copied. `missing`
- * gets the frames without a map, except those of the engine. Returns the status. */
-int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *paths, size_t path_count,
-                        const char *output, struct missing_report *missing);
-extern const struct missing_words missing_maps;
-
-/* The same for parts of a text with other stacks too (text.c). scripts_open() returns NULL when out of memory. */
-struct script_symbolication;
-struct script_symbolication *scripts_open(const char *const *paths, size_t path_count, struct missing_report *missing);
-/* Appends the lines, symbolicated. False when out of memory. */
-bool scripts_put(struct script_symbolication *scripts, struct sl_str lines, struct sl_buf *out);
-void scripts_close(struct script_symbolication *scripts); /* may be NULL */
-/* The size of the lines that later input cannot affect: all up to the trailing run of frames. */
-size_t scripts_complete_size(struct sl_str text);
+/* The mappings for traces in a text. text_trace_open() reports what is wrong, and sets a status; the result is to be closed in any
+ * case. `missing` gets frames as above. */
+struct text_trace;
+struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
+                                   int *status);
+/* The reader of all lines of the text, for local_text.trace. */
+struct sl_jvm_trace *text_trace_reader(struct text_trace *trace);
+/* The mappings for a request to the JVM's API. */
+const struct local_mapping *text_trace_mappings(const struct text_trace *trace, size_t *count);
+void text_trace_close(struct text_trace *trace, const char *path); /* may be NULL */
 
 /* ---- text.c ---- */
 
-/* Symbolicates a text with stacks of any format: the text of `whole`, or if that is NULL what the file `path` holds (`-` is standard
- * input), which is streamed: lines are written when the input pauses. Scripts and mappings are those of the options. Returns the status. */
+/* Symbolicates a text with stacks: the text of `whole`, or if that is NULL what the file `path` holds (`-` is standard input), which is
+ * streamed: lines are written when the input pauses. Reads frames of one format `only`, or of all (SL_TEXT_PLAIN). Scripts and mappings are
+ * those of the options. Returns the status. */
 int symbolicate_text(const struct options *o, const struct sentry_project *project, const char *path,
-                     const struct sl_str *whole);
+                     const struct sl_str *whole, enum sl_text_format only);
 
 /* ---- crash.c ---- */
 

@@ -1,6 +1,6 @@
 /* `symloom symbolicate`: text with stacks of any format, in a file or on standard input:
  *
- *     log_input.c ──▶ a part of whole lines ──▶ native code (api/local_text.h) ──▶ scripts.c ──▶ trace.c ──▶ output
+ *     log_input.c ──▶ a part of whole lines ──▶ api/local_text.h ──▶ output
  *
  * A part ends where the input pauses, or is MAX_PART bytes long, so a text of any size needs constant memory. */
 #include "cli/symbolicate/symbolicate.h"
@@ -10,23 +10,28 @@
 #include <unistd.h>
 
 #include "api/local_text.h"
+#include "cli/symbolicate/artifacts.h"
 #include "cli/locator/locator.h"
+#include "js/names.h"
 
-enum { MAX_PART = 4 * 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100 };
+/* MAX_NAMED: scripts without a map that the report lists. */
+enum { MAX_PART = 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100, MAX_NAMED = 1000 };
 
 struct text_run {
     const struct options *o;
     const struct sentry_project *project;
-    struct search_inputs inputs; /* opened for the first part with native frames */
+    struct search_inputs inputs; /* opened for the first part that is looked up */
     bool is_open;
     struct sl_text reader;
     struct sl_map
         known_names; /* names of the reader's modules whose files on this machine were looked for; values: not NULL */
     struct missing_report missing, missing_scripts, missing_traces;
-    struct script_symbolication *scripts; /* NULL: no scripts are given */
-    struct text_trace *trace;             /* NULL: no mapping is given */
-    struct log_input *input;              /* NULL: the whole text is in memory */
-    struct output_file *file;             /* NULL: standard output */
+    struct local_artifacts *scripts; /* NULL: no scripts are given */
+    struct local_request local;      /* for frames of scripts and of the JVM */
+    struct sl_map warned_scripts;    /* URLs of scripts with a malformed source map; values: not NULL */
+    struct text_trace *trace;        /* NULL: no mapping is given */
+    struct log_input *input;         /* NULL: the whole text is in memory */
+    struct output_file *file;        /* NULL: standard output */
     struct sl_buf held;
     size_t frame_count, without_module; /* native frames, and those of them whose module is unknown */
     bool failed;                        /* the output cannot be written any more */
@@ -37,7 +42,7 @@ struct text_run {
     struct sl_error error;
 };
 
-/* ---- native code ---- */
+/* ---- what is found ---- */
 
 /* Adds the file at the module's path on this machine, and its debug files, to the files that are searched. Once for each name: parts
  * of a growing log are short, and each asks for all modules that are known. */
@@ -71,6 +76,50 @@ static void on_module(void *arg, const struct object_id *id, bool found)
         missing_count(&t->missing, !found, 1);
 }
 
+/* True for scripts that are part of Node.js, Deno or Bun: they have no source map, so a frame of them is not reported as missing one. */
+static bool is_of_engine(struct sl_str url)
+{
+    return sl_str_starts(url, SL_STR("node:")) || sl_str_starts(url, SL_STR("internal/")) ||
+           sl_str_starts(url, SL_STR("deno:")) || sl_str_starts(url, SL_STR("ext:")) ||
+           sl_str_starts(url, SL_STR("bun:"));
+}
+
+/* Warns, once for a script, of a source map with malformed `scopes`. */
+static void warn_of_scopes(struct text_run *t, const struct local_script_frame *frame, struct sl_str name)
+{
+    bool is_new;
+    if (!frame->bad_scopes || sl_map_get(&t->warned_scripts, name))
+        return;
+    const char *key = sl_arena_strndup(&t->missing_scripts.arena, name.data, name.size);
+    void **known = key ? sl_map_find_or_add(&t->warned_scripts, (struct sl_str){key, name.size}, &is_new) : NULL;
+    if (known)
+        *known = t;
+    print_note("warning: " SL_STR_FMT
+               ": item %u of `scopes` in the source map is malformed; function names do not use it\n",
+               SL_STR_ARG(name), frame->bad_scopes);
+}
+
+/* Counts a frame of a script for the report, and notes why it was not mapped (local_text.on_script). */
+static void on_script(void *arg, const struct local_script_frame *frame)
+{
+    struct text_run *t = arg;
+    struct missing_report *missing = &t->missing_scripts;
+    bool is_mapped = frame->outcome == LOCAL_SCRIPT_MAPPED;
+    struct sl_str name = path_file_name(sl_js_strip_hostname(sl_js_without_parameters(frame->url)));
+    const char *query = name.size ? memchr(name.data, '?', name.size) : NULL;
+    name.size = query ? (size_t)(query - name.data) : name.size;
+    warn_of_scopes(t, frame, name);
+    if (!is_mapped && is_of_engine(frame->url))
+        return;
+    missing_count(missing, !is_mapped, 1);
+    if (frame->outcome == LOCAL_SCRIPT_NOT_COVERED)
+        missing_failure(missing, name, SL_STR("its source map does not cover some positions"));
+    if (frame->outcome == LOCAL_SCRIPT_UNMAPPED && frame->problem.data)
+        missing_failure(missing, name, frame->problem);
+    if (frame->outcome == LOCAL_SCRIPT_UNMAPPED && missing->things.count < MAX_NAMED)
+        missing_add(missing, name, (struct sl_str){NULL, 0});
+}
+
 /* Looks up the part, in the fiber of symbolicate_in_time(). */
 static void look_up(void *arg)
 {
@@ -78,6 +127,8 @@ static void look_up(void *arg)
     t->part.sources = t->inputs.sources;
     t->part.source_count = t->inputs.source_count;
     t->part.scope = t->inputs.scope;
+    t->local.sources = t->inputs.sources;
+    t->local.source_count = t->inputs.source_count;
     t->code = local_text_symbolicate(&t->part, t->inputs.config, &t->answer, &t->error);
 }
 
@@ -103,13 +154,10 @@ static int ask_server(struct text_run *t)
     return status;
 }
 
-/* Looks up the native frames of the part; the result is `answer`. Returns a status. */
-static int find_names(struct text_run *t)
+/* Looks up the frames of the part in this process; the result is `answer`. Returns a status. */
+static int find_here(struct text_run *t)
 {
     int status = 0;
-    sl_buf_free(&t->answer);
-    if (option_given(t->o, "server"))
-        return ask_server(t);
     if (!t->is_open && (status = search_inputs_open(t->o, t->project, NULL, &t->inputs)))
         return status;
     if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->inputs.locator, NULL, 0))
@@ -120,8 +168,26 @@ static int find_names(struct text_run *t)
     return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
 }
 
-/* True if the part has a frame of native code, or lists modules: then it has to be looked up, and read with the state of `reader`. */
-static bool has_native(struct sl_str text)
+/* Looks up the frames of the part; the result is `answer`. Scripts and mappings of this machine serve the frames that a service has left.
+ * Returns a status. */
+static int find_names(struct text_run *t)
+{
+    sl_buf_free(&t->answer);
+    if (!option_given(t->o, "server"))
+        return find_here(t);
+    int status = ask_server(t);
+    if (status || t->part.wants_json || !(t->scripts || t->trace))
+        return status;
+    struct sl_buf answered = t->answer;
+    t->answer = (struct sl_buf){0};
+    t->part.text = sl_buf_view(&answered);
+    status = find_here(t);
+    sl_buf_free(&answered);
+    return status;
+}
+
+/* True if the part has a frame that can be looked up, or lists modules: then it has to be read with the state of `reader`. */
+static bool has_frames(const struct text_run *t, struct sl_str text)
 {
     struct sl_text reader;
     struct sl_text_piece piece;
@@ -130,7 +196,8 @@ static bool has_native(struct sl_str text)
     sl_text_begin(&reader);
     while (!found && sl_text_next_line(&text, &line)) {
         while (sl_text_next(&reader, &line, &piece) && !found)
-            found = (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
+            found = (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE ||
+                    (piece.kind == SL_TEXT_SCRIPT && t->part.files);
         found = found || reader.module_count;
     }
     sl_text_end(&reader);
@@ -153,9 +220,7 @@ static bool text_put(struct text_run *t, struct sl_str text)
 /* Symbolicates and writes whole lines. Returns a status. */
 static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
 {
-    struct sl_buf scripts = {0}, trace = {0};
     struct sl_str text = lines;
-    bool good = true;
     int status = 0;
     if (sl_text_is_nearly_full(&t->reader) &&
         !t->reader.in_module_line) { /* the text lists the modules of many programs: only the latest matter */
@@ -163,24 +228,29 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);
     }
-    if (t->reader.in_module_line || t->reader.module_count || has_native(lines)) {
+    if (t->trace || t->reader.in_module_line || t->reader.module_count || has_frames(t, lines)) {
         t->part.text = lines;
         t->part.is_part = !is_last;
         status = find_names(t);
         text = sl_buf_view(&t->answer);
     }
-    if (!status && t->scripts) {
-        good = scripts_put(t->scripts, text, &scripts);
-        text = sl_buf_view(&scripts);
+    return status ? status : text_put(t, text) ? 0 : report_no_memory();
+}
+
+/* Returns the size of the lines that later input cannot change: all but the frames of a script at the end, as the name of a function may
+ * come from its caller. */
+static size_t settled_size(struct sl_str text)
+{
+    struct sl_js_stack_frame frame;
+    const char *newline = text.size ? memrchr(text.data, '\n', text.size) : NULL;
+    while (newline) {
+        size_t end = (size_t)(newline + 1 - text.data);
+        newline = memrchr(text.data, '\n', end - 1);
+        size_t begin = newline ? (size_t)(newline + 1 - text.data) : 0;
+        if (!sl_js_stack_frame((struct sl_str){text.data + begin, end - begin}, &frame))
+            return end;
     }
-    if (!status && good && t->trace) {
-        good = text_trace_put(t->trace, text, &trace);
-        text = sl_buf_view(&trace);
-    }
-    good = good && (status || text_put(t, text));
-    sl_buf_free(&scripts);
-    sl_buf_free(&trace);
-    return status ? status : good ? 0 : report_no_memory();
+    return 0;
 }
 
 /* The size of the text that can be written now: whole lines that later input does not change. 0: more input is needed first, or is
@@ -195,7 +265,7 @@ static size_t complete_size(const struct text_run *t, bool end)
         return text.size;
     if (!full && log_input_waits(t->input, 0))
         return 0;
-    size_t settled = t->scripts ? scripts_complete_size(text) : lines;
+    size_t settled = t->part.files ? settled_size(text) : lines;
     if (settled || (!full && log_input_waits(t->input, PAUSE_MS)))
         return settled;
     return lines;
@@ -241,8 +311,10 @@ static int print_answer(struct text_run *t, struct sl_str text)
         return 2;
     t->part.text = text;
     t->part.wants_json = true;
+    t->part.files = &t->local;
     t->part.candidates = format->needs_candidates || option_given(t->o, "candidates");
     t->part.on_module = NULL;
+    t->part.on_script = NULL;
     int status = find_names(t);
     if (t->is_open)
         search_inputs_close(&t->inputs, &t->missing);
@@ -271,23 +343,52 @@ static int read_all(struct text_run *t, const char *path)
 
 /* ---- the command ---- */
 
-/* Opens the scripts and mappings that the options name. Returns a status. */
+static const struct missing_words missing_maps = {
+    .wanted = "source map",
+    .unit = "frames",
+    .counts_found = true,
+    .advice = "pass --symbols with the scripts and source maps of the same build",
+};
+
+/* Sets how the part uses scripts and mappings. */
+static void describe_helpers(struct text_run *t)
+{
+    t->local.no_scraping = true;
+    t->local.no_source_context = option_given(t->o, "no-source-context");
+    if (t->scripts) {
+        t->local.look_up = local_artifacts_find;
+        t->local.look_up_arg = t->scripts;
+        t->local.only_script = local_artifacts_only_script(t->scripts);
+        t->part.files = &t->local;
+    }
+    if (t->trace) {
+        t->part.trace = text_trace_reader(t->trace);
+        t->local.mappings = text_trace_mappings(t->trace, &t->local.mapping_count);
+    }
+}
+
+/* Opens the scripts on this machine and the mappings that the options name. Returns a status. */
 static int open_helpers(struct text_run *t)
 {
-    size_t count, symbol_count, mapping_count, more;
+    size_t count = 0, symbol_count, mapping_count, more;
     const char *const *symbols = option_values(t->o, "symbols", &symbol_count);
     const char *const *arguments = symbolicate_symbol_paths(t->o, &more);
     const char *const *mappings = option_values(t->o, "mapping", &mapping_count);
     const char **all = calloc(symbol_count + more + 1, sizeof *all);
     int status = all ? 0 : report_no_memory();
-    for (count = 0; !status && count < symbol_count + more; count++)
-        all[count] =
-            source_path_without_layout(count < symbol_count ? symbols[count] : arguments[count - symbol_count]);
-    if (!status && count && !(t->scripts = scripts_open(all, count, &t->missing_scripts)))
+    for (size_t i = 0; !status && i < symbol_count + more; i++) {
+        all[count] = source_path_without_layout(i < symbol_count ? symbols[i] : arguments[i - symbol_count]);
+        count += access(all[count], F_OK) == 0; /* servers are no places of scripts */
+    }
+    for (size_t i = 0; i < count; i++)
+        missing_add_location(&t->missing_scripts, sl_str(all[i]));
+    if (!status && count && !(t->scripts = local_artifacts_new(all, count)))
         status = report_no_memory();
     if (!status && mapping_count)
         t->trace = text_trace_open(mappings, mapping_count, &t->missing_traces, &status);
     free(all);
+    if (!status)
+        describe_helpers(t);
     return status;
 }
 
@@ -299,6 +400,8 @@ static int run_text(struct text_run *t, const char *path, const struct sl_str *w
     const char *output = option_value(t->o, "output", NULL);
     if (strcmp(symbolicate_format(t->o, "text"), "text") != 0) {
         int status = whole ? 0 : read_all(t, path);
+        if (!status)
+            status = open_helpers(t);
         return status ? status : print_answer(t, whole ? *whole : sl_buf_view(&t->held));
     }
     int status = open_helpers(t);
@@ -307,7 +410,6 @@ static int run_text(struct text_run *t, const char *path, const struct sl_str *w
             return report_error(1, output, error.message);
         t->file = &file;
     }
-    t->part.native_only = !option_given(t->o, "server");
     if (!status)
         status = whole ? put_part(t, *whole, true) : stream(t, path);
     if (t->file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
@@ -339,7 +441,7 @@ static void explain(const struct text_run *t)
 }
 
 int symbolicate_text(const struct options *o, const struct sentry_project *project, const char *path,
-                     const struct sl_str *whole)
+                     const struct sl_str *whole, enum sl_text_format only)
 {
     struct text_run t = {.o = o, .project = project};
     sl_text_begin(&t.reader);
@@ -352,12 +454,16 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
                                  .find_id = find_id,
                                  .find_id_arg = &t,
                                  .on_module = on_module,
-                                 .on_module_arg = &t};
+                                 .on_module_arg = &t,
+                                 .on_script = on_script,
+                                 .on_script_arg = &t,
+                                 .only = only};
     int status = run_text(&t, path, whole);
     if (t.is_open)
         search_inputs_close(&t.inputs, &t.missing);
     text_trace_close(t.trace, path);
-    scripts_close(t.scripts);
+    local_artifacts_free(t.scripts);
+    sl_map_free(&t.warned_scripts);
     if (!t.part.wants_json)
         status = report_missing(&t, &t.missing, status);
     if (!status)

@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: JVM stack traces, line by line. */
+/* Stack traces of the JVM: `retrace`, which reads them line by line, and the mappings for traces in texts (text.c). */
 #include "cli/symbolicate/symbolicate.h"
 #include "cli/symbolicate/trace_pattern.h"
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/local_request.h"
 #include "jvm/alternatives.h"
 #include "jvm/signatures.h"
 #include "jvm/stack.h"
@@ -21,7 +22,6 @@ struct trace_run {
     struct sl_jvm_trace trace;
     struct trace_pattern *pattern; /* replaces `trace` for --regex; else NULL */
     struct sl_buf out;
-    struct output_file *file; /* NULL: standard output */
     struct log_input input;
     bool failed; /* the output cannot be written any more */
     bool in_long_line;
@@ -133,9 +133,9 @@ static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, s
 static void trace_flush(struct trace_run *t)
 {
     bool ok;
-    struct sl_str text = log_input_encode(&t->input, sl_buf_view(&t->out), t->file != NULL, &ok);
+    struct sl_str text = log_input_encode(&t->input, sl_buf_view(&t->out), false, &ok);
     t->out.failed |= !ok;
-    t->failed |= !(t->file ? output_file_write(t->file, text) : output_write(text));
+    t->failed |= !output_write(text);
     sl_buf_clear(&t->out);
 }
 
@@ -181,7 +181,7 @@ static int trace_with(struct trace_run *t, const char *path)
         memmove(block, block + done, filled - done);
         filled -= done;
         trace_flush(t);
-        if (!end && !t->file && !log_input_waits(&t->input, 0))
+        if (!end && !log_input_waits(&t->input, 0))
             t->failed |= !output_flush();
     }
     free(block);
@@ -189,20 +189,6 @@ static int trace_with(struct trace_run *t, const char *path)
     if (!ok)
         return report_no_memory();
     return problem ? report_error(1, path, problem) : 0;
-}
-
-/* Retraces into a file, or to standard output if `output` is NULL. */
-static int trace_to(struct trace_run *t, const char *path, const char *output)
-{
-    struct output_file file;
-    struct sl_error error = {0};
-    if (!output)
-        return trace_with(t, path);
-    if (output_file_open(&file, output, &error) != SL_OK)
-        return report_error(1, output, error.message);
-    t->file = &file;
-    int status = trace_with(t, path);
-    return output_file_close(&file, status == 0, &error) == SL_OK ? status : report_error(1, output, error.message);
 }
 
 /* The warning about lines that would have become too large. */
@@ -220,7 +206,7 @@ static void warn_of_refused(uint64_t refused, const char *path)
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
                     const struct trace_options *options)
 {
-    struct trace_run t = {.file = NULL};
+    struct trace_run t = {.pattern = NULL};
     char problem[TRACE_PROBLEM];
     struct unknown_classes *unknown = calloc(1, sizeof *unknown);
     int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report_no_memory();
@@ -236,7 +222,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
               trace_pattern_new(options->regex, mappers, signatures, options->verbose, &t.trace.allowance, problem)))
         status = report_error(2, options->regex, problem);
     if (!status)
-        status = trace_to(&t, path, options->output);
+        status = trace_with(&t, path);
     trace_pattern_free(t.pattern);
     missing_count(options->missing, unknown ? unknown->count : 0, 0);
     missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
@@ -245,72 +231,6 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     sl_buf_free(&t.out);
     free(unknown);
     return status;
-}
-
-/* ---- traces among other stacks ---- */
-
-struct text_trace {
-    struct jvm_mapping_file *files;
-    const struct sl_jvm_mapper **items;
-    size_t count;
-    struct sl_jvm_trace trace;
-    struct unknown_classes unknown;
-};
-
-struct text_trace *text_trace_open(const char *const *paths, size_t count, struct missing_report *missing, int *status)
-{
-    struct sl_error error = {0};
-    struct text_trace *t = calloc(1, sizeof *t);
-    *status = t ? 0 : report_no_memory();
-    if (!t)
-        return NULL;
-    t->files = calloc(count, sizeof *t->files);
-    t->items = calloc(count, sizeof *t->items);
-    t->unknown.missing = missing;
-    if (!t->files || !t->items)
-        *status = report_no_memory();
-    for (; t->count < count && !*status; t->count++) {
-        enum sl_code code = mapping_read(paths[t->count], &t->files[t->count], NULL, &error);
-        t->items[t->count] = &t->files[t->count].mapper;
-        missing_add_location(missing, sl_str(paths[t->count]));
-        *status = code == SL_OK ? 0 : report_file_error(paths[t->count], code, &error);
-    }
-    if (!*status && !sl_jvm_trace_begin(&t->trace, &(struct sl_jvm_mappers){t->items, count, false}))
-        *status = report_no_memory();
-    t->trace.on_unknown = on_unknown_class;
-    t->trace.unknown_arg = &t->unknown;
-    return t;
-}
-
-bool text_trace_put(struct text_trace *t, struct sl_str lines, struct sl_buf *out)
-{
-    bool good = true;
-    for (size_t at = 0; at < lines.size && good;) {
-        const char *newline = memchr(lines.data + at, '\n', lines.size - at);
-        size_t size = newline ? (size_t)(newline + 1 - lines.data) - at : lines.size - at;
-        if (size > BLOCK)
-            sl_buf_add(out, lines.data + at, size);
-        else
-            good = sl_jvm_trace_line(&t->trace, (struct sl_str){lines.data + at, size}, out);
-        at += size;
-    }
-    return good && !out->failed;
-}
-
-void text_trace_close(struct text_trace *t, const char *path)
-{
-    if (!t)
-        return;
-    struct missing_report *missing = t->unknown.missing;
-    missing_count(missing, t->unknown.count, 0);
-    missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
-    warn_of_refused(t->trace.allowance.refused, path);
-    sl_jvm_trace_end(&t->trace);
-    for (size_t i = 0; i < t->count; i++)
-        sl_buf_free(&t->files[i].table);
-    free(t->files);
-    free(t->items);
-    free(t);
 }
 
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
@@ -338,4 +258,78 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
     free(items);
     free(made);
     return status;
+}
+
+/* ---- traces among other stacks ---- */
+
+struct text_trace {
+    struct jvm_mapping_file *files;
+    const struct sl_jvm_mapper **items;
+    struct local_mapping *mappings;
+    size_t count;
+    struct sl_jvm_trace trace;
+    struct unknown_classes unknown;
+};
+
+/* Reads the mapping files. Returns a status. */
+static int read_mappings(struct text_trace *t, const char *const *paths, size_t count)
+{
+    while (t->count < count) {
+        struct sl_error error = {0};
+        const char *path = paths[t->count];
+        struct jvm_mapping_file *file = &t->files[t->count];
+        t->items[t->count] = t->mappings[t->count].mapper = &file->mapper;
+        t->count++;
+        missing_add_location(t->unknown.missing, sl_str(path));
+        enum sl_code code = mapping_read(path, file, NULL, &error);
+        if (code != SL_OK)
+            return report_file_error(path, code, &error);
+    }
+    return 0;
+}
+
+struct text_trace *text_trace_open(const char *const *paths, size_t count, struct missing_report *missing, int *status)
+{
+    struct text_trace *t = calloc(1, sizeof *t);
+    *status = t ? 0 : report_no_memory();
+    if (!t)
+        return NULL;
+    t->files = calloc(count, sizeof *t->files);
+    t->items = calloc(count, sizeof *t->items);
+    t->mappings = calloc(count, sizeof *t->mappings);
+    t->unknown.missing = missing;
+    *status = t->files && t->items && t->mappings ? read_mappings(t, paths, count) : report_no_memory();
+    if (!*status && !sl_jvm_trace_begin(&t->trace, &(struct sl_jvm_mappers){t->items, count, false}))
+        *status = report_no_memory();
+    t->trace.on_unknown = on_unknown_class;
+    t->trace.unknown_arg = &t->unknown;
+    return t;
+}
+
+struct sl_jvm_trace *text_trace_reader(struct text_trace *t)
+{
+    return &t->trace;
+}
+
+const struct local_mapping *text_trace_mappings(const struct text_trace *t, size_t *count)
+{
+    *count = t->count;
+    return t->mappings;
+}
+
+void text_trace_close(struct text_trace *t, const char *path)
+{
+    if (!t)
+        return;
+    struct missing_report *missing = t->unknown.missing;
+    missing_count(missing, t->unknown.count, 0);
+    missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
+    warn_of_refused(t->trace.allowance.refused, path);
+    sl_jvm_trace_end(&t->trace);
+    for (size_t i = 0; t->files && i < t->count; i++)
+        sl_buf_free(&t->files[i].table);
+    free(t->files);
+    free(t->items);
+    free(t->mappings);
+    free(t);
 }

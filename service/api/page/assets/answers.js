@@ -115,12 +115,13 @@ function js(answer, request) {
   const threads = answer.stacktraces.map((trace, at) => {
     const raw = answer.raw_stacktraces?.[at]?.frames ?? [];
     const frames = trace.frames.map((f, i) => {
-      const ok = !!f.data?.symbolicated, was = raw[i]?.abs_path ?? f.abs_path;
-      const errors = (answer.errors ?? []).filter((e) => e.abs_path === was && (e.type !== "invalid_location" || e.line === raw[i]?.lineno));
+      const place = f.index ?? i, sent = raw[place];
+      const ok = !!f.data?.symbolicated, was = sent?.abs_path ?? f.abs_path;
+      const errors = (answer.errors ?? []).filter((e) => e.abs_path === was && (e.type !== "invalid_location" || e.line === sent?.lineno));
       return {
-        ok, index: i, fn: f.function || "<anonymous>", path: f.abs_path, file: f.filename ?? f.abs_path, line: f.lineno, column: f.colno, module: f.module,
+        ok, index: i, place: f.index, inlined: place === trace.frames[i + 1]?.index, fn: f.function || "<anonymous>", path: f.abs_path, file: f.filename ?? f.abs_path, line: f.lineno, column: f.colno, module: f.module,
         status: ok ? "" : "not mapped", pre: f.pre_context, source: f.context_line, post: f.post_context,
-        url: f.abs_path, was: ok && raw[i] ? `${raw[i].function ?? ""} ${base(raw[i].abs_path)}:${raw[i].lineno}:${raw[i].colno ?? 0}`.trim() : "",
+        url: f.abs_path, was: ok && sent ? `${sent.function ?? ""} ${base(sent.abs_path)}:${sent.lineno}:${sent.colno ?? 0}`.trim() : "",
         why: ok && !errors.length ? null : () => ({
           text: errors.map((e) => (JS_ERRORS[e.type] ?? (() => e.type))(e)).join(" ") || "No source map was found for this script.",
           tries: attempts.filter((a) => a.url === was || a.url.startsWith(was)).map((a) => ({ source: "web", location: a.url,
