@@ -1,6 +1,9 @@
 """Texts with stacks, as programs and tools write them, made from source: what tests give to the command, the API and the page."""
 import json, os, re, subprocess
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CASES = os.environ.get("SYMLOOM_CASES") or os.path.join(os.path.dirname(ROOT), "shared", "cases") # inputs that people had trouble with
+
 SOURCE = """#include <execinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +114,7 @@ class Text:
 
     def __init__(self, name, text, names, files):
         self.name, self.text, self.names, self.files = name, text, names, files
+        self.mappings = [file for file in files if file == "mapping.txt" or (isinstance(files[file], bytes) and file.endswith(".map") and b" -> " in files[file] and files[file][:1] != b"{")]
 
 
 def run(*command, **keys):
@@ -197,3 +201,24 @@ def build(work):
     texts.append(Text("mixed", asan.text + UNCAUGHT + TRACE, ["use", "checkStock", "com.example.Stock.check"], {**asan.files, **SCRIPTS, **MAPPINGS}))
     texts.append(Text("windows line ends", texts[-1].text.replace("\n", "\r\n"), texts[-1].names, texts[-1].files))
     return texts
+
+
+SYMBOLS = re.compile(r"\.(map|[cm]?js|jsx|ts|jsbundle|bundle|hbc|sym)$|^mapping\.txt$")
+NO_TEXTS = re.compile(r"\.(py|sh|c|cc|yml|json|md|s|asm|lds?|dmp|gz)$")
+
+
+def below(folder):
+    return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+
+
+def of_cases():
+    """Every text below CASES, with the scripts, mappings and symbols that are with it; none if the directory is not there."""
+    for path in below(CASES):
+        name = os.path.basename(path)
+        if SYMBOLS.search(name) or NO_TEXTS.search(name):
+            continue
+        data = contents(path)
+        if b"\0" in data or len(data) > 4 << 20:
+            continue
+        files = {os.path.basename(file): contents(file) for file in below(os.path.dirname(path)) if SYMBOLS.search(os.path.basename(file))}
+        yield Text(os.path.relpath(path, CASES), data.decode("utf-8", "surrogateescape"), [], dict(list(files.items())[:32]))

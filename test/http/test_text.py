@@ -77,7 +77,7 @@ def text(service, body, *parts, query="", **headers):
         headers.update(more)
     status, told, data = service.request("POST", "/symbolicate-text" + query, body, {"Content-Type": "text/plain", **headers})
     equal(status, 200, data)
-    return json.loads(data) if "json" in told["Content-Type"] else data.decode()
+    return json.loads(data) if "json" in told["Content-Type"] else data.decode("utf-8", "surrogateescape")
 
 
 def module(path, code_id, **more):

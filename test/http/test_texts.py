@@ -9,18 +9,24 @@ from test_text import text as named
 
 def of_command(work, text, *words):
     """What `symloom symbolicate` writes, with the files of the text in a directory."""
-    places = os.path.join(work, text.name + ".files")
-    os.mkdir(places)
+    places = os.path.join(work, text.name.replace("/", "-") + ".files")
+    os.makedirs(places, exist_ok=True)
     for name, data in text.files.items():
         with open(os.path.join(places, name), "wb") as f:
             f.write(data if isinstance(data, bytes) else data.encode())
-    given = os.path.join(work, text.name + ".in")
-    with open(given, "w", newline="") as f:
+    given = places[:-len(".files")] + ".in"
+    with open(given, "w", newline="", errors="surrogateescape") as f:
         f.write(text.text)
-    mapping = ["--mapping", os.path.join(places, "mapping.txt")] if "mapping.txt" in text.files else []
+    mapping = [word for name in text.mappings for word in ("--mapping", os.path.join(places, name))]
     told = subprocess.run([harness.SYMLOOM, "symbolicate", given, "--symbols", places, *mapping, *words], capture_output=True)
     equal(told.returncode, 0, told.stderr)
-    return told.stdout.decode()
+    return told.stdout.decode("utf-8", "surrogateescape")
+
+
+def frames_of(answer):
+    """The stacks of a JSON answer, and what each frame is called."""
+    traces = [answer[kind]["stacktraces"] for kind in ("js", "jvm") if kind in answer] + [answer["stacktraces"]]
+    return answer["stacks"], [[[(f.get("function"), f.get("module"), f.get("lineno")) for f in trace["frames"]] for trace in kind] for kind in traces]
 
 
 def test_texts_are_the_same_by_command_and_api(work, objects):
@@ -31,6 +37,18 @@ def test_texts_are_the_same_by_command_and_api(work, objects):
             files = [("artifact", data, name) for name, data in text.files.items()]
             equal(named(s, text.text, *files), told, text.name)
             equal(named(s, text.text, *files, Accept="application/json")["text"], told, text.name)
+
+
+def test_texts_of_cases_are_the_same_by_command_and_api(work, objects):
+    with Service(work) as s:
+        for text in texts.of_cases():
+            told = of_command(work, text, "--type", "text", "--format", "text")
+            files = [("artifact", data, name) for name, data in text.files.items()]
+            given = text.text.encode("utf-8", "surrogateescape")
+            equal(named(s, given, *files), told, text.name)
+            told = json.loads(of_command(work, text, "--type", "text", "--format", "json"))
+            answer = named(s, given, *files, Accept="application/json")
+            equal(frames_of(answer), frames_of(told), text.name)
 
 
 def test_scopes_of_source_maps_shape_stacks(work, objects):

@@ -79,7 +79,8 @@ static enum sl_code write_jvm(struct job *part, void *request, struct sl_error *
 /* True if the JVM's API is asked: for frames, or for exceptions in a text that comes with a mapping. */
 static bool wants_jvm(const struct text_work *work)
 {
-    bool has_mapping = work->jvm_modules.size > 0;
+    bool has_mapping =
+        work->jvm_modules.size > 0 || (work->local && work->local->files && work->local->files->mapping_count);
     if (work->local && work->wants_text) /* the command has the mappings, see local_text.trace */
         return false;
     for (size_t i = 0; i < work->files.count; i++)
