@@ -173,7 +173,8 @@ static uint8_t *get_items(struct sl_arena_array *array)
     return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;
 }
 
-/* Enlarges the array: in `first` while that suffices, then in a chunk. */
+/* Enlarges the array by half. Small items lie in `first` until it is full, and are copied from there into the first
+ * chunk. */
 static bool enlarge_array(struct sl_arena_array *array)
 {
     size_t size, capacity = array->capacity + array->capacity / 2 + 1;
@@ -182,6 +183,7 @@ static bool enlarge_array(struct sl_arena_array *array)
         array->capacity = sizeof array->first / array->item;
         return true;
     }
+    /* the capacity is the whole of `first` by now, or 0 for items that are too large for it */
     if (!chunk_size(array, capacity, &size) || !resize_chunk(array, size))
         return false;
     if (is_small)

@@ -39,6 +39,8 @@ bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t 
     *size = 0;
     while (digits && text.data[digits - 1] == '=')
         digits--;
+    /* one digit has less than a byte; if there is padding it must fill the last group of four, with one or two
+     * characters */
     if (digits % 4 == 1 || (digits < text.size && (text.size % 4 || text.size - digits > 2)))
         return false;
     for (size_t i = 0; i < digits; i++) {

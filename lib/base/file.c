@@ -30,6 +30,7 @@ int sl_fstat(int fd, struct stat *st)
 
 enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error)
 {
+    /* an empty file cannot be mapped: its bytes are an empty string, and `mapped` is 0 so that nothing is unmapped */
     *mapping = (struct sl_mapping){{(const uint8_t *)"", 0}, 0};
     struct stat st;
     if (sl_fstat(fd, &st) != 0)
@@ -82,6 +83,7 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
  * So large writes are split into pieces of this size. */
 enum { MAX_WRITE = 64 * 1024 };
 
+/* Returns how many of `size` bytes the next call writes. */
 static size_t write_piece(size_t size)
 {
     return size < MAX_WRITE ? size : MAX_WRITE;
@@ -139,6 +141,7 @@ static size_t count_data(struct sl_bytes bytes, uint64_t at)
 
 bool sl_write_sparse(int fd, struct sl_bytes bytes)
 {
+    /* a pipe or socket has no position, so it gets the zeros as well */
     off_t at = lseek(fd, 0, SEEK_CUR);
     if (at < 0)
         return sl_write_all(fd, bytes);
@@ -148,6 +151,8 @@ bool sl_write_sparse(int fd, struct sl_bytes bytes)
             return false;
         at += (off_t)size;
         bytes = sl_bytes_from(bytes, size);
+        /* moving the position past zeros makes a hole; at the end ftruncate() gives a file that ends with a hole its
+         * size */
         if (lseek(fd, at, SEEK_SET) < 0 || (!bytes.size && ftruncate(fd, at) != 0))
             return false;
     }

@@ -30,6 +30,8 @@ void sl_id_table_clear(struct sl_id_table *table)
     table->generation++;
     table->count = 0;
     table->cleared = table->last;
+    /* numbers start again at 0 before they overflow; until then raising `cleared` frees all slots without writing to
+     * them */
     if (table->last <= INT32_MAX)
         return;
     memset(table->slots, 0, table->capacity * sizeof *table->slots);

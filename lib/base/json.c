@@ -86,6 +86,7 @@ static bool unexpected(struct sl_json *j, const char *problem)
     return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends early");
 }
 
+/* Fails because the next byte begins no value. */
 static bool no_value(struct sl_json *j)
 {
     return sl_json_fail(j, j->at < j->text.size ? "expected a value" : "expected a value but the document ends");
@@ -464,6 +465,7 @@ bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude)
         if (digit > 9 || __builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, digit, &v))
             return false;
     }
+    /* -0 is 0 */
     *negative = *negative && v > 0;
     *magnitude = v;
     return !*negative || v <= UINT64_C(1) << 63;
@@ -594,6 +596,7 @@ bool sl_json_end(struct sl_json *j)
     return !j->failed;
 }
 
+/* The column counts bytes, not characters. */
 struct sl_json_position sl_json_position(struct sl_str text, size_t at)
 {
     struct sl_json_position position = {1, 1};

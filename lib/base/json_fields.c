@@ -118,6 +118,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
     if (type == SL_JSON_NUMBER) {
         if (!read_integer(s, at, expected, &negative, out))
             return false;
+        /* a negative number stands for the 64-bit address with the same bits */
         *out = negative ? 0 - *out : *out;
         return true;
     }
@@ -295,6 +296,8 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
         const struct sl_field *field = &fields[i];
         from = field->key.data ? i + 1 : from;
         void *member = (char *)out + field->offset;
+        /* quiet: the last of several members with the same name counts; if it does not fit the field counts as absent
+         * */
         if (field->key.data && s->quiet) {
             bool fits = read_or_skip(s, field, member);
             seen = fits ? seen | (uint64_t)1 << i : seen & ~((uint64_t)1 << i);

@@ -3,6 +3,8 @@
 size_t sl_utf8_sequence(const char *text, size_t left, size_t *bad)
 {
     const uint8_t *s = (const uint8_t *)text;
+    /* The first byte says how many follow; 0 if it cannot begin a sequence: 0x80 to 0xBF continue one, 0xC0 and 0xC1
+     * would be overlong. */
     size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
     size_t good = 1;
     /* The range of the second byte excludes overlong forms, surrogates and code points above U+10FFFF; all later bytes have the full
