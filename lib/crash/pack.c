@@ -30,7 +30,9 @@ void sl_packer_free(struct sl_packer *packer)
     sl_arena_free(&packer->arena);
 }
 
-/* Returns the number plus 1 of a text that was packed before; 0 if this one is new, which gets the next number. */
+/* Returns the number plus 1 of a long text that was packed before; 0 if this one is new, which gets the next number.
+ * Two texts are the same here if they are views of the same bytes in memory: the key of the map is the view itself,
+ * address and size. */
 static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 {
     struct sl_str key = {(const char *)&text, sizeof text};
@@ -46,7 +48,7 @@ static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 
 void sl_pack_text(struct sl_packer *packer, struct sl_str text)
 {
-    /* `known` is one more than the number of this long text, if the same bytes were written before; otherwise 0 */
+    /* the number plus 1 of this text if it was written before, else 0 */
     size_t known = text.data && text.size >= SL_PACK_LONG ? find_packed_text(packer, text) : 0;
     sl_buf_u64(packer->out, !text.data ? no_text : known ? known_text : text.size);
     if (known)
@@ -187,7 +189,8 @@ void sl_crash_pack(const struct sl_crash *crash, struct sl_packer *p)
 
 /* ---- reading ---- */
 
-/* Reads the length of a list of items of at least `least` bytes, and allocates it; NULL if that fails. */
+/* Reads the length of a list of items of at least `least` bytes, and allocates the list; NULL when out of memory.
+ * After any failure `*count` is 0, so that callers need not check. */
 static void *unpack_list(struct sl_unpacker *u, size_t least, size_t item_size, size_t *count)
 {
     *count = sl_unpack_count(&u->r, least);
@@ -250,7 +253,7 @@ static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
     module->list_index = (size_t)sl_read_u64(r);
 }
 
-/* True if the text is one JSON value: answers contain it as it is. */
+/* True if the text is one JSON value: answers contain the bytes as they are. */
 static bool is_json(struct sl_str text)
 {
     struct sl_arena arena = {0};
