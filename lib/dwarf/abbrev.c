@@ -112,6 +112,7 @@ static bool is_wanted(enum attribute_set set, uint16_t attribute, const struct d
         return attribute == DW_AT_sibling;
     if (set != SET_CODE)
         return set == SET_ALL || attribute == DW_AT_sibling || is_needed_for_types(attribute);
+    /* only a listing of the file's units (w->row_list) shows where functions are declared */
     if (attribute == DW_AT_decl_file || attribute == DW_AT_decl_line || attribute == DW_AT_GNU_discriminator)
         return w->row_list;
     enum entry_slot slot = get_slot(attribute);
@@ -156,7 +157,7 @@ static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
     }
 }
 
-/* Adds a step; skips of fixed size that follow each other become one. */
+/* Adds a step. Skips of fixed size that follow each other become one; a skip of 0 bytes is left out. */
 static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbrev_step step)
 {
     struct abbrev_step *last = abbrev->step_count ? &t->steps[t->step_count - 1] : NULL;
@@ -249,7 +250,9 @@ struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
 
-/* Decides by kind and attributes how the walk handles entries of this abbreviation. */
+/* Decides by kind and attributes how the walk handles entries of this abbreviation. `jump`: the children can be
+ * passed over by the sibling attribute. That is done only where they cannot have code: below a declaration and below
+ * types. */
 static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {
     bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
@@ -303,6 +306,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
             abbrev->known = false;
             continue;
         }
+        /* no attribute that is needed has such a large number: 0 stands for "not needed" */
         if (!add_attribute(t, abbrev, set, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
             return false;
         note_trait(&traits, attribute);

@@ -33,7 +33,7 @@ void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companio
         companions->dwp = has_skeleton(object);
 }
 
-/* Skips skeletons without code: nothing in their .dwo files is ever looked up. */
+/* Skeletons without code are left out, because nothing in their .dwo files is ever looked up. */
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
                           bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id),
                           void *arg)
@@ -75,7 +75,7 @@ bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id)
             const struct dwarf_unit_header *h = &file.units[i];
             if (h->version >= 5)
                 found = h->type == DW_UT_split_compile && h->dwo_id == dwo_id;
-            else /* version 4 has the id in the root entry */
+            else /* version 4 has the id in the root entry; 0 = unknown, which fits any id */
                 found = dwarf_unit_open(worker, &file, h, &unit) && (!unit.dwo_id || !dwo_id || unit.dwo_id == dwo_id);
         }
     if (worker)

@@ -78,8 +78,8 @@ bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
     return dwarf_read_form(r, unit, form, 0, &ignored);
 }
 
-/* The frequent kinds of forms have steps of their own; all others are skipped by dwarf_skip_form. False if the form reaches past the end.
- * */
+/* The frequent kinds of forms have steps of their own; all others are skipped by dwarf_skip_form. False if the form reaches past
+ * the end. */
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step)
 {
     switch (step->op) {

@@ -81,6 +81,7 @@ static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, c
         }
         if (sizes[step->read] > sl_reader_left(r))
             return false;
+        /* READ_CONSTANT has size 0: its value is in the abbreviation, so `value` stays as it is */
         uint64_t value = (uint64_t)step->value;
         switch (step->read) {
         case READ_1: value = r->at[0]; break;
@@ -162,6 +163,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     const struct attribute *a = e->attributes;
     bool declaration = a[SLOT_DECLARATION].form && a[SLOT_DECLARATION].value;
     size_t count = declaration ? 0 : dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
+    /* GNU as also writes entries for functions of other files, which have no lines here */
     if (walk->unit->is_assembler)
         count = dwarf_ranges_with_lines(w, count);
     if (walk->reader->main.code_at_zero)
@@ -199,6 +201,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
     struct entry_name name = entry_name(walk, e, &frame->language);
+    /* in units of the Dart VM the name of DWARF is used even if a symbol contains it */
     frame->name = walk->unit->is_dart || !frame->pending_count
                       ? name.text
                       : dwarf_symbol_name(&walk->reader->symbols, entry, name, frame->language);

@@ -76,8 +76,8 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
         if (name.size == 0)
             break;
         uint64_t directory = sl_read_uleb(r);
-        sl_read_uleb(r);
-        sl_read_uleb(r);
+        sl_read_uleb(r); /* time of modification */
+        sl_read_uleb(r); /* size */
         ok = dwarf_line_add_file(t, name, directory);
     }
     return ok && !r->failed;
@@ -168,7 +168,7 @@ static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struc
         return false;
     if (p->version == 5) {
         p->address_size = sl_read_u8(r);
-        sl_read_u8(r);
+        sl_read_u8(r); /* size of a segment selector */
     }
     *header = sl_read_uint(r, p->offset_size);
     return *header <= sl_reader_left(r);

@@ -103,14 +103,14 @@ static bool read_head(struct source_reader *s, struct sl_reader *r)
     if (sl_read_u16(r) != 5)
         return false;
     s->header.address_size = sl_read_u8(r);
-    sl_read_u8(r);
+    sl_read_u8(r); /* size of a segment selector */
     uint64_t size = sl_read_uint(r, s->header.offset_size);
     if (size > sl_reader_left(r))
         return false;
     r->end = r->at + size;
     sl_reader_skip(r, 5); /* instruction length, operations, is_stmt, line base and range */
     uint8_t opcodes = sl_read_u8(r);
-    sl_reader_skip(r, opcodes ? opcodes - 1u : 0);
+    sl_reader_skip(r, opcodes ? opcodes - 1u : 0); /* number of operands of each standard opcode; they count from 1 */
     return !r->failed;
 }
 

@@ -49,7 +49,7 @@ static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_
         sl_read_u16(&r);
     }
     uint32_t columns = sl_read_u32(&r), units = sl_read_u32(&r), slots = sl_read_u32(&r);
-    if (r.failed || (version != 2 && version != 5) || columns > 16)
+    if (r.failed || (version != 2 && version != 5) || columns > 16) /* a column is a section: there are 8 kinds */
         return false;
     size_t table = sl_reader_offset(&r);
     uint32_t row = find_row(w, &r, dwo_id, slots);
@@ -126,6 +126,8 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     };
     split->abbrevs = dwarf_abbrevs(w, file, header);
     dwarf_unit_bases(split);
+    /* these members of a split unit are in its skeleton; they are set after dwarf_read_root(), which would overwrite
+     * them */
     uint64_t addr_base = skeleton->addr_base;
     if (!split->abbrevs || !dwarf_read_root(w, split))
         return false;

@@ -55,6 +55,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     enum sl_code code = sl_object_cached_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
+    /* without readable symbols the names are those of DWARF alone */
     if (code != SL_OK || count > UINT32_MAX)
         count = 0;
     if (info->dwarf_bias || info->decorates)
@@ -114,6 +115,7 @@ bool dwarf_mangles(struct sl_str symbol, struct sl_str name)
 struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
                                 enum sl_language language)
 {
+    /* Apple's bitcode builds have `__hidden#N_` instead of names */
     bool hidden = sl_str_starts(name.text, SL_STR("__hidden#"));
     bool unnamed = !name.text.size || hidden;
     if (!unnamed && (name.linkage || language == SL_LANG_C))

@@ -55,7 +55,7 @@ static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header
     if (length == 0xFFFFFFFF) {
         h->offset_size = 8;
         length = sl_read_u64(r);
-    } else if (length >= 0xFFFFFFF0) {
+    } else if (length >= 0xFFFFFFF0) { /* reserved */
         return false;
     }
     if (r->failed || length > sl_reader_left(r))
@@ -73,7 +73,7 @@ static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header
         if (h->type == DW_UT_skeleton || h->type == DW_UT_split_compile)
             h->dwo_id = sl_read_u64(&in);
         else if (h->type == DW_UT_type || h->type == DW_UT_split_type)
-            sl_reader_skip(&in, 8u + h->offset_size);
+            sl_reader_skip(&in, 8u + h->offset_size); /* type signature and type offset */
     } else {
         h->abbrev_offset = sl_read_uint(&in, h->offset_size);
         h->address_size = sl_read_u8(&in);
