@@ -59,7 +59,8 @@ static enum sl_code cfi_writer_fail(struct cfi_writer *w, struct sl_error *error
     return sl_budget_fail(w->account.budget, error);
 }
 
-/* Returns the id of the bytes, adding them if they are new; UINT32_MAX when out of memory. */
+/* Returns the id of the bytes, adding them if they are new; UINT32_MAX when out of memory. The map stores the id plus
+ * 1, because NULL means that the bytes are not in it. */
 static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str bytes)
 {
     uintptr_t known = (uintptr_t)sl_map_get(&set->map, bytes);
@@ -311,6 +312,7 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
     unsigned shift = 0;
     while ((last >> shift) > w->sorted_count / CFI_ROWS_PER_BUCKET)
         shift++;
+    /* one number for each bucket up to that of `last`, and one behind them, the end of the last bucket */
     uint32_t count = (uint32_t)(last >> shift) + 2, *before = sl_account_alloc(&w->account, count, sizeof *before);
     size_t row = 0;
     if (!before)

@@ -84,6 +84,7 @@ static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64b
         if (number && reg < 0)
             return false;
         if (number)
+            /* the frame pointer points two words below the CFA */
             compact_set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(offset + 2 - i) * p));
     }
     return true;
@@ -121,6 +122,7 @@ static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is
     compact_set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, size));
     compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
     for (unsigned i = 0; i < count; i++) {
+        /* the last register of the list lies next to the return address */
         int reg = saved_register(is_64bit, registers[count - 1 - i]);
         compact_set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(int64_t)(i + 2) * p));
     }
@@ -229,8 +231,9 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
     return start == c->sigtramp;
 }
 
-/* Sets the rules of _sigtramp. On x86-64, rbx points to the kernel's ucontext_t there, whose machine context (pointer at 48) contains the
- * registers of the interrupted code. The FDE of the system says the same with expressions that few tools support. */
+/* Sets the rules of _sigtramp. On x86-64, rbx points to the kernel's ucontext_t there, whose machine context (pointer
+ * at 48) contains the registers of the interrupted code; the second number in each program is the offset of the
+ * register there. The FDE of the system says the same with expressions that few tools support. */
 static void sigtramp_rules(struct unwind_rules *rules)
 {
     static const struct {
@@ -366,7 +369,7 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
     uint32_t version = sl_read_u32(&r);
     c.common_offset = sl_read_u32(&r);
     c.common_count = sl_read_u32(&r);
-    sl_reader_skip(&r, 8); /* personalities */
+    sl_reader_skip(&r, 8); /* offset and number of the personality routines */
     uint32_t index = sl_read_u32(&r), count = sl_read_u32(&r);
     sl_reader_seek(&r, index);
     if (r.failed || version != 1)
@@ -375,6 +378,8 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
         return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid index of %u pages at offset 0x%x",
                                  count, index);
     sl_object_section(object, "text", &c.text, &c.text_address);
+    /* An entry of the index has three words: address of the first function of a page, offset of the page, offset of
+     * its LSDAs. The last entry has no page, only the end of the one before it. */
     uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);
     sl_reader_skip(&r, 4);
     for (uint32_t i = 1; i < count && b->code == SL_OK; i++) {

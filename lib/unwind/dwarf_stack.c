@@ -103,6 +103,7 @@ static bool machine_binary(struct stack_machine *m, unsigned op)
     case DW_OP_plus: value = a + b; break;
     case DW_OP_minus: value = a - b; break;
     case DW_OP_mul: value = a * b; break;
+    /* dividing the smallest number by -1 would trap, so that division is a negation */
     case DW_OP_div: value = signed_b == -1 ? 0 - a : (uint64_t)(signed_a / signed_b); break;
     case DW_OP_mod: value = a % b; break;
     case DW_OP_shl: value = b < bits ? a << b : 0; break;

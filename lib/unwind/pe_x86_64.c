@@ -67,10 +67,10 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
     info->frame_register = frame & 15;
     info->frame_offset = frame >> 4;
     info->codes = r.at;
-    sl_reader_skip(&r, (uint64_t)((info->count + 1) & ~1) * 2);
+    sl_reader_skip(&r, (uint64_t)((info->count + 1) & ~1) * 2); /* slots of two bytes, padded to an even number */
     *chained = 0;
     if (info->flags & FLAG_CHAINED) {
-        sl_reader_skip(&r, 8);
+        sl_reader_skip(&r, 8); /* start and end of the earlier part */
         *chained = sl_read_u32(&r);
     }
     return !r.failed && (info->version == 1 || info->version == 2);
@@ -80,6 +80,7 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
  * version. False for an unknown operation. */
 static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_64_code *code)
 {
+    /* by operation, from UWOP_PUSH_NONVOL (0) to UWOP_PUSH_MACHFRAME (10), for version 2 of the format */
     static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
     struct sl_reader r = sl_reader((struct sl_bytes){info->codes, info->count * 2u}, false);
     sl_reader_skip(&r, *at * 2u);
@@ -95,6 +96,7 @@ static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_6
     else if (info->version == 1 && (code->op == UWOP_EPILOG || code->op == UWOP_SPARE))
         count = code->op == UWOP_EPILOG ? 2 : 3;
     if (count == 2)
+        /* an offset in units of 8 bytes; that of vector registers is in units of 16, but they get no rule */
         code->operand = sl_read_u16(&r) * 8u;
     else if (count == 3)
         code->operand = sl_read_u32(&r);

@@ -158,6 +158,8 @@ static void set_expression(struct unwind_program_run *run, uint64_t number, stru
         text = is_value ? text : unwind_program_join(run, text.data, text.size, SL_STR(" ^"));
         rule = rule_parse(b->family, reg, text);
     } else {
+        /* without `is_value` the expression gives the address of the saved register: DW_OP_deref behind it loads the
+         * value */
         text = unwind_program_join(run, expression.data, expression.size, (struct sl_str){deref, !is_value});
         rule = expression_rule(reg, text);
     }
@@ -425,6 +427,7 @@ bool program_run(const struct cfi_section_data *frames, const struct cie *cie, c
     unwind_program_end(&run);
     if (ok && run.at < run.end)
         builder_row(b, run.at - frames->load_address, &run.now);
+    /* after an error the rules are known only up to the address that was reached */
     builder_end(b, (ok || run.at > run.end ? run.end : run.at) - frames->load_address);
     return ok;
 }

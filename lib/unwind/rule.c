@@ -99,7 +99,7 @@ void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_c
     subtract = subtract && rule->base == SL_UNWIND_CFA;
     switch ((enum sl_unwind_kind)rule->kind) {
     case SL_UNWIND_UNDEFINED:
-    case SL_UNWIND_EXPRESSION: sl_buf_cstr(out, ".undef"); break;
+    case SL_UNWIND_EXPRESSION: sl_buf_cstr(out, ".undef"); break; /* the text has no DWARF expressions */
     case SL_UNWIND_SAME:
         if (rule->reg == SL_UNWIND_NAMED)
             sl_buf_str(out, rule->name);

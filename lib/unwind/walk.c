@@ -154,6 +154,7 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
             continue;
         sl_registers_set(&caller->registers, cpu->pc, value);
         sl_registers_set(&caller->registers, cpu->sp, at + cpu->word);
+        /* the saved frame pointer lies below the return address, so on the stack only if that is not its first word */
         if (i > 0 && cpu->saved_pointer && result == WALK_CALLER)
             cpu->saved_pointer(s, at, callee, caller);
         return result;

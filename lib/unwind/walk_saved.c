@@ -13,6 +13,7 @@ void sl_walk_save(const struct sl_walk *walk, struct sl_walk_saved *saved)
                                     .inner_params = s->inner_params,
                                     .trust = s->frame.trust,
                                     .is_return = s->frame.is_return};
+    /* steps that the account has bought but not spent go back to the budget */
     if (s->work && s->work->steps > 0) {
         atomic_fetch_add(&s->work->budget->steps, s->work->steps);
         s->work->steps = 0;
@@ -23,6 +24,7 @@ struct sl_walk *sl_walk_resume(struct sl_arena *arena, const struct sl_walk_targ
                                struct sl_walk_module *modules, const struct sl_range_map *map,
                                const struct sl_walk_saved *saved, const struct sl_walk_stack *stack)
 {
+    /* not begun: the registers are still those of the thread */
     if (!saved->frame_count)
         return sl_walk_new(arena, target, modules, map, &saved->registers, stack);
     struct sl_walk_state *s = walk_make(arena, target, modules, map, stack);

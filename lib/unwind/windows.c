@@ -99,7 +99,7 @@ static bool win_operate(struct win_program *p, struct sl_str token)
            push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
-/* Executes a token: an operator, `.undef`, a variable (its first character is `$` or `.`), or a number of 32 bits, signed or unsigned.
+/* Executes a token: an operator, `.undef`, a variable (its first character is `$` or `.`), or a number from -2^31 to 2^31 - 1.
  * False if it fails or there are too many variables or items. */
 static bool win_token(struct win_program *p, struct sl_str token)
 {
@@ -195,8 +195,9 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
     if (pushes_ebp && !walk_read(s, esp + s->inner_params + win->saved - 8, &ebp))
         return false;
     if (pushes_ebp)
+        /* a function that saves ebp may have changed ebx, too, and the record does not say so: ebx is unknown */
         caller->valid &= ~(UINT64_C(1) << EBX);
-    else /* assumed to be unchanged */
+    else /* ebx counts as unchanged: it is as certain as in the callee */
         caller->assumed &= callee->registers.assumed | ~(UINT64_C(1) << EBX);
     sl_registers_set(caller, EIP, eip);
     sl_registers_set(caller, ESP, (uint32_t)(at + 4));
