@@ -84,6 +84,7 @@ static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *va
  * without a result; the only failure is SL_BUSY. */
 static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 {
+    /* bytes to decode: an instruction of x86 has at most 15, one of ARM 4 */
     enum { LONGEST = 16 };
     struct sl_minidump_analysis *out = r->out;
     uint64_t pc;
@@ -280,8 +281,10 @@ static uint64_t distance_to_memory(const struct analyser *r, uint64_t address)
     return least;
 }
 
-/* Adds the flips of an address that lead to NULL or to memory that permits the operation. None if the address itself does, or begins within
- * the access. Only bits that can have been the cause are tried: the upper ones of a non-canonical address, else the lower 48 on x86-64. */
+/* Adds the flips of an address that lead to NULL or to memory that permits the operation. None if the access may
+ * touch such memory already: its address lies there, or less than the size of the access before or behind it. Only
+ * bits that can have been the cause are tried: the upper ones of a non-canonical address, else the lower 48 on
+ * x86-64. */
 static void flip_bits(const struct analyser *r, uint64_t address, const char *source, uint32_t access_size)
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
@@ -403,11 +406,12 @@ static void find_inconsistencies(struct analyser *r)
         return;
     if (is_division_by_zero(r) && !effects->is_division)
         *found |= SL_MINIDUMP_NO_DIVISION;
-    if (is_windows && r->exception.code == 0xC0000096 && !effects->is_privileged)
+    if (is_windows && r->exception.code == 0xC0000096 /* EXCEPTION_PRIV_INSTRUCTION */ && !effects->is_privileged)
         *found |= SL_MINIDUMP_NOT_PRIVILEGED;
     if (r->operation == ANY && !is_overflow)
         return;
     bool is_elsewhere = is_not_accessed(r, is_overflow);
+    /* with this fault the system reports a fixed address, so a different one is no contradiction */
     if (is_elsewhere && is_general_protection_fault(r)) {
         *found |= effects->faults_only_non_canonical && is_canonical(r) ? SL_MINIDUMP_IS_CANONICAL : 0;
         return;

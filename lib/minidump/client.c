@@ -35,8 +35,9 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
 /* Orders threads by id; those with the same id stay in the order of the file. */
 SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, list_index)
 
-/* Reads the threads and checks that their frames and symbols are in bounds, then sorts them by id (of equal ids the order of the list
- * counts). A thread can name the same symbols again, so `named` limits the total. SL_MALFORMED if they are not. */
+/* Reads the threads, and sorts them by id (threads with one id keep the order of the list). SL_MALFORMED if the
+ * frames of a thread or their symbols are out of bounds, or if the names of all frames together are longer than
+ * `named`: frames may share names, so a small stream could otherwise make a large answer. */
 static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
                                         struct sl_minidump_client *client, struct sl_error *error)
 {

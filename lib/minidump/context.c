@@ -137,7 +137,8 @@ static struct context_walk context_begin(const struct sl_minidump *dump, uint32_
                                  layout->runs->names, 0};
 }
 
-/* Reads the next register of a context; false at the end. The names of a run count its registers. */
+/* Reads the next register of a context; false at the end. Registers of one size that follow each other are a run,
+ * whose names are one text, separated by blanks. */
 static bool context_next(struct context_walk *w, struct context_value *value)
 {
     if (w->names && !*w->names) {
@@ -166,6 +167,7 @@ bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes
     struct context_value value;
     size_t count = 0;
     while (count < MAX_REGISTERS && context_next(&w, &value))
+        /* "-" stands for bytes of the context that are no register to show */
         if (!sl_str_equal(value.name, SL_STR("-")))
             registers[count++] = (struct sl_crash_register){value.name, value.value};
     bool done = sl_crash_set_registers(thread, registers, count, d->arena);

@@ -84,6 +84,7 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
         for (size_t i = 0; split_line(line, '=', &key, &value) && i < sizeof keys / sizeof *keys; i++)
             if (sl_str_equal(key, keys[i].key))
                 *keys[i].value = value;
+    /* two keys that follow each other set the same value, which is copied once */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i += 2)
         *keys[i].value = copy_text(d, *keys[i].value);
 }

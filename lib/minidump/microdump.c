@@ -107,8 +107,9 @@ bool sl_microdump_is_in(struct sl_bytes bytes)
     return mark < text.size && !memchr(text.data, 0, mark);
 }
 
-/* Finds the end of a microdump whose first line was read. A second process may crash meanwhile, but not a third, so
- * no line is read often. A microdump without an end marker ends before the next one begins. */
+/* Finds the end of a microdump whose first line was read: its end mark, else the line before the next microdump.
+ * Lines of a second process that crashes meanwhile may lie in between (its first line is `other`). A third one ends
+ * the search, so that no line is searched often. */
 static void find_end(struct sl_str rest, struct log_sender sender, struct sl_microdump *found)
 {
     struct sl_str line;
@@ -204,7 +205,8 @@ static size_t add_bytes(struct sl_buf *buf, struct sl_str digits)
     return size / 2;
 }
 
-/* Reads line O: system (A Android, L Linux), processor, number of processors, machine, and its version as text. */
+/* Reads line O: system (A Android, L Linux), processor, number of processors, machine, and its version as text. The numbers of the
+ * processors are those of MINIDUMP_SYSTEM_INFO; those above 0x8000 are defined by Breakpad. */
 static void read_system(struct microdump *m, struct sl_str rest)
 {
     static const struct {
@@ -247,7 +249,7 @@ static void close_piece(struct microdump *m)
     m->open.size = 0;
 }
 
-/* Reads a line with the stack pointer or a stack piece; joins adjacent pieces. */
+/* Reads line S: "0" and the stack pointer, or an address and the bytes there. Adjacent pieces are joined. */
 static void read_stack(struct microdump *m, struct sl_str rest)
 {
     struct sl_str word;
@@ -456,7 +458,8 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
     end_stream(w);
 }
 
-/* Writes the exception. A dump without a crash reason was requested: then the thread is marked as the one that requested it. */
+/* Writes the exception; members that a microdump does not have are zero. A dump without a crash reason was requested:
+ * then the thread is marked as the one that requested it. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };
@@ -504,11 +507,11 @@ static void put_module_list(struct dump_writer *w, struct microdump_module *modu
     for (size_t i = 0; i < count; i++) {
         sl_buf_u64(&w->out, modules[i].address);
         sl_buf_u32(&w->out, modules[i].size > UINT32_MAX ? UINT32_MAX : (uint32_t)modules[i].size);
-        sl_buf_fill(&w->out, 0, 8);
+        sl_buf_fill(&w->out, 0, 8); /* checksum, time stamp */
         sl_buf_u32(&w->out, (uint32_t)modules[i].name_at);
-        sl_buf_fill(&w->out, 0, 52);
+        sl_buf_fill(&w->out, 0, 52); /* version */
         put_location(w, modules[i].record_size, modules[i].record_at);
-        sl_buf_fill(&w->out, 0, 24);
+        sl_buf_fill(&w->out, 0, 24); /* miscellaneous record, reserved */
     }
     end_stream(w);
 }

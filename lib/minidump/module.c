@@ -89,7 +89,7 @@ static void identify_pdb70(struct dump_reader *d, const struct module_record *re
 static void identify_pdb20(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
                            struct sl_crash_module *module)
 {
-    sl_reader_skip(r, 4);
+    sl_reader_skip(r, 4); /* offset */
     uint32_t timestamp = sl_read_u32(r), age = sl_read_u32(r);
     if (r->failed)
         return;

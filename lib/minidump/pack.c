@@ -172,7 +172,7 @@ static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
     }
 }
 
-/* False when out of memory. */
+/* Reads the list of unloaded modules, of at least 24 bytes each. False when out of memory. */
 static bool unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
 {
     dump->unloaded_count = sl_unpack_count(&u->r, 24);

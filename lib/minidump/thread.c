@@ -13,7 +13,7 @@ struct special_threads { /* threads with a special role */
     uint32_t writer, requesting; /* ids */
 };
 
-/* A record has room for 15 parameters; more are not believed. */
+/* A record holds 15 parameters, so a larger count is cut to 15. */
 bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
 {
     struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
