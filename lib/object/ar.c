@@ -67,6 +67,7 @@ static bool read_long_name(struct sl_ar_member *m, uint64_t size)
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
 {
     while (ar->at <= ar->bytes.size && ar->bytes.size - ar->at >= HEADER) {
+        /* struct ar_hdr: name (16 bytes), time of change (12), owner (6), group (6), mode (8), size (10), then "`\n" */
         const char *header = (const char *)ar->bytes.data + ar->at;
         struct sl_str field = {header, 16};
         uint64_t size, number;

@@ -79,6 +79,7 @@ enum sl_cpu_family sl_arch_family(enum sl_arch arch)
     return find_row(arch)->family;
 }
 
+/* Compares the name with the canonical names first, then with the aliases. */
 enum sl_arch sl_arch_parse(struct sl_str name)
 {
     for (size_t i = 0; i < COUNT(archs); i++)

@@ -388,6 +388,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
         else
             chunk->skipped += !breakpad_names_define(&r->origins, f);
     } else {
+        /* before the first FUNC record other lines are good: those of the header */
         chunk->skipped += open->open;
     }
     return (const uint8_t *)next;
@@ -424,8 +425,8 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     return at;
 }
 
-/* Adds a line record to the open function, and notes whether lines are still sorted and where they end. chunk->lines has room
- * (breakpad_chunk_read). */
+/* Adds a line record to the open function, and notes whether lines are still sorted and where they end. chunk->lines has
+ * capacity for it (breakpad_chunk_read). */
 static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct breakpad_worker *w,
                                     struct breakpad_chunk *chunk, struct open_function *open,
                                     const struct line_record *record)

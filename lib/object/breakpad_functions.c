@@ -179,6 +179,9 @@ static void reader_free(struct breakpad_reader *r, unsigned workers)
     breakpad_names_free(&r->origins);
 }
 
+/* Reads functions with lines and inlined calls. SL_NOT_FOUND if the file has no FUNC record; SL_MALFORMED if no
+ * function could be read and there are no PUBLIC records either. Lines that cannot be read are counted as skipped
+ * units. */
 enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                      struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -39,7 +39,7 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
     *h = (struct coff_header){.size = HEADER, .symbol_size = SYMBOL};
     h->machine = sl_read_u16(&r);
     h->section_count = sl_read_u16(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* time stamp */
     h->symbol_offset = sl_read_u32(&r);
     h->symbol_count = sl_read_u32(&r);
     uint16_t optional_size = sl_read_u16(&r), flags = sl_read_u16(&r);
@@ -53,12 +53,12 @@ static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_hea
 {
     struct sl_reader r = sl_reader(bytes, false);
     *h = (struct coff_header){.size = BIG_HEADER, .symbol_size = BIG_SYMBOL};
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* 0 and 0xFFFF, which tell this header from the ordinary one */
     uint16_t version = sl_read_u16(&r);
     h->machine = sl_read_u16(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* time stamp */
     struct sl_bytes class = sl_read_bytes(&r, sizeof big_class);
-    sl_reader_skip(&r, 16);
+    sl_reader_skip(&r, 16); /* size of data, flags, size and offset of metadata */
     h->section_count = sl_read_u32(&r);
     h->symbol_offset = sl_read_u32(&r);
     h->symbol_count = sl_read_u32(&r);

@@ -43,10 +43,11 @@ static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, in
 {
     struct sl_reader r = sl_reader(pe->symbols, false);
     sl_reader_seek(&r, index * pe->symbol_size);
-    sl_reader_skip(&r, 8);
+    sl_reader_skip(&r, 8); /* name */
     *value = sl_read_u32(&r);
+    /* symbols of /bigobj files have 20 bytes: their section number has 32 bits */
     *section = pe->symbol_size > 18 ? (int32_t)sl_read_u32(&r) : (int16_t)sl_read_u16(&r);
-    sl_read_u16(&r);
+    sl_read_u16(&r); /* type */
     *class = sl_read_u8(&r);
     uint8_t auxiliary = sl_read_u8(&r);
     *tag = auxiliary ? sl_read_u32(&r) : 0;

@@ -31,12 +31,12 @@ static bool elf_read_header(struct sl_object *object, struct elf *elf, struct el
     sl_reader_seek(&r, 16);
     elf->type = sl_read_u16(&r);
     elf->machine = sl_read_u16(&r);
-    sl_read_u32(&r);
-    read_word(&r, class == 2);
+    sl_read_u32(&r);           /* e_version */
+    read_word(&r, class == 2); /* e_entry */
     h->phoff = read_word(&r, class == 2);
     h->shoff = read_word(&r, class == 2);
     elf->flags = sl_read_u32(&r);
-    sl_read_u16(&r);
+    sl_read_u16(&r); /* e_ehsize */
     h->phentsize = sl_read_u16(&r);
     h->phnum = sl_read_u16(&r);
     h->shentsize = sl_read_u16(&r);
@@ -67,12 +67,12 @@ static bool read_segments(struct sl_object *object, struct elf *elf, const struc
             s->flags = sl_read_u32(&r);
         s->offset = read_word(&r, wide);
         s->address = read_word(&r, wide);
-        read_word(&r, wide);
+        read_word(&r, wide); /* physical address */
         s->file_size = read_word(&r, wide);
         s->memory_size = read_word(&r, wide);
         if (!wide)
             s->flags = sl_read_u32(&r);
-        read_word(&r, wide);
+        read_word(&r, wide); /* alignment */
     }
     elf->segment_count = count;
     return !r.failed;
@@ -104,6 +104,7 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
         return true;
     size_t entry = wide ? 64 : 40;
     if (h->shentsize != entry || h->shoff > object->bytes.size || object->bytes.size - h->shoff < entry)
+        /* tools that remove the section headers may leave their offset */
         return count == 0 && h->shentsize == 0;
     struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
     struct elf_section zero = {0};
@@ -158,8 +159,8 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
     }
 }
 
-/* Maps e_machine to an architecture; SL_ARCH_UNKNOWN for all that cannot be symbolicated. Both values of PowerPC and MIPS stand for files
- * of either size or byte order. */
+/* Maps e_machine to an architecture; SL_ARCH_UNKNOWN for all that cannot be symbolicated. MIPS has the same numbers
+ * for 32 and 64 bits, so the class of the file and the ABI in e_flags decide. Byte orders are not told apart. */
 static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
 {
     switch (elf->machine) {
@@ -484,8 +485,8 @@ static void elf_relate(struct sl_object *debug, const struct sl_object *program)
         set_load_address(debug, program->info.load_address);
 }
 
-/* Sets info.debug_file to the shared library's name (DT_SONAME), as a file has no other name of its own. Only the first PT_DYNAMIC is read.
- * */
+/* Sets info.debug_file to the shared library's name (DT_SONAME), as a file has no other name of its own. Only the
+ * first PT_DYNAMIC is read. */
 static void set_soname(struct sl_object *object, const struct elf *elf)
 {
     for (size_t i = 0; i < elf->segment_count; i++) {

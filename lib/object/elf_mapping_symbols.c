@@ -75,6 +75,9 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
 
 SL_ORDER_BY(by_address, struct sl_mapping_symbol, address, order)
 
+/* Finds where ARM code changes between ARM, Thumb and data, by the mapping symbols (`$a`, `$t`, `$x`, `$d`) of
+ * .symtab. A 32-bit file without them gets a mark for each function, whose address tells ARM from Thumb; if it is
+ * stripped, for those of the dynamic symbols. Other machines have no marks. */
 enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
                                  size_t *count, struct sl_error *error)
 {

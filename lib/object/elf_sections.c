@@ -33,7 +33,8 @@ static bool is_zdebug(const struct elf_section *s)
     return sl_str_starts(s->name, SL_STR(".z"));
 }
 
-/* Returns 1 for compressed, 0 for plain, -1 for unreadable sections. */
+/* Reads the header of a compressed section: of the older form (.zdebug_), or Elf32_Chdr or Elf64_Chdr. Returns 1 for
+ * compressed, 0 for plain, -1 for unreadable sections. */
 static int read_compression(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
 {
     struct sl_bytes raw;
@@ -48,15 +49,15 @@ static int read_compression(const struct sl_object *object, const struct elf_sec
     uint32_t type;
     if (object->info.is_64bit) {
         type = sl_read_u32(&r);
-        sl_read_u32(&r);
+        sl_read_u32(&r); /* reserved */
         c->size = sl_read_u64(&r);
-        sl_read_u64(&r);
+        sl_read_u64(&r); /* alignment */
     } else {
         type = sl_read_u32(&r);
         c->size = sl_read_u32(&r);
-        sl_read_u32(&r);
+        sl_read_u32(&r); /* alignment */
     }
-    if (r.failed || (type != 1 && type != 2))
+    if (r.failed || (type != 1 && type != 2)) /* ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD */
         return -1;
     c->zstd = type == 2;
     c->stream = sl_read_bytes(&r, sl_reader_left(&r));

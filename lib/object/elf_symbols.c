@@ -64,7 +64,7 @@ static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes b
     sl_reader_skip(&r, (uint64_t)(highest - offset) * 4);
     while (sl_reader_left(&r) >= 4) {
         highest++;
-        if (sl_read_u32(&r) & 1)
+        if (sl_read_u32(&r) & 1) /* the last one of its chain */
             return highest;
     }
     return 0;
@@ -113,7 +113,7 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
             count = gnu_hash_count(object, bytes);
         if (!count && d.hash && elf_bytes_at_address(object, d.hash, &bytes)) {
             struct sl_reader r = sl_reader(bytes, object->info.big_endian);
-            sl_read_u32(&r);
+            sl_read_u32(&r); /* number of buckets */
             count = sl_read_u32(&r);
         }
         if (count > table->symbols.size / elf_entry_size(object))
@@ -384,6 +384,8 @@ static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_tab
     *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);
 }
 
+/* Returns the source files of functions by the STT_FILE symbols of .symtab: one precedes the local symbols of its
+ * file (add_symbol_file). No files without .symtab. */
 enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **out,
                               size_t *count, struct sl_error *error)
 {
@@ -415,6 +417,8 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
     return SL_OK;
 }
 
+/* Returns the symbols of .symtab as they are stored, undefined ones included; of the dynamic table if there is no
+ * other. */
 enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **out,
                               size_t *count, struct sl_error *error)
 {

@@ -3,7 +3,8 @@
 
 enum { HEADER = 8, SMALLEST_TABLE = 64, TABLE_ALIGNMENT = 8 };
 
-/* The header: magic u32, two zeros, the quantum of instruction addresses, the size of a pointer. */
+/* True if a header of a pclntab begins here: magic u32 (of Go 1.2, 1.16, 1.18, 1.20), two zeros, the quantum of
+ * instruction addresses, the size of a pointer. */
 static bool is_header(struct sl_bytes bytes, bool big_endian)
 {
     static const uint32_t magics[] = {0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1};

@@ -75,10 +75,10 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     segment.memory_size = read_word(r, wide);
     segment.offset = read_word(r, wide);
     segment.file_size = read_word(r, wide);
-    sl_read_u32(r);
+    sl_read_u32(r); /* maximum protection */
     segment.executable = sl_read_u32(r) & VM_PROT_EXECUTE;
     uint32_t sections = sl_read_u32(r);
-    sl_read_u32(r);
+    sl_read_u32(r); /* flags */
     if (r->failed) {
         object->info.partial = true;
         return true;
@@ -125,7 +125,7 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
             set_uuid(object, &r);
         return true;
     case LC_DYSYMTAB:
-        sl_reader_seek(&r, 56);
+        sl_reader_seek(&r, 56); /* indirectsymoff */
         macho->indirect_offset = sl_read_u32(&r);
         macho->indirect_count = sl_read_u32(&r);
         return true;
@@ -270,7 +270,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
     macho->cpu_subtype = sl_read_u32(&r);
     macho->file_type = sl_read_u32(&r);
     uint32_t count = sl_read_u32(&r), size = sl_read_u32(&r);
-    sl_reader_skip(&r, object->info.is_64bit ? 8 : 4);
+    sl_reader_skip(&r, object->info.is_64bit ? 8 : 4); /* flags, and with 64 bits a reserved word */
     if (r.failed)
         return macho_invalid(error, "bad file header", 0);
     enum sl_code code = read_commands(object, macho, &r, count, size, error);

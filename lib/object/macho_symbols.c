@@ -75,6 +75,7 @@ void sl_object_set_bcsymbolmap(struct sl_object *object, const struct sl_bcsymbo
         ((struct macho *)object->impl)->hidden_names = map;
 }
 
+/* Returns the symbols in sections with code, then one for each stub. Labels of the assembler are left out. */
 enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                            struct sl_error *error)
 {
@@ -103,6 +104,8 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
     return ok ? SL_OK : sl_budget_fail(object->budget, error);
 }
 
+/* Returns the symbols in sections without code. A symbol at the end of its section, which marks the end, is left out.
+ * */
 enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {

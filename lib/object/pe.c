@@ -74,12 +74,12 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
         return false;
     bool wide = magic == MAGIC_PE32_PLUS;
     object->info.is_64bit = wide;
-    sl_reader_seek(&r, wide ? 24 : 28);
+    sl_reader_seek(&r, wide ? 24 : 28); /* ImageBase */
     object->info.load_address = wide ? sl_read_u64(&r) : sl_read_u32(&r);
-    sl_reader_seek(&r, 56);
+    sl_reader_seek(&r, 56); /* SizeOfImage */
     h->image_size = sl_read_u32(&r);
     object->info.image_size = h->image_size;
-    sl_reader_seek(&r, wide ? 108 : 92);
+    sl_reader_seek(&r, wide ? 108 : 92); /* NumberOfRvaAndSizes, then the directories */
     uint32_t count = sl_read_u32(&r);
     if (r.failed)
         return false;
@@ -189,9 +189,9 @@ bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debu
         return false;
     struct sl_reader r = sl_reader(pe_at(object, directory->address), false);
     sl_reader_seek(&r, index * ENTRY);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* characteristics */
     entry->time_stamp = sl_read_u32(&r);
-    sl_read_u16(&r);
+    sl_read_u16(&r); /* major version */
     entry->minor = sl_read_u16(&r);
     entry->type = sl_read_u32(&r);
     entry->size = sl_read_u32(&r);
@@ -210,6 +210,7 @@ static struct sl_str record_path(struct sl_reader *r)
  * the time stamp of the entry, which symbol servers use in its id. False for other records. */
 static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *entry, struct sl_object_info *info)
 {
+    /* the first three numbers of a GUID are little-endian in the file, and big-endian in a debug id */
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
     struct sl_reader r = sl_reader(record, false);
     struct sl_debug_id id = {0};
@@ -222,7 +223,7 @@ static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *e
         if (entry->minor == PORTABLE_PDB_MINOR)
             id.age = entry->time_stamp;
     } else if (signature == 0x3031424E) { /* "NB10" */
-        sl_read_u32(&r);
+        sl_read_u32(&r);                  /* offset, always 0 */
         struct sl_bytes stamp = sl_read_bytes(&r, 4);
         for (size_t i = 0; i < stamp.size; i++)
             id.uuid[i] = stamp.data[3 - i];

@@ -93,7 +93,7 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
     uint64_t size = sl_read_u64(&r);
     bool ended = false;
     s->tried = true;
-    if (r.failed || magic != 0x5A4C4942)
+    if (r.failed || magic != 0x5A4C4942) /* "ZLIB" */
         return s->inflated;
     struct sl_bytes in = sl_read_bytes(&r, sl_reader_left(&r));
     uint8_t *out = object_may_inflate(object, in.size, size) ? object_block(object, (size_t)size) : NULL;

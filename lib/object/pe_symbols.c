@@ -27,7 +27,7 @@ static struct exports read_exports(const struct sl_object *object)
     if (!e.directory.size)
         return e;
     struct sl_reader r = sl_reader(pe_at(object, e.directory.address), false);
-    sl_reader_skip(&r, 20);
+    sl_reader_skip(&r, 20); /* flags, time stamp, version, name of the file, first ordinal */
     uint32_t address_count = sl_read_u32(&r), name_count = sl_read_u32(&r);
     uint32_t addresses = sl_read_u32(&r), names = sl_read_u32(&r), ordinals = sl_read_u32(&r);
     if (r.failed)
@@ -98,6 +98,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     uint16_t type = sl_read_u16(&r);
     uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
     *at += pe->symbol_size * (1 + (size_t)auxiliary);
+    /* the symbol of a section has an auxiliary record, those of its code and data have none */
     bool section_itself = sort != FUNCTIONS && auxiliary;
     if (r.failed || section_itself || section == 0 || section > pe->section_count ||
         !is_of_sort(sort, type, class, pe->sections[section - 1].executable))

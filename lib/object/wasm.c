@@ -62,7 +62,7 @@ static struct wasm_section *add_section(struct sl_object *object, struct wasm *w
 static enum sl_code wasm_read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4);    /* magic */
     if (sl_read_u32(&r) != 1) /* components have other versions */
         return wasm_invalid(error, "not a module of version 1", 4);
     while (sl_reader_left(&r)) {
@@ -125,7 +125,9 @@ static void skip_limits(struct sl_reader *r)
         sl_read_uleb(r);
 }
 
-/* Counts imported functions, which have the first function numbers. An import of an unknown kind ends the count and sets `partial`. */
+/* Counts imported functions, which have the first function numbers. An import has the names of a module and of the
+ * item, then its kind: 0 function, 1 table, 2 memory, 3 global, 4 tag. An unknown kind ends the count and sets
+ * `partial`. */
 static void count_imports(struct sl_object *object, struct wasm *wasm)
 {
     const struct wasm_section *section = find_known(wasm, SECTION_IMPORT);
