@@ -175,6 +175,8 @@ static const uint8_t first_words[26] = {
     ['y' - 'a'] = 41, ['z' - 'a'] = WORDS,
 };
 
+/* Returns the number of a keyword; W_NONE for any other name. The table is sorted, and `first_words` has the first
+ * word of each letter. */
 enum js_word js_word(const uint8_t *name, size_t size)
 {
     if (size < 2 || size > 10 || name[0] < 'a' || name[0] > 'z')

@@ -36,6 +36,7 @@ struct stream {
     uint8_t out[PIECE];
 };
 
+/* Compares the first bytes with the magic numbers of compressed files; CODING_STORED for all others. */
 enum coding coding_detect(struct sl_bytes bytes)
 {
     static const struct {

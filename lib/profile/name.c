@@ -18,6 +18,8 @@ static bool add_known(struct profile_pool *pool, struct sl_str text)
     return slot != NULL;
 }
 
+/* Reads the strings of the profile, so that names which it has already are not added again, and the number of its
+ * source files. */
 enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct profile_pool *pool,
                                struct sl_error *error)
 {

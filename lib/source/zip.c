@@ -323,6 +323,7 @@ static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed,
     return code;
 }
 
+/* Size and checksum are compared at the end, when the sink has had all pieces. */
 enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *entry, const struct sl_zip_sink *sink,
                            struct sl_error *error)
 {

@@ -24,6 +24,7 @@ static size_t first_named(const struct sl_symcache_named *named, size_t count, u
     return at < count && named[at].string == string ? at : count;
 }
 
+/* Sorts the names by their ids in the string table, then goes over all functions once. */
 bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_named *named, size_t count)
 {
     struct sl_buf text = {0};

@@ -228,6 +228,9 @@ static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_
     return frame->instruction - module->base + module->cfi_offset;
 }
 
+/* Finds the caller by the call frame information of the callee's module: a STACK WIN record on x86, which is
+ * preferred, else a row of rules. WALK_WAIT if it must be loaded first, WALK_NOTHING if there is none for the
+ * address. */
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct sl_cfi *cfi;

@@ -304,6 +304,8 @@ static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, ui
     builder_end(b, (uint64_t)begin + length);
 }
 
+/* Reads the exception directory: for each function its address, and a word with packed unwind data or the address of
+ * a record. Functions whose data cannot be read are counted as skipped. */
 enum sl_code pe_read_arm64(const struct pe_tables *t, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(t->directory, false);

@@ -248,6 +248,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     return builder_end(b, end);
 }
 
+/* Reads the exception directory: for each part of a function its range and the address of its UNWIND_INFO. */
 enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(tables->directory, false);
