@@ -217,6 +217,7 @@ static bool stands_alone(const char *comment, const char *end)
 static bool find_last_comment(struct sl_str script, const struct js_comment_marker *marker, bool old,
                               struct sl_str *value)
 {
+    /* 4: the bytes of `//# ` before the marker */
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
     const char *begin = script.data, *end = begin + script.size, *at = end;
     while (begin && (at = memrchr(begin, marker->text.data[marker->pivot], (size_t)(at - begin)))) {
@@ -441,7 +442,7 @@ static void join_relative(const struct js_base_url *base, struct sl_str referenc
     struct sl_str rest = base->rest, piece;
     bool web = sl_str_equal(base->scheme, SL_STR("http")) || sl_str_equal(base->scheme, SL_STR("https"));
     if (!base->file) {
-        next_piece(&rest, &piece);
+        next_piece(&rest, &piece); /* the host */
         sl_buf_str(out, base->scheme);
         sl_buf_cstr(out, "://");
         sl_buf_str(out, piece);

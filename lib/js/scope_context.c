@@ -243,8 +243,10 @@ static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
     return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
-/* Resolves the components whose meaning was unknown while reading. Brackets precede the components inside them, so one pass can mark
- * patterns before their contents are looked at. Placeholders may link to later components, which a second pass resolves. */
+/* Resolves the components whose meaning was unknown while reading. Brackets precede the components inside them, so
+ * one pass can mark patterns before their contents are looked at. Placeholders may link to later components, which a
+ * second pass resolves. A default value outside of a pattern is an assignment: its name continues from the component
+ * whose number is in `at`. */
 static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {

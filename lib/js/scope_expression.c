@@ -344,7 +344,7 @@ static enum js_state assign_chain(struct js_parser *p)
 static enum js_state assign(struct js_parser *p, size_t size)
 {
     js_advance(p, size);
-    if (js_top(p)->kind == L_BINDING) {
+    if (js_top(p)->kind == L_BINDING) { /* the pattern of a declaration ends, its value follows */
         js_pop_soft(p);
         return OPERAND;
     }
@@ -362,11 +362,11 @@ static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
     while (size < most && js_peek(p, size) == c)
         size++;
     if (js_peek(p, size) == '=') {
-        if (c != '<' && c != '>')
+        if (c != '<' && c != '>') /* `<=` and `>=` compare, `<<=` and `>>=` assign */
             return assign(p, size + 1);
         if (size > 1)
             return assign(p, size + 1);
-        size++; /* <= and >= */
+        size++;
     }
     js_advance(p, size);
     return OPERAND;

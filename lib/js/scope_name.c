@@ -41,6 +41,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
             own |= p->kind == SL_JS_OWN_NAME;
         }
     }
+    /* the chain went out of an object literal that has no name itself, so the literal is shown as its beginning */
     name->object = crossed && inferred && part == SL_JS_NONE;
 }
 

@@ -71,8 +71,8 @@ static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
     return NULL;
 }
 
-/* Skips white space and comments, and notes whether a line end was among them. Stops at a slash that begins no comment, or one without end.
- * */
+/* Skips white space and comments, and notes whether a line end was among them. Stops at a slash that begins no comment, or one without
+ * end. */
 void js_skip_slowly(struct js_parser *p)
 {
     while (p->at < p->end) {

@@ -305,8 +305,10 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none). Of three sources the best that knows
- * one is used: the node, the scopes of the source, the functions of the script. */
+/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none). Of three sources
+ * the best that knows one is used: the node, the scopes of the source, the functions of the script. The words of a
+ * node are: 0 its function, 1 the source of the call if it was inlined, 2 and 3 line and column of the call, 4 the
+ * next outer call, 5 whether it is hidden. */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;

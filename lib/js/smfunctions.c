@@ -107,8 +107,8 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     return true;
 }
 
-/* Sorts the starts of a source from `first` on, which mostly are in order already; equal ones keep their order. False when out of memory.
- * */
+/* Sorts the starts of a source from `first` on, which mostly are in order already; equal ones keep their order. False when out of
+ * memory. */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
     size_t count = w->function_map.start_count - first, sorted = 1;

@@ -265,7 +265,7 @@ static bool read_items(struct smoriginals_reader *r, struct sl_str text)
             return fail_memory(r);
         if (!read_item(r))
             return false;
-        if (r->at == r->end)
+        if (r->at == r->end) /* behind the last item there is no comma to skip */
             break;
     }
     return !r->scope_depth && !r->range_depth;
@@ -282,6 +282,7 @@ static bool read_part(struct smoriginals_reader *r)
     size_t starts = o->start_count, nodes = o->node_count, boundaries;
     struct sl_str text;
     uint64_t begin = (uint64_t)part->line << 32 | part->column;
+    /* a range that is still open at the end of the part before ends where this part begins */
     if (o->boundary_count && o->boundaries[o->boundary_count - 1].node && !add_boundary_at(r, begin, 0))
         return false;
     boundaries = o->boundary_count;

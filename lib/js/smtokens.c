@@ -273,7 +273,7 @@ static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const 
         !sl_account_grow(&w->account, &s->tokens, &s->token_capacity, need, sizeof *s->tokens))
         return false;
     for (uint32_t i = 0; i < b->count; i++, s->count++) {
-        uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i];
+        uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i]; /* 31 bits in a token */
         s->order[s->count] = (struct sl_ordered){.key = key_at(b, i), .index = (uint32_t)s->count};
         s->tokens[s->count] =
             (struct token){b->source[i], b->source_line[i], b->source_column[i], name & NO_NAME, b->range[i]};
@@ -368,7 +368,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
     }
     if (code == SL_OK && !put_last_range(w))
         code = smcache_writer_fail(w, error);
-    sl_buf_fill(&t->file, 0, 8);
+    sl_buf_fill(&t->file, 0, 8); /* the last block is read in words, too (open_block) */
     sl_table_section(t, SECTION_KEYS);
     sl_buf_str(&t->file, sl_buf_view(&w->keys));
     sl_table_section(t, SECTION_PLACES);
