@@ -147,7 +147,7 @@ static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_s
     return true;
 }
 
-/* {{{reset}}}: a line about it only if there was something to forget. */
+/* Reads {{{reset}}}: the modules known so far are no longer loaded. Writes a line about that only if there were any. */
 static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     struct sl_buf line = {0};

@@ -129,8 +129,9 @@ static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct
 
 /* ---- gdb: "#1  0x000056507a7a2140 in ?? () from /lib/x.so" ---- */
 
-/* Reads the rest of gdb's "#1 0x0000000000401136 in f (x=1) at a.c:3" behind "in"; `??` is gdb's word for an unknown function. A line with
- * arguments in brackets but no source stays to be looked up. */
+/* Reads the rest of gdb's "#1 0x0000000000401136 in f (x=1) at a.c:3" behind "in"; `??` is gdb's word for an unknown
+ * function. A line that ends with a source line has its names already (is_named); one with arguments alone is looked
+ * up. */
 static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
 {
     struct sl_str rest = sl_scan_rest(&name);
@@ -221,7 +222,9 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
 
 /* ---- lines with "#N" ---- */
 
-/* Reads what follows "#N ". */
+/* Reads what follows "#N ": "pc" is Android's, "<null> <null>" that of TSan without an address; all others have an
+ * address. Behind the address a module with an offset in brackets is a sanitizer's. Else "in" is gdb's, or that of a
+ * sanitizer that printed names itself; without "in" the line is systemd's or eu-stack's. */
 static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
     if (sl_scan_word(&s, SL_STR("pc ")))
@@ -323,6 +326,7 @@ static bool read_hs_err(struct sl_text *t, struct sl_str line, struct sl_text_fr
         f->format = SL_TEXT_HS_ERR;
         f->base = SL_TEXT_OF_IMAGE;
         f->module = sl_text_module(t, sl_scan_between(at + 1, plus), (struct sl_str){NULL, 0});
+        /* the first frame of a stack is where the program was; a frame behind another one is a caller */
         f->is_return = t->last == SL_TEXT_HS_ERR;
         f->symbol = sl_str_trimmed(sl_scan_between(close + 1, end));
         set_head(t, line, at - 3, f);
@@ -361,6 +365,7 @@ static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_f
         f->base = SL_TEXT_OF_IMAGE;
         f->symbol.size = 0;
     }
+    /* a frame behind another one is a caller */
     f->is_return = t->last == SL_TEXT_WINDOWS;
     f->is_named = memmem(s.at, (size_t)(end - s.at), " @ ", 3) != NULL;
     f->module = sl_text_module(t, sl_scan_between(begin, bang), (struct sl_str){NULL, 0});
@@ -444,7 +449,7 @@ static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, str
     f->address = f->absolute;
     f->is_first = f->number.size == 1 && f->number.data[0] == '0';
     f->is_return = !f->is_first;
-    f->is_named = s.end[-1] == ')' && memchr(rest, ':', (size_t)(s.end - rest));
+    f->is_named = s.end[-1] == ')' && memchr(rest, ':', (size_t)(s.end - rest)); /* ends with "(file:line)" */
     f->module = sl_text_module(t, sl_str_trimmed(sl_scan_between(name, at)), (struct sl_str){NULL, 0});
     if (base) {
         f->base = SL_TEXT_OF_IMAGE;
@@ -510,6 +515,7 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     f->format = SL_TEXT_ADDRESSES;
     f->shown = sl_scan_between(shown, s.at);
     f->address = f->absolute;
+    /* a frame behind another one is a caller */
     f->is_return = t->last == SL_TEXT_ADDRESSES;
     struct sl_scan rest = s;
     bool blanks = sl_scan_blanks(&rest) || !has_address;

@@ -64,7 +64,8 @@ static bool is_compiled(struct sl_str url)
     return false;
 }
 
-/* Removes the next part of a line in which a script's frame may be. False if it holds none: then only `piece->text` is set. */
+/* Removes the next part of a line in which a script's frame may be: several lines may be quoted in one, "a\nb". False
+ * if the part has no frame: then only `piece->text` is set. */
 static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
 {
     if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||
@@ -115,6 +116,7 @@ static struct sl_str without_end(struct sl_str line, struct sl_str *end)
     return (struct sl_str){line.data, size};
 }
 
+/* Passes the whole rest of the line as the piece's text. Returns true, for the caller to return. */
 static bool return_rest(struct sl_str *rest, struct sl_text_piece *piece)
 {
     piece->text = *rest;
@@ -145,6 +147,7 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
     }
     if (may_be_script(marks)) {
         struct sl_str part = *rest;
+        /* a part without a frame is copied if other parts follow it */
         if (read_script(&part, piece) || part.size) {
             *rest = part;
             return true;

@@ -40,7 +40,8 @@ static void put_offset(const char *plus, const struct sl_text_call *call, struct
 
 /* ---- formats ---- */
 
-/* The rest of a line of TSan, which prints no address: "#0 f /a.c:2 (a+0x1314)". */
+/* Writes the rest of a sanitizer's line: "0x401136 in f /a.c:2". TSan prints no address, but the module: "f /a.c:2
+ * (a+0x1314)"; so does a line without a source. */
 static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
 {
     if (f->shown.size) {
@@ -72,7 +73,8 @@ static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_ca
     *shift += count - 1;
 }
 
-/* A frame without names behind one with inlined calls: its number rises too. */
+/* Writes a frame without names. Behind frames with inlined calls its number is raised by `shift`, as put_sanitizer()
+ * and put_gdb() raise theirs. */
 static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct sl_buf *out)
 {
     uint64_t was;
@@ -89,7 +91,8 @@ static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct
     sl_buf_str(out, f->end);
 }
 
-/* The whole line, then what it means; each caller of an inlined call on a line of its own, as addr2line -p -i prints it. */
+/* Writes the whole line, then function and source line; each caller of an inlined call on a line of its own, as
+ * addr2line -p -i prints it. */
 static void put_appended(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          const char *before, const char *after, struct sl_buf *out)
 {
@@ -106,7 +109,7 @@ static void put_appended(const struct sl_text_frame *f, const struct sl_text_cal
     }
 }
 
-/* "C  [libc.so.6+0x27249]  f+0x85  (f.c:3)" */
+/* Writes "C  [libc.so.6+0x27249]  f+0x85  (f.c:3)", and a line for each caller of an inlined call. */
 static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                        struct sl_buf *out)
 {
@@ -123,7 +126,7 @@ static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call 
     }
 }
 
-/* The name where the line has "n/a" or another one; callers of inlined calls behind it. */
+/* Writes the name in place of the line's, which may be "n/a"; callers of inlined calls on lines behind it. */
 static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {
@@ -141,7 +144,7 @@ static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* "#1  0x000056507a7a2140 in main () at t.c:3", "... in main () from /lib/x.so" */
+/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or "... in main () from /lib/x.so". */
 static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                     struct sl_buf *out)
 {
@@ -169,7 +172,7 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
     *shift += count - 1;
 }
 
-/* "#2  0x.. main - /tmp/t", and the place on the next line. */
+/* Writes "#2  0x.. main - /tmp/t", and the source line on the next line. */
 static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          struct sl_buf *out)
 {
@@ -188,7 +191,7 @@ static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_cal
     }
 }
 
-/* "   4:     0x556a.. - main", and "at FILE:LINE" below the name. */
+/* Writes "   4:     0x556a.. - main", and "at FILE:LINE" below the name. */
 static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     size_t indent = (size_t)(f->number.data + f->number.size - f->head.data);
@@ -206,13 +209,13 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
         if (!calls[i].path.size)
             continue;
         sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
-        sl_buf_fill(out, ' ', indent > 0 ? 27 : 0);
+        sl_buf_fill(out, ' ', indent > 0 ? 27 : 0); /* the column of "at" in backtraces of Rust */
         put_place("at ", &calls[i], "", out);
         put_end(f, last, out);
     }
 }
 
-/* "app!f+0x12 [d:\x.c @ 5]" */
+/* Writes "app!f+0x12 [d:\x.c @ 5]". */
 static void put_windows(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {
@@ -239,7 +242,7 @@ static void put_windows(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* "0   Demo   0x0000000100003f70 main + 40 (main.c:12)" */
+/* Writes "0   Demo   0x0000000100003f70 main + 40 (main.c:12)". */
 static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -256,7 +259,8 @@ static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *
 
 /* ---- markup ---- */
 
-/* "    #1.1  0x00000000000111d0 g a.c:2:0 (a+0x11d0)" for each inlined call, then that of the function. */
+/* Writes "    #1.1  0x00000000000111d0 g a.c:2:0 (a+0x11d0)" for each inlined call, then "    #1 ..." for the
+ * function they are inlined into. */
 static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                              struct sl_buf *out)
 {
