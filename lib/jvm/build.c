@@ -138,7 +138,8 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
-/* Appends the part of a member that is written as it is: name, arguments, lines, extras. What is known only later: encode_front. */
+/* Appends the part of a member that is known now: name, arguments, lines, extras. encode_front() writes what is known
+ * only at the end. */
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */

@@ -143,6 +143,7 @@ static bool read_parts(const struct jvm_comment_parts *p, struct sl_arena *arena
             return false;
         good = read_texts(&j, read_condition, comment);
         if (!read_texts(&actions, read_action, comment) || !good)
+            /* a rule with a condition or action of an unknown kind removes no frames */
             comment->remove = 0;
         *busy |= j.busy || actions.busy;
         return !j.failed && !actions.failed;
@@ -156,17 +157,17 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
 }
 
-/* Appends the word at `at`, in quotes unless it is a JSON literal; returns its end. */
+/* Appends the word at `at`, in quotes unless it is a literal of JSON; returns its end. */
 static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
 {
-    static const struct sl_str own[] = {{"true", 4}, {"false", 5}, {"null", 4}};
+    static const struct sl_str literals[] = {{"true", 4}, {"false", 5}, {"null", 4}};
     size_t end = at;
     while (end < json.size && (is_word(json.data[end]) || sl_is_digit(json.data[end])))
         end++;
     struct sl_str word = {json.data + at, end - at};
     bool bare = true;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        bare &= !sl_str_equal(word, own[i]);
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
+        bare &= !sl_str_equal(word, literals[i]);
     if (bare)
         out[(*size)++] = '"';
     memcpy(out + *size, word.data, word.size);

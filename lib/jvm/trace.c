@@ -185,7 +185,7 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
     if (frame->has_line)
         sl_buf_number(out, frame->line, ')');
     if (frame->has_line)
-        sl_buf_add(out, line->rest.data + 1, line->rest.size - 1);
+        sl_buf_add(out, line->rest.data + 1, line->rest.size - 1); /* without its `)`, which the number has */
     else
         sl_buf_str(out, line->rest);
 }
