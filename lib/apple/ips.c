@@ -325,7 +325,7 @@ static void read_threads(struct ips_reader *r)
             thread->name = SL_STR(SL_APPLE_LAST_EXCEPTION);
             thread->requesting = SL_REQUESTING_THREAD_NO;
             read_ips_frames(&s, NULL, thread);
-            threads.count -= !thread->frame_count;
+            threads.count -= !thread->frame_count; /* a backtrace without frames is no thread */
         } else
             sl_json_no_memory(&j);
         record_json_failure(r, &j);

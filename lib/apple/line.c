@@ -220,9 +220,9 @@ static bool is_hex_number(struct sl_str text)
     return take_hex(&text, &value) != APPLE_NONE && !text.size;
 }
 
-/* Reads from both ends, as names may contain blanks: number, image and address from the front; then inlined-by marks, position and offset
- * from the back. What is left is the function, unless it is a number or "???": then the line has none, and the offset was one in the image.
- * */
+/* Reads from both ends, as names may contain blanks: number, image and address from the front; then inlined-by marks,
+ * position and offset from the back. What is left is the function, unless it is a number or "???": then the line has
+ * none, and the offset was one in the image. */
 bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
 {
     uint64_t number;

@@ -311,7 +311,7 @@ static bool read_token(struct metrickit *m)
 
 /* ---- the crash ---- */
 
-/* Names of osfmk/mach/exception_types.h and sys/signal.h of XNU. */
+/* Returns the name of an exception by its number (osfmk/mach/exception_types.h of XNU); NULL if it has none. */
 static const char *exception_name(uint64_t number)
 {
     static const char *const names[] = {NULL,
@@ -330,6 +330,7 @@ static const char *exception_name(uint64_t number)
     return number < sizeof names / sizeof *names ? names[number] : NULL;
 }
 
+/* Returns the name of a signal by its number on Apple's systems (sys/signal.h of XNU); NULL if it has none. */
 static const char *signal_name(uint64_t number)
 {
     static const char *const names[] = {

@@ -224,8 +224,8 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     s->heaviest = (uint32_t)s->rows.count - 1;
 }
 
-/* Reads a line of the image list; false at the end of the list. Images with an invalid range or id, or outside of a process, are left out.
- * */
+/* Reads a line of the image list; false at the end of the list. Images with an invalid range or id, or outside of a
+ * process, are left out. */
 static bool read_image(struct samples_reader *s, struct sl_str line)
 {
     struct apple_image_line image;
