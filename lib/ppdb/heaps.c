@@ -3,7 +3,7 @@
 
 enum { GUID_SIZE = 16 };
 
-/* Reads a compressed integer; `*bits` becomes the number of its bits. */
+/* Reads a compressed integer (ECMA-335, II.23.2); `*bits` becomes the number of its bits. */
 static uint32_t read_compressed(struct sl_reader *r, unsigned *bits)
 {
     uint32_t first = sl_read_u8(r);

@@ -56,11 +56,11 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     uint32_t signature = sl_read_u32(&r);
     if (r.failed)
         return sl_fail(error, SL_MALFORMED, "invalid header");
-    if (signature != 0x424A5342)
+    if (signature != 0x424A5342) /* "BSJB" */
         return sl_fail(error, SL_MALFORMED, "invalid signature");
-    sl_reader_skip(&r, 8); /* version of the format, reserved */
-    sl_reader_skip(&r, sl_read_u32(&r));
-    sl_reader_skip(&r, 2);
+    sl_reader_skip(&r, 8);               /* version of the format, reserved */
+    sl_reader_skip(&r, sl_read_u32(&r)); /* version, as text */
+    sl_reader_skip(&r, 2);               /* flags */
     uint16_t count = sl_read_u16(&r);
     if (r.failed)
         return sl_fail(error, SL_MALFORMED, "invalid length");

@@ -133,7 +133,8 @@ static bool add_entry(struct ppdb_table_writer *w, struct ppdb_table_entry entry
     return true;
 }
 
-/* Collects the visible points of a method, up to the first damaged one. */
+/* Collects the visible points of a method, up to the first one that is damaged or in a document that could not be
+ * read. */
 static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method, struct sl_error *error)
 {
     struct sl_ppdb_points points;
