@@ -148,7 +148,8 @@ static enum sl_code pass_contents(struct archive_walking *w, uint64_t size, enum
     return w->failure.code == SL_OK ? SL_OK : fail_archive(w, error);
 }
 
-/* Offers the current entry to the visitor, if it is a regular file with a usable path. */
+/* Offers the current entry to the visitor, if it is a regular file with a usable path. A hard link without contents
+ * is another name of a member that was offered already. */
 static enum sl_code visit_entry(struct archive_walking *w, struct archive_entry *entry, enum sl_package_choice *choice,
                                 struct sl_error *error)
 {
