@@ -336,8 +336,8 @@ static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t sta
     }
 }
 
-/* Writes the FUNC record, then its INLINE records, then its lines. The lines are encoded before the calls, so a second reader skips them.
- * */
+/* Writes the FUNC record, then its INLINE records, then its lines. The lines are encoded before the calls, so a
+ * second reader skips them. */
 static void write_function(struct text_writer *t, const struct breakpad_record *f)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);

@@ -16,8 +16,8 @@ char v0_peek(const struct rust_v0_printer *v)
     return !v->failed && v->at < v->text.size ? v->text.data[v->at] : '\0';
 }
 
-/* Takes the next character. NUL, with the printer failed, at the end or after too many steps: back references can make a short name long.
- * */
+/* Takes the next character. NUL, with the printer failed, at the end or after too many steps: back references can
+ * make a short name long. */
 char v0_next(struct rust_v0_printer *v)
 {
     char c = v0_peek(v);

@@ -432,8 +432,8 @@ static const struct stack_piece *current_stack(const struct microdump *m, const 
     return count ? pieces : NULL;
 }
 
-/* Writes the list of threads, with the crashed one: a microdump has no other. Fields that it does not have are zero; `stack` may be NULL.
- * */
+/* Writes the list of threads, with the crashed one: a microdump has no other. Fields that it does not have are zero;
+ * `stack` may be NULL. */
 static void put_thread(struct dump_writer *w, const struct microdump *m, const struct stack_piece *stack,
                        size_t memory_at, size_t context_at)
 {

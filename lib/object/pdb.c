@@ -134,8 +134,8 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
     return sl_pdb_read_functions(object->impl, parallel, sink, error);
 }
 
-/* False if the origin is unknown, but also when out of memory or budget, which is recorded in the object: callers check sl_object_status.
- * */
+/* False if the origin is unknown, but also when out of memory or budget, which is recorded in the object: callers
+ * check sl_object_status. */
 static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                             struct sl_file_origin *origin)
 {

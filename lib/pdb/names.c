@@ -215,8 +215,8 @@ struct procedure {
     uint8_t options;
 };
 
-/* Reads a function's type (LF_PROCEDURE); the caller checks r->failed. The fields left out are calling convention and number of arguments.
- * */
+/* Reads a function's type (LF_PROCEDURE); the caller checks r->failed. The fields left out are calling convention and
+ * number of arguments. */
 static struct procedure read_procedure(struct sl_reader *r)
 {
     struct procedure p = {.result = sl_read_u32(r)};
