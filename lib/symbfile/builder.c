@@ -216,7 +216,8 @@ static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
     return b->limit ? b->limit : &b->own_budget;
 }
 
-/* Appends the symcache of the ranges, or with `pads` that of the pads. */
+/* Appends the symcache of the ranges; with `pads` that of the return pads, the return addresses behind calls with
+ * their frames. */
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {

@@ -82,7 +82,8 @@ static inline uint64_t line_end(const struct sl_line *line)
     return tree_end_address(line->address, line->size ? line->size : 1);
 }
 
-/* Adds the rows of [low, high) to m->rows at index `first`; returns their number. */
+/* Adds the rows of the function's code in [low, high), without the code of its inlined calls, to m->rows at index
+ * `first`; returns their number. */
 static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
 {
     size_t count = first;

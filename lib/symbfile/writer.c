@@ -433,7 +433,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symb
 static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (!w->begun)
-        sl_buf_add(&w->out, "symbfile\0\1", 10);
+        sl_buf_add(&w->out, "symbfile\0\1", 10); /* the message has size 0 and type 1 */
     w->begun = true;
     if (!sl_buf_reserve(&w->encoded, BLOCK))
         return symbfile_writer_fail(w, error);
