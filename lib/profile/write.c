@@ -217,7 +217,7 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
         if (is_address) {
             put_comma(t->w);
             sl_buf_number(&t->w->new_text, symbol->address, ' ');
-            t->w->new_text.size -= !t->w->new_text.failed;
+            t->w->new_text.size -= !t->w->new_text.failed; /* without the blank */
         } else {
             put_cell_number(t->w, is_lib ? symbol->lib : is_name ? symbol->name : PROFILE_NONE);
         }
