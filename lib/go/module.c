@@ -97,7 +97,7 @@ static bool find_in_relocations(struct go_table *t)
     struct sl_reader r = sl_reader(relocations, t->big_endian);
     while (sl_reader_left(&r) >= RELOCATION && candidates < MAX_CANDIDATES) {
         uint64_t address = sl_read_u64(&r);
-        sl_read_u64(&r);
+        sl_read_u64(&r); /* symbol and type */
         if (sl_read_u64(&r) == t->address && ++candidates && read_relocated(t, relocations, address))
             return true;
     }
