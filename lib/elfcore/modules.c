@@ -37,11 +37,11 @@ static bool read_image_header(struct core_reader *c, struct core_image *image, u
     struct sl_reader r = core_make_reader(c, bytes);
     sl_reader_seek(&r, 16);
     uint16_t type = sl_read_u16(&r), machine = sl_read_u16(&r);
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* version */
     core_read_word(c, &r); /* entry */
     *headers = core_read_word(c, &r);
     core_read_word(c, &r); /* section headers */
-    sl_reader_skip(&r, 6);
+    sl_reader_skip(&r, 6); /* flags, size of this header */
     uint16_t entry_size = sl_read_u16(&r);
     image->count = sl_read_u16(&r);
     return (type == ET_EXEC || type == ET_DYN) && machine == c->machine && entry_size == core_header_size(c) &&

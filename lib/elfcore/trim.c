@@ -156,17 +156,17 @@ static void put_header(struct sl_buf *out, const struct core_reader *c, size_t c
     sl_buf_add(out, c->bytes.data, 16);
     put_number(out, c, ET_CORE, 2);
     put_number(out, c, c->machine, 2);
-    put_number(out, c, 1, 4);
-    put_word(out, c, 0);
-    put_word(out, c, size);
+    put_number(out, c, 1, 4); /* version */
+    put_word(out, c, 0);      /* entry */
+    put_word(out, c, size);   /* the program headers follow this header */
     put_word(out, c, sections);
     sl_buf_add(out, sl_bytes_part(c->bytes, c->is_wide ? 48 : 36, 4).data, 4); /* flags */
     put_number(out, c, size, 2);
     put_number(out, c, core_header_size(c), 2);
     put_number(out, c, sections ? NO_COUNT : count, 2);
-    put_number(out, c, sections ? (c->is_wide ? 64 : 40) : 0, 2);
-    put_number(out, c, sections ? 1 : 0, 2);
-    put_number(out, c, 0, 2);
+    put_number(out, c, sections ? (c->is_wide ? 64 : 40) : 0, 2); /* size of a section header */
+    put_number(out, c, sections ? 1 : 0, 2);                      /* their number */
+    put_number(out, c, 0, 2);                                     /* index of the section of names */
 }
 
 /* Writes a program header (gABI, "Program Header"): `flags` stand second in 64-bit files and next to last in 32-bit ones. The physical
