@@ -270,6 +270,8 @@ static void read_instruction(const struct arm64_text *t)
         else
             t->r->is_complete = false;
     } else {
+        /* any other instruction with a memory operand, and `dc` (cache maintenance, by an address in a register), has
+         * accesses that are not known */
         t->r->is_complete = t->r->is_complete && !memory.data && !sl_str_equal(t->name, SL_STR("dc"));
     }
 }
