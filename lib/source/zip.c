@@ -45,7 +45,7 @@ static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct di
         r = reader_at(bytes, offsets[i]);
         if (sl_read_u32(&r) != end64_magic)
             continue;
-        sl_reader_skip(&r, 8 + 2 + 2 + 4 + 4 + 8);
+        sl_reader_skip(&r, 8 + 2 + 2 + 4 + 4 + 8); /* size of the record, versions, disks, entries on this disk */
         struct directory found = {.count = sl_read_u64(&r)};
         found.size = sl_read_u64(&r);
         found.at = sl_read_u64(&r);
@@ -67,7 +67,7 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
         struct sl_reader r = reader_at(bytes, at);
         if (sl_read_u32(&r) != end_magic)
             continue;
-        sl_reader_skip(&r, 2 + 2 + 2);
+        sl_reader_skip(&r, 2 + 2 + 2); /* disks, entries on this disk */
         d->count = sl_read_u16(&r);
         d->size = sl_read_u32(&r);
         d->at = sl_read_u32(&r);
@@ -105,15 +105,15 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
     if (sl_read_u32(r) != entry_magic)
         return false;
     uint16_t made_by = sl_read_u16(r);
-    sl_reader_skip(r, 2);
+    sl_reader_skip(r, 2); /* version needed */
     uint16_t flags = sl_read_u16(r);
     entry->method = sl_read_u16(r);
-    sl_reader_skip(r, 2 + 2);
+    sl_reader_skip(r, 2 + 2); /* time, date */
     entry->crc = sl_read_u32(r);
     entry->packed = sl_read_u32(r);
     entry->size = sl_read_u32(r);
     uint16_t name = sl_read_u16(r), extra = sl_read_u16(r), comment = sl_read_u16(r);
-    sl_reader_skip(r, 2 + 2);
+    sl_reader_skip(r, 2 + 2);             /* disk, internal attributes */
     uint32_t attributes = sl_read_u32(r); /* Unix: st_mode in the upper half */
     entry->is_link = made_by >> 8 == MADE_BY_UNIX && attributes >> 28 == MODE_LINK;
     entry->offset = sl_read_u32(r);
