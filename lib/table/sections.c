@@ -82,7 +82,8 @@ static void pack_chunk(void *arg, size_t chunk, unsigned worker)
     }
 }
 
-/* Reserves the columns and sets p->data. */
+/* Reserves the columns and sets p->data. Eight zero bytes follow each column, so that readers may read its last bytes
+ * as a whole word. */
 static bool begin_columns(struct sl_buf *out, struct column_packing *p)
 {
     const struct sl_table_column_source *source = p->source;
