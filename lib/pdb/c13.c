@@ -106,6 +106,7 @@ bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct 
     struct sl_reader r = sl_reader(c13, false);
     while (c13_next(&r, &kind, &data)) {
         most.sections += kind == C13_LINES;
+        /* At least 6 bytes per file, 12 per inlined function. */
         most.files += kind == C13_CHECKSUMS && !most.files ? data.size / 6 : 0;
         most.inlinees += kind == C13_INLINEES ? data.size / 12 : 0;
     }

@@ -259,7 +259,7 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     sl_reader_skip(r, 8); /* end of the prologue, start of the epilogue */
     uint32_t type = sl_read_u32(r), offset = sl_read_u32(r);
     uint16_t section = sl_read_u16(r);
-    sl_read_u8(r);
+    sl_read_u8(r); /* flags */
     struct sl_str name;
     if (kind == S_LPROC32_ST || kind == S_GPROC32_ST) {
         struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));

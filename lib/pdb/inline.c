@@ -84,6 +84,7 @@ static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, u
     case COLUMN_END_DELTA:
     case COLUMN_END: return true;
     case CODE_AND_LINE_DELTA:
+        /* The low four bits are the code offset, the others the change of the line. */
         s->offset += value & 15;
         s->line += sign(value >> 4);
         return inline_emit(t, s);

@@ -261,6 +261,7 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
         *index = sl_read_u32(&t.data);
         if (t.leaf == LF_POINTER) {
             uint32_t attributes = sl_read_u32(&t.data);
+            /* Bits 5..7 are the mode: pointer, or kind of reference. */
             sigils[(*count)++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
             constant = false;
         } else { /* a modifier below a pointer */
@@ -340,7 +341,7 @@ static bool array(struct name_printer *n, struct type_record t)
     uint32_t element;
     do {
         element = sl_read_u32(&t.data);
-        sl_read_u32(&t.data);
+        sl_read_u32(&t.data); /* type of the index */
         sizes[count++] = read_numeric(&t.data);
         if (t.data.failed)
             return false;

@@ -49,19 +49,19 @@ static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, st
     struct sl_reader r = sl_reader(bytes, false);
     if (sl_read_u32(&r) != 0xFFFFFFFF)
         return false;
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* version */
     dbi->age = sl_read_u32(&r);
-    sl_reader_skip(&r, 8);
+    sl_reader_skip(&r, 8); /* global stream, build number, public stream, version of the DLL */
     dbi->symbol_stream = sl_read_u16(&r);
-    sl_read_u16(&r);
+    sl_read_u16(&r); /* build number of the DLL */
     dbi->module_size = sl_read_u32(&r);
     uint64_t offset = DBI_HEADER + (uint64_t)dbi->module_size;
     for (int i = 0; i < 4; i++) /* contributions, section map, sources, type servers */
         offset += sl_read_u32(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* index of the MFC type server */
     dbi->debug_size = sl_read_u32(&r);
     offset += sl_read_u32(&r); /* edit and continue */
-    sl_read_u16(&r);
+    sl_read_u16(&r);           /* flags */
     dbi->machine = sl_read_u16(&r);
     dbi->debug_offset = offset > UINT32_MAX ? UINT32_MAX : (uint32_t)offset;
     return !r.failed;
@@ -81,13 +81,13 @@ static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
         return false;
     struct sl_reader r = sl_reader(bytes, false);
     for (size_t i = 0; i < count; i++) {
-        sl_reader_skip(&r, 8);
+        sl_reader_skip(&r, 8); /* name */
         sections[i].size = sl_read_u32(&r);
         sections[i].address = sl_read_u32(&r);
         uint32_t raw_size = sl_read_u32(&r);
         if (!sections[i].size) /* old linkers */
             sections[i].size = raw_size;
-        sl_reader_skip(&r, 16);
+        sl_reader_skip(&r, 16); /* where the data, relocations and line numbers are, and how many */
         sections[i].executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
     }
     pdb->sections = sections;
@@ -173,14 +173,14 @@ static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
     struct sl_reader r = sl_reader(list, false);
     while (pdb->module_count < capacity && sl_reader_left(&r) >= MIN_MODULE) {
         struct pdb_module module = {0};
-        sl_reader_skip(&r, 34);
+        sl_reader_skip(&r, 34); /* unused, first section contribution, flags */
         module.stream = sl_read_u16(&r);
         module.symbol_size = sl_read_u32(&r);
         module.c11_size = sl_read_u32(&r);
         module.c13_size = sl_read_u32(&r);
-        sl_reader_skip(&r, 16);
+        sl_reader_skip(&r, 16); /* number of files, padding, unused, names of source and PDB */
         module.name = sl_read_cstr(&r);
-        sl_read_cstr(&r);
+        sl_read_cstr(&r); /* object file */
         if (r.failed)
             break;
         uint64_t padding = -(uint64_t)sl_reader_offset(&r) & 3;

@@ -168,9 +168,12 @@ uint64_t name_printer_value_size(struct name_printer *n, uint32_t index)
             return 0;
         switch (t.leaf) {
         case LF_MODIFIER: index = sl_read_u32(&t.data); continue;
+        /* After the type pointed to, the attributes; bits 13..18 are the size. */
         case LF_POINTER: sl_read_u32(&t.data); return sl_read_u32(&t.data) >> 13 & 0x3F;
         case LF_ARRAY:
-        case LF_ARRAY_ST: sl_reader_skip(&t.data, 8); return read_numeric(&t.data);
+        case LF_ARRAY_ST:
+            sl_reader_skip(&t.data, 8); /* types of element and index */
+            return read_numeric(&t.data);
         default: break;
         }
         if (!is_named_type(t.leaf))
