@@ -5,7 +5,7 @@
 
 enum { MAX_MEMORY = 4 << 20 };
 
-/* Reads a symbol of the mangling before or since Swift 5. */
+/* Reads a symbol after its prefix. `old`: of the mangling before Swift 4. */
 static struct swift_node *read_symbol(struct swift_reader *r, bool old)
 {
     r->stack = node_new(r, N_LIST);

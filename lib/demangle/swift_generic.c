@@ -204,7 +204,7 @@ struct swift_node *generic_proof(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE);
 }
 
-/* True if the stack ends with a list of proofs. */
+/* Pops a list of proofs; false if there is none. */
 static bool pop_proofs(struct swift_reader *r)
 {
     if (reader_pop_kind(r, N_EMPTY_LIST))
@@ -222,7 +222,7 @@ static bool pop_proof_reference(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
-/* True if the operands of the proof `c` are well-formed; they are not printed. */
+/* Reads and pops the operands of the proof `c`, which are not printed; false if they are malformed. */
 static bool pop_proof(struct swift_reader *r, char c)
 {
     uint32_t index;

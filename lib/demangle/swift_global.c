@@ -216,7 +216,7 @@ static struct swift_node *associated_type(struct swift_reader *r)
     return name ? node_phrase(r, "associated type metadata accessor for ", name, " in ", generic_conformance(r)) : NULL;
 }
 
-/* Prints "associated type witness table accessor for A.B : Protocol in Type". */
+/* Makes the phrase "associated type witness table accessor for A.B : Protocol in Type" from the stack. */
 static struct swift_node *associated_table(struct swift_reader *r)
 {
     struct swift_node *protocol = reader_pop_protocol(r);

@@ -33,7 +33,7 @@ static void note_words(struct swift_reader *r, struct sl_str part)
     }
 }
 
-/* Reads a run of word references: `a` ... `y`, the last one `A` ... `Z`; `*more` is false after that. */
+/* Reads a run of word references: `a` ... `z`, the last one `A` ... `Z`; `*more` is false after that. */
 static bool read_words(struct swift_reader *r, struct sl_buf *text, bool *more)
 {
     while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {
@@ -242,7 +242,7 @@ static const struct standard_type concurrency_types[] = {
     {'t', N_STRUCT, "UnsafeCurrentTask"},
 };
 
-/* The standard type with the letter; NULL if there is none. */
+/* Returns the type with the letter; NULL if there is none. */
 static struct swift_node *find_standard(struct swift_reader *r, const struct standard_type *types, size_t count,
                                         char letter)
 {

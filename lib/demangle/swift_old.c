@@ -409,7 +409,7 @@ static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
     return type ? node_phrase(r, text, type, " and conformance ", old_conformance(r)) : NULL;
 }
 
-/* Prints `text`, "Name in Type" or, of a witness table, "Name : Protocol in Type". */
+/* Reads an associated type. The phrase is `text` and "Name in Type" or, of a witness table, "Name : Protocol in Type". */
 static struct swift_node *associated(struct swift_reader *r, const char *text, bool table)
 {
     struct swift_node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
@@ -466,7 +466,7 @@ static struct swift_node *global(struct swift_reader *r);
 /* Reads a partial application: a closure that calls the symbol mangled after `__T`. */
 static struct swift_node *forwarder(struct swift_reader *r)
 {
-    reader_eat(r, 'o');
+    reader_eat(r, 'o'); /* of Objective-C; printed alike */
     if (!reader_eat_text(r, "__T"))
         return NULL;
     struct swift_node *forwarded = old_enter(r) ? global(r) : NULL;

@@ -280,7 +280,7 @@ static struct swift_node *impl_attribute(struct swift_reader *r, struct swift_no
     return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : NULL;
 }
 
-/* The convention of a lowered function by its letter; NULL for an unknown one. */
+/* Reads the letter for how a lowered function is called; NULL for an unknown one. */
 static const char *representation(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -293,7 +293,7 @@ static const char *representation(struct swift_reader *r)
     }
 }
 
-/* Reads conventions and types up to `_`. */
+/* Reads parameters or results, each a convention and a type, up to `_`. After `z` it is the error, which can only be an owned one. */
 static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *function, enum swift_role role)
 {
     while (function && !reader_eat(r, '_')) {

@@ -193,7 +193,7 @@ static void intermediate_function(struct swift_printer *p, const struct swift_no
     if (state != N_IMPL_RESULT)
         print_write(p, function->index ? ") -> sending (" : ") -> (");
     print_write(p, ")");
-    for (; i < function->count; i++) {
+    for (; i < function->count; i++) { /* " for <" and the types that replace the parameters of the signature */
         print_text(p, function->children[i]->text);
         print_list(p, node_child(function->children[i], 0), 0, ", ");
         print_write(p, ">");

@@ -99,7 +99,7 @@ enum node_kind {
     N_OPAQUE_RESULT, /* `some` */
     N_OPAQUE,        /* N_OPAQUE_OF; index */
     N_PACK,          /* types... */
-    N_SUGAR,         /* text: `?` after one type, `[` around one or `:` between two */
+    N_SUGAR,         /* text: `?` after one type, `[` or `(` around one, `:` between two */
     N_INTEGER,       /* text */
     N_BOX,           /* N_LIST of fields; signature or NULL; N_LIST or NULL */
     N_ERROR,

@@ -27,7 +27,8 @@ static uint64_t adapt(uint64_t delta, size_t count, bool first)
     return bias + (BASE - T_MIN + 1) * delta / (delta + SKEW);
 }
 
-/* Reads a generalized variable-length integer; false if it ends early or overflows. */
+/* Reads a generalized variable-length integer (RFC 3492, 3.3); false if it ends early or overflows. `a` to `z` are the digits 0 to 25, the
+ * ten characters from first_digit on 26 to 35. */
 static bool read_delta(struct sl_str *digits, uint64_t bias, char first_digit, uint64_t *delta)
 {
     uint64_t weight = 1;
