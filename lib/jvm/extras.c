@@ -17,7 +17,7 @@ uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_mem
 {
     struct sl_reader r = m->extras;
     uint64_t sum = 0;
-    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
+    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) { /* positions of an outline */
         sl_read_uleb(&r);
         sl_read_uleb(&r);
     }
