@@ -23,12 +23,13 @@
 
 enum { SL_INDEX_ID_BYTES = 20, SL_INDEX_RECORD_VERSION = 1002 };
 
-enum sl_index_content {                     /* bits */
-                        SL_INDEX_DEBUG = 1, /* debug information: DWARF, lines of a PDB ... */
-                        SL_INDEX_SYMBOLS = 2,
-                        SL_INDEX_UNWIND = 4,
-                        SL_INDEX_SOURCES = 8,
-                        SL_INDEX_CODE = 16, /* a program or library with its code */
+/* What a file has, as bits. */
+enum sl_index_content {
+    SL_INDEX_DEBUG = 1, /* debug information: DWARF, lines of a PDB ... */
+    SL_INDEX_SYMBOLS = 2,
+    SL_INDEX_UNWIND = 4,
+    SL_INDEX_SOURCES = 8,
+    SL_INDEX_CODE = 16, /* a program or library with its code */
 };
 
 enum sl_index_id_type {
