@@ -505,7 +505,7 @@ struct sl_str name_printer_print_procedure(struct name_printer *n, struct sl_are
     if (is_id) {
         bool found = pdb_names_get(n, &n->pdb->ids, type, &t) && (t.leaf == LF_FUNC_ID || t.leaf == LF_MFUNC_ID);
         if (found)
-            sl_read_u32(&t.data);
+            sl_read_u32(&t.data); /* scope or class */
         type = found ? sl_read_u32(&t.data) : 0;
     }
     if (type == 0 && name.size)

@@ -51,8 +51,8 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
     if (!msf_stream(msf, stream, &t->stream) || !msf_view(&t->stream, 0, 16, arena, &bytes))
         return true;
     struct sl_reader r = sl_reader(bytes, false);
-    sl_read_u32(&r);
-    t->records = sl_read_u32(&r);
+    sl_read_u32(&r);              /* version */
+    t->records = sl_read_u32(&r); /* the size of the header, behind which the records begin */
     t->begin = t->end = sl_read_u32(&r);
     uint32_t end = sl_read_u32(&r);
     if (t->records < MIN_HEADER || t->records > MAX_HEADER || t->records > t->stream.size || end < t->begin)
