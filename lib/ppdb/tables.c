@@ -201,7 +201,7 @@ enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, stru
     struct sl_reader r = sl_reader(stream, false);
     sl_reader_skip(&r, 6); /* reserved, version */
     uint8_t heap_sizes = sl_read_u8(&r);
-    sl_reader_skip(&r, 1);
+    sl_reader_skip(&r, 1); /* reserved */
     uint64_t valid = sl_read_u64(&r);
     sl_reader_skip(&r, 8); /* which tables are sorted */
     enum sl_code code = read_counts(ppdb, &r, valid, error);
