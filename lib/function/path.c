@@ -69,9 +69,8 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path)
     size_t start = out->size, root = get_root_length(path), floor;
     for (size_t i = 0; i < root; i++)
         sl_buf_u8(out, (uint8_t)(is_separator(path.data[i]) ? separator : path.data[i]));
-    size_t rooted =
-        out->size; /* `..` does not remove output before `floor`: the root, and `..` segments that were kept */
-    floor = rooted;
+    size_t rooted = out->size;
+    floor = rooted; /* `..` does not remove output before it: the root, and `..` segments that were kept */
     for (size_t at = root; at < path.size;) {
         size_t end = at;
         while (end < path.size && !is_separator(path.data[end]))
