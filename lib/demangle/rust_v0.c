@@ -584,8 +584,7 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
     struct sl_str suffix;
     path(&v, true);
-    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic */
-        /* so it is read but not shown */
+    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic: read but not shown */
         v.out = NULL;
         path(&v, false);
         v.out = out;

@@ -215,6 +215,7 @@ struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
 
 struct swift_node *name_operator(struct swift_reader *r, struct sl_str letters, char fixity)
 {
+    /* The characters for the letters a to z; a space where a letter stands for none. */
     static const char characters[] = "& @/= >    <*!|+?%-~   ^ .";
     const char *suffix = fixity == 'i' ? " infix" : fixity == 'p' ? " prefix" : fixity == 'P' ? " postfix" : NULL;
     struct swift_node *node = node_new(r, N_OPERATOR);
