@@ -5,8 +5,8 @@
 
 bool sl_path_is_windows(struct sl_str path); /* absolute in a Windows form, or contains a backslash */
 
-/* Append to `out`, which must not contain the inputs: the joined path, or the path with one kind of separator and without empty segments, `.`
- * and each `..` that follows a directory. */
+/* Append to `out`, which must not contain the inputs: the joined path, or the path with one kind of separator and without empty segments,
+ * `.`, and `..` with the directory before it. */
 void sl_path_join(struct sl_buf *out, struct sl_str base, struct sl_str other);
 void sl_path_clean(struct sl_buf *out, struct sl_str path);
 
