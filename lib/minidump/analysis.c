@@ -129,7 +129,8 @@ static bool is_general_protection_fault(const struct analyser *r)
         return r->operation == READ && address == UINT64_MAX;
     if (is_apple(r->dump))
         return e->code == 1 && e->flags == 13 && !address; /* EXC_BAD_ACCESS, EXC_I386_GPFLT */
-    return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address; /* SI_KERNEL */
+    /* SIGSEGV or SIGBUS, SI_KERNEL */
+    return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address;
 }
 
 /* Sets the address that was accessed in fact, and why it differs from the reported one. */

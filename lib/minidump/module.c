@@ -133,7 +133,7 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
     uint32_t signature = sl_read_u32(r);
     sl_reader_skip(r, 4); /* version of the structure */
     uint32_t high = sl_read_u32(r), low = sl_read_u32(r);
-    sl_reader_skip(r, 36);
+    sl_reader_skip(r, 36); /* version of the product, flags, kind of file, date */
     if (signature == 0xFEEF04BD)
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }

@@ -131,7 +131,7 @@ static bool is_valid_memory(const struct sl_minidump_memory *memory)
     return memory->bytes.size && memory->address + (memory->bytes.size - 1) >= memory->address;
 }
 
-/* False when out of memory. */
+/* Reads the registers that pack_registers() wrote. False when out of memory. */
 static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump_thread *thread)
 {
     struct sl_registers *registers = SL_ARENA_NEW(arena, struct sl_registers);
@@ -161,7 +161,7 @@ static bool unpack_thread(struct sl_reader *r, struct sl_arena *arena, struct sl
     return true;
 }
 
-/* Memory is sorted by address. */
+/* Reads the memory regions; fails the reader if one is not valid, or if they are not sorted by address. */
 static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
 {
     for (size_t i = 0; i < dump->memory_count && !r->failed; i++) {
@@ -187,7 +187,7 @@ static bool unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
     return !u->no_memory;
 }
 
-/* Modules are sorted by address, have a size and do not reach beyond the address space. */
+/* True if the modules are sorted by address, have a size and do not reach beyond the address space. */
 static bool has_valid_modules(const struct sl_crash *crash)
 {
     for (size_t i = 0; i < crash->module_count; i++) {
