@@ -67,7 +67,7 @@ void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
     free(map);
 }
 
-/* `__hidden#12_` is name 12 of the map; other names stay as they are. */
+/* Returns name 12 of the map for `__hidden#12_`, and other names as they are. */
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
 {
     size_t at = sizeof hidden - 1;

@@ -166,7 +166,7 @@ static bool coff_has_name(const struct pe_section *s, const char *name)
 static bool has_lines(const struct sl_object *object, const struct pe_section *s)
 {
     struct sl_reader r = sl_reader(pe_raw(object, s), false);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* signature */
     while (sl_reader_left(&r) >= 8) {
         uint32_t kind = sl_read_u32(&r), size = sl_read_u32(&r);
         if (kind == C13_LINES)

@@ -101,7 +101,7 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     return true;
 }
 
-/* The UUID is both the code id and the debug id. Without memory for the text both stay empty; that is recorded, and opening then fails. */
+/* Sets the code id and the debug id to the UUID. Without memory for the text both stay empty; that is recorded, and opening then fails. */
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);

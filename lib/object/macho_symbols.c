@@ -33,7 +33,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
     struct macho_symbol symbol = {.name = sl_read_u32(&r)};
     symbol.type = sl_read_u8(&r);
     symbol.section = sl_read_u8(&r);
-    sl_reader_skip(&r, 2);
+    sl_reader_skip(&r, 2); /* description */
     symbol.value = table->is_64bit ? sl_read_u64(&r) : sl_read_u32(&r);
     return symbol;
 }

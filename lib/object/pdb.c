@@ -70,7 +70,7 @@ static bool add_symbol(void *arg, uint64_t address, uint64_t size, struct sl_str
     return true;
 }
 
-/* Public symbols have no size: each ends at the next one. */
+/* Reads the public symbols. They have no size: each ends at the next one. */
 static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
@@ -134,8 +134,8 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
     return sl_pdb_read_functions(object->impl, parallel, sink, error);
 }
 
-/* False if the origin is unknown, but also when out of memory or budget, which is recorded in the object: callers
- * check sl_object_status. */
+/* Finds where a source file came from. False if that is unknown, but also when out of memory or budget, which is recorded in the object:
+ * callers check sl_object_status. */
 static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                             struct sl_file_origin *origin)
 {

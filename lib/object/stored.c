@@ -17,7 +17,7 @@ static bool is_loaded_content(const struct elf_section *s)
     return s->flags & SHF_ALLOC && s->size && s->type != SHT_NOBITS && s->type != SHT_NOTE;
 }
 
-/* A program without section headers has its code where the segments say. */
+/* True if the file has bytes of an executable segment: a program without section headers has its code where the segments say. */
 static bool has_code_segment(const struct sl_object *object)
 {
     struct sl_load_header load;
