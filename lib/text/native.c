@@ -116,7 +116,7 @@ static bool split_source(struct sl_str *text, struct sl_text_frame *f)
     return true;
 }
 
-/* "f /src/a.c:12:3", behind "#0 0x1000 in ": a frame of a sanitizer that has its symbolizer. */
+/* Reads "f /src/a.c:12:3", behind "#0 0x1000 in ": a frame of a sanitizer that has its symbolizer. */
 static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
 {
     struct sl_str rest = sl_scan_rest(&name);
@@ -616,7 +616,7 @@ static bool is_python(struct sl_str line)
     return at && memmem(at, (size_t)(trimmed.data + trimmed.size - at), "\", line ", 8);
 }
 
-/* Go: "\t/src/x.go:3 +0x1d" below "main.f(...)". */
+/* True for a line of Go: "\t/src/x.go:3 +0x1d" below "main.f(...)". */
 static bool is_go(struct sl_str line)
 {
     const char *at = memmem(line.data, line.size, ".go:", 4);

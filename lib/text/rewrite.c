@@ -286,7 +286,7 @@ static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text
     }
 }
 
-/* "f[/a.c:4]"; of data only the name. */
+/* Writes "f[/a.c:4]"; of data only the name. */
 static void put_markup_place(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
 {
     sl_buf_str(out, call->function);
