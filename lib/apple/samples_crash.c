@@ -31,7 +31,7 @@ static bool charge_budget(struct samples_filler *f, uint64_t cost)
     return !f->no_memory;
 }
 
-/* Sorts by thread, then by number of samples, largest first. */
+/* Orders paths by thread, then by number of samples, largest first. */
 static int path_by_count(const void *left, const void *right)
 {
     const struct sampled_path *a = left, *b = right;

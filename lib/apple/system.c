@@ -5,7 +5,7 @@
 
 /* ---- time ---- */
 
-/* Removes so many decimal digits and the text `behind`; returns their value, -1 if they are not there. */
+/* Removes `digits` decimal digits and the text `behind`; returns their value, -1 if they are not there. */
 static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
 {
     uint64_t value;
