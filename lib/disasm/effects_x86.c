@@ -14,7 +14,7 @@ struct decoded {
 
 /* ---- text: memory operands with width and blanks, "dword [rax + rcx * 4 - 0x8]" ---- */
 
-/* The word for an operand's width in Intel's syntax, with a blank; empty for other widths. */
+/* Returns the word for an operand's width in Intel's syntax, with a blank; empty for other widths. */
 static const char *width_name(unsigned bits)
 {
     static const struct {
@@ -250,6 +250,7 @@ static void read_flow(struct effects_reading *r, const struct decoded *d)
     case ZYDIS_CATEGORY_UNCOND_BR: read_branch(r, d); break;
     case ZYDIS_CATEGORY_COND_BR: r->out->flow = SL_DISASM_UNKNOWN; break;
     case ZYDIS_CATEGORY_RET: {
+        /* The DWARF numbers of RSP and ESP. */
         bool known = r->registers->get(r->registers->arg, d->is_64bit ? 7 : 4, &target);
         flow_to(r, SL_DISASM_INDIRECT, known, target);
         break;

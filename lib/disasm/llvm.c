@@ -153,7 +153,7 @@ static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes
     return read;
 }
 
-/* The engine's close. */
+/* The engine's close: frees its state. */
 static void llvm_close(void *state)
 {
     struct llvm *llvm = state;
