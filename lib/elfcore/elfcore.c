@@ -123,7 +123,7 @@ static uint64_t count_segments(const struct core_reader *c, uint64_t sections, u
     if (count != PN_XNUM)
         return count;
     sl_reader_seek(&r, sections);
-    sl_reader_skip(&r, c->is_wide ? 44 : 28);
+    sl_reader_skip(&r, c->is_wide ? 44 : 28); /* to sh_info */
     return sl_read_u32(&r);
 }
 

@@ -54,8 +54,8 @@ static bool read_headers(struct core_reader *c, struct core_program *program, ui
     return program->base < program->end;
 }
 
-/* Without program headers in the core, the program begins at their page, since linkers write them behind the ELF header, and it
- * ends at the latest where memory ends. */
+/* Finds where the program is in memory. Without program headers in the core it begins at their page, since linkers write them behind the
+ * ELF header, and it ends at the latest where memory ends. */
 static bool read_program(struct core_reader *c, struct core_program *program)
 {
     uint64_t headers, count;

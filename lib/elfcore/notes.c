@@ -78,7 +78,7 @@ static void read_signal(struct core_reader *c, struct sl_bytes contents)
         return;
     uint32_t signal = sl_read_u32(&r), second = sl_read_u32(&r), third = sl_read_u32(&r);
     if (c->is_wide)
-        sl_reader_skip(&r, 4);
+        sl_reader_skip(&r, 4); /* padding */
     uint64_t address = core_read_word(c, &r);
     if (r.failed)
         return;
@@ -114,7 +114,7 @@ static void read_process(struct core_reader *c, struct sl_bytes contents)
 static void read_pac_mask(struct core_reader *c, struct sl_bytes contents)
 {
     struct sl_reader r = core_make_reader(c, contents);
-    sl_reader_skip(&r, 8);
+    sl_reader_skip(&r, 8); /* data_mask */
     uint64_t mask = sl_read_u64(&r);
     if (!r.failed && mask)
         c->core->dump.address_mask = (mask & -mask) - 1;
