@@ -13,7 +13,7 @@ enum {
 /* Offset of data that a function does not have. */
 static const uint32_t no_data = UINT32_MAX;
 
-/* The version of the table's format by its magic number; false for an unknown one. */
+/* Sets the version of the table's format by its magic number; false for an unknown one. */
 static bool read_version(uint32_t magic, enum go_version *version)
 {
     switch (magic) {
@@ -130,6 +130,7 @@ bool go_function_read(const struct go_table *t, uint64_t index, struct go_functi
 
 bool go_call_read(const struct go_table *t, const struct go_function *f, uint32_t index, struct go_call *call)
 {
+    /* The size of a node, and where its name is in it; parentPc follows the name. */
     size_t size = t->version >= GO_120 ? 16 : 20, name = t->version >= GO_120 ? 4 : 12;
     struct sl_reader r = sl_reader(f->tree, t->big_endian);
     sl_reader_seek(&r, (uint64_t)index * size + name);
