@@ -51,7 +51,7 @@ static enum sl_package_choice end_control(void *arg)
     return SL_PACKAGE_STOP;
 }
 
-/* The value of a field "Name: value"; empty if there is none. */
+/* Returns the value of a field "Name: value"; empty if there is none. */
 static struct sl_str find_field(struct sl_str text, struct sl_str name)
 {
     struct sl_str line;
@@ -62,8 +62,9 @@ static struct sl_str find_field(struct sl_str text, struct sl_str name)
     return (struct sl_str){NULL, 0};
 }
 
-/* `Source: name (version)`: without a version it is that of the package, without the field the package is its own source. A
- * "+b1" behind the version is a rebuild without changes of the source, which names the version without it in parentheses. */
+/* Sets name and version of the source package by the field `Source: name (version)`: without a version it is that of the package, without
+ * the field the package is its own source. A "+b1" behind the package's version is a rebuild without changes of the source; then the field
+ * names the version without it in parentheses. */
 static void set_by_control(struct sl_str control, struct sl_package_source *source)
 {
     struct sl_str name = find_field(control, SL_STR("Source")), version = find_field(control, SL_STR("Version"));

@@ -45,7 +45,7 @@ static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
     return b->strings.failed ? 0 : (uint32_t)at;
 }
 
-/* The same for texts that many files share, which are added once. */
+/* Like add_string(), for texts that many files share: each is added once. */
 static uint32_t add_shared_string(struct sl_index_builder *b, struct sl_str text)
 {
     if (!text.size)
@@ -133,7 +133,7 @@ void sl_index_copy_objects(struct sl_index_builder *b, const struct sl_index *fr
 
 /* ---- writing ---- */
 
-/* By type and bytes of the id, then newest first; the rest makes the order the same in every run. */
+/* Orders objects by type and bytes of the id, then newest first; the rest makes the order the same in every run. */
 static int compare_entries(const void *left, const void *right)
 {
     const struct index_entry *a = left, *b = right;

@@ -105,8 +105,8 @@ bool sl_package_is_seekable(struct sl_bytes file)
 
 /* ---- what it was built from ---- */
 
-/* Source archives of Debian: "<name>_<version>.orig.tar.xz", "<name>_<version>.orig-<part>.tar.gz", "<name>_<version>.tar.xz",
- * "<name>_<version>.debian.tar.xz". */
+/* Sets name and version by the file name of a source archive of Debian: "<name>_<version>.orig.tar.xz",
+ * "<name>_<version>.orig-<part>.tar.gz", "<name>_<version>.tar.xz", "<name>_<version>.debian.tar.xz". */
 static void set_by_archive_name(struct sl_str name, struct sl_package_source *source)
 {
     static const char *const ends[] = {".orig.", ".orig-", ".debian.tar.", ".tar."};

@@ -26,7 +26,7 @@ static bool read_header(struct sl_bytes file, uint64_t at, struct sl_bytes *entr
     struct sl_reader r = sl_reader(file, true);
     sl_reader_seek(&r, at);
     uint32_t magic = sl_read_u32(&r);
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* reserved */
     uint64_t count = sl_read_u32(&r), size = sl_read_u32(&r);
     *entries = sl_read_bytes(&r, count * ENTRY);
     *data = sl_read_bytes(&r, size);
@@ -49,20 +49,21 @@ struct sl_bytes rpm_payload(struct sl_bytes file)
     return find_header(file, &entries, &data, &end) ? sl_bytes_from(file, end) : (struct sl_bytes){NULL, 0};
 }
 
-/* The text of a tag; empty if there is none. */
+/* Returns the text of a tag; empty if there is none. */
 static struct sl_str find_text(struct sl_bytes entries, struct sl_bytes data, uint32_t tag)
 {
     struct sl_reader r = sl_reader(entries, true);
     while (sl_reader_left(&r) >= ENTRY) {
         uint32_t own = sl_read_u32(&r), type = sl_read_u32(&r), offset = sl_read_u32(&r);
-        sl_reader_skip(&r, 4);
+        sl_reader_skip(&r, 4); /* number of values */
         if (own == tag && type == TYPE_STRING)
             return sl_cstr_at(data, offset);
     }
     return (struct sl_str){NULL, 0};
 }
 
-/* "bash-5.2-1.src.rpm" becomes "bash 5.2-1": the version is what follows the last but one hyphen. */
+/* Sets name and version by the file name of a source RPM: "bash-5.2-1.src.rpm" becomes "bash 5.2-1". The version is what follows the last
+ * but one hyphen. */
 static void set_by_file_name(struct sl_str name, struct sl_package_source *source)
 {
     static const char *const endings[] = {".src.rpm", ".nosrc.rpm"};

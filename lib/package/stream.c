@@ -335,7 +335,7 @@ static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_e
     return damaged(s, error);
 }
 
-/* At the end of a block: begins the next one, or ends the stream. */
+/* Begins the block after one that has ended; after the last one ends the stream. */
 static enum sl_code end_xz_block(struct stream *s, struct sl_error *error)
 {
     if (lzma_index_iter_next(&s->block, LZMA_INDEX_ITER_NONEMPTY_BLOCK)) {

@@ -81,7 +81,7 @@ struct archive_walking {
     struct member_path path;
 };
 
-/* libarchive's reader: gives it the next piece of the uncompressed archive. */
+/* The callback by which libarchive reads: gives it the next piece of the uncompressed archive. */
 static la_ssize_t read_piece(struct archive *a, void *arg, const void **piece)
 {
     struct archive_walking *w = arg;
