@@ -60,7 +60,7 @@ static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
     while (sl_reader_left(&r) >= 6) {
         uint32_t at = (uint32_t)sl_reader_offset(&r), name = sl_read_u32(&r);
         uint8_t size = sl_read_u8(&r);
-        sl_read_u8(&r);
+        sl_read_u8(&r); /* kind of checksum */
         sl_reader_skip(&r, size);
         uint64_t padding = -(uint64_t)sl_reader_offset(&r) & 3;
         sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));

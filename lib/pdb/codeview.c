@@ -58,7 +58,7 @@ static void gather(const struct sl_codeview *parts, struct gathered *g)
 static struct sl_str types_elsewhere(struct sl_bytes records)
 {
     struct sl_reader r = sl_reader(records, false);
-    sl_read_u16(&r);
+    sl_read_u16(&r); /* size */
     uint16_t leaf = sl_read_u16(&r);
     if (leaf == LF_TYPESERVER2)
         sl_reader_skip(&r, 20); /* GUID, age */

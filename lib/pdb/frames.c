@@ -35,7 +35,7 @@ static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *
     f.program = pdb_name(pdb, sl_read_u32(r), account);
     f.prolog = sl_read_u16(r);
     f.saved = sl_read_u16(r);
-    sl_read_u32(r);
+    sl_read_u32(r); /* flags */
     return f;
 }
 

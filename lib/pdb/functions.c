@@ -282,10 +282,10 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
 {
     sl_reader_skip(r, 8); /* parent, end */
     uint32_t size = sl_read_u32(r);
-    sl_read_u32(r);
+    sl_read_u32(r); /* flags */
     uint32_t offset = sl_read_u32(r), parent_offset = sl_read_u32(r);
     uint16_t section = sl_read_u16(r);
-    sl_read_u16(r);
+    sl_read_u16(r); /* section of the procedure */
     if (r->failed || !w->has_procedure || parent_offset != w->procedure.offset)
         return true;
     return pdb_functions_add_function(w, section, offset, size, node);

@@ -88,7 +88,7 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
     im->count = 0;
     while (im->count < MAX_IMPORTED_MODULES && sl_reader_left(&r) >= 8) {
         im->imported[im->count++] = (struct imported){.offset = (uint32_t)sl_reader_offset(&r)};
-        sl_read_u32(&r);
+        sl_read_u32(&r); /* name */
         sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
     }
 }

@@ -442,7 +442,7 @@ static bool scope(struct name_printer *n, uint32_t index)
     struct type_record t;
     if (!pdb_names_get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
         return false;
-    sl_read_u32(&t.data);
+    sl_read_u32(&t.data); /* list of further parts */
     struct sl_str text = sl_read_cstr(&t.data);
     if (is_unnamed(text))
         pdb_names_put(n, "`anonymous namespace'");

@@ -17,11 +17,11 @@ static struct srcsrv_names open_names(struct sl_bytes info)
 {
     struct srcsrv_names names;
     struct sl_reader r = sl_reader(info, false);
-    sl_reader_skip(&r, 28);
+    sl_reader_skip(&r, 28); /* version, time stamp, age, GUID */
     names.texts = sl_read_bytes(&r, sl_read_u32(&r));
     names.left = sl_read_u32(&r);
-    sl_read_u32(&r);
-    for (int i = 0; i < 2; i++)
+    sl_read_u32(&r);            /* rows of the hash table */
+    for (int i = 0; i < 2; i++) /* which rows are used, and which were deleted */
         sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
     names.pairs = r;
     return names;

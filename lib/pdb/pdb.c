@@ -27,8 +27,8 @@ static enum sl_code pdb_invalid(struct sl_error *error, const char *what)
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 {
     struct sl_reader r = sl_reader(info, false);
-    sl_read_u32(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* version */
+    sl_read_u32(&r); /* time stamp */
     out->debug_id.age = sl_read_u32(&r);
     struct sl_bytes guid = sl_read_bytes(&r, 16);
     if (r.failed)

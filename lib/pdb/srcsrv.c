@@ -96,7 +96,7 @@ static int srcsrv_by_name(const void *left, const void *right)
 
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value)
 {
-    /* first one above */
+    /* the first one with a greater name */
     size_t low = SL_PARTITION_POINT(middle, 0, s->variable_count, compare_nocase(s->variables[middle].name, name) <= 0);
     if (!low || compare_nocase(s->variables[low - 1].name, name) != 0)
         return false;
@@ -234,7 +234,7 @@ static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_
     for (size_t i = 0; i < clean.size; i++)
         clean.data[i] = (uint8_t)srcsrv_lower((char)clean.data[i]);
     struct sl_str key = sl_buf_view(&clean);
-    /* first entry above */
+    /* the first entry with a greater path */
     size_t low = SL_PARTITION_POINT(middle, 0, s->entry_count, sl_str_compare(s->entries[middle].key, key) <= 0);
     *s->no_memory = *s->no_memory || clean.failed;
     bool found = low && sl_str_equal(s->entries[low - 1].key, key);
