@@ -72,7 +72,7 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     return SL_OK;
 }
 
-/* The debug id of a #Pdb stream: a GUID, and four bytes that take the place of the age. */
+/* Makes a debug id of the id in a #Pdb stream: a GUID, and four bytes that become the age. */
 static struct sl_debug_id parse_id(const uint8_t bytes[ID_SIZE])
 {
     /* The GUID's first three fields are stored little-endian; struct sl_debug_id has text order. */

@@ -124,7 +124,7 @@ static uint32_t row_count(const struct sl_ppdb *ppdb, unsigned table)
     return own > of_program ? own : of_program;
 }
 
-/* A coded index has four bytes if the largest of its tables has more rows than fit beside the tag in two. */
+/* Returns the size of a coded index: four bytes if the largest of its tables has more rows than fit beside the tag in two. */
 static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
 {
     uint32_t limit = UINT32_C(1) << (16 - coded_indexes[which].tag_bits);
@@ -134,7 +134,7 @@ static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
     return 2;
 }
 
-/* The size of a column in bytes. Indexes into tables and heaps have four bytes if two are too few. */
+/* Returns the size of a column in bytes. Indexes into tables and heaps have four bytes if two are too few. */
 static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t heap_sizes)
 {
     if (column < CODED)
