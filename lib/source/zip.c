@@ -81,7 +81,7 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 
 /* ---- entries ---- */
 
-/* The ZIP64 extra field (4.5.3) has only the numbers that did not fit into 32 bits, in this order. */
+/* Reads the ZIP64 extra field (4.5.3), which has only the numbers that did not fit into 32 bits, in this order. */
 static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
 {
     while (sl_reader_left(&extra) >= 4) {
@@ -174,7 +174,7 @@ static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *en
 {
     struct sl_reader r = reader_at(zip->bytes, entry->offset);
     bool local = sl_read_u32(&r) == local_magic;
-    sl_reader_skip(&r, LOCAL_SIZE - 4 - 4);
+    sl_reader_skip(&r, LOCAL_SIZE - 4 - 4); /* up to the lengths of name and extra field */
     uint16_t name = sl_read_u16(&r), extra = sl_read_u16(&r);
     sl_reader_skip(&r, (uint64_t)name + extra);
     *packed = sl_read_bytes(&r, entry->packed);
