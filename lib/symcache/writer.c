@@ -121,7 +121,7 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
     }
 }
 
-/* Functions in any order: stores the runs with global ids; they are folded when all functions are known. */
+/* Stores the runs of functions in any order, with global ids; they are folded when all functions are known. */
 static enum sl_code store_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                                const struct run_ids *ids, struct sl_error *error)
 {
@@ -138,7 +138,7 @@ static enum sl_code store_runs(struct sl_symcache_writer *w, const struct symcac
     return SL_OK;
 }
 
-/* Functions in address order: encodes the runs at once and frees their operations. A function out of order ends the conversion, which is
+/* Encodes the runs of functions in address order at once, and frees their operations. A function out of order ends the conversion, which is
  * then repeated without this (sl_symcache_convert). */
 static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                                 const struct run_ids *ids, struct sl_error *error)
