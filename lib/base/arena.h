@@ -18,7 +18,7 @@ struct sl_arena {
     struct sl_arena_chunk *chunks;    /* newest first */
     uint8_t *at, *end;                /* free space of the newest chunk */
     size_t next_chunk;                /* size of the next chunk, doubling up to 1 MiB */
-    size_t used;                      /* bytes taken from malloc */
+    size_t used;                      /* bytes allocated with malloc */
     size_t limit;                     /* of `used`; 0 = none */
     bool over_limit;                  /* an allocation was refused because of `limit` */
     struct sl_budget *budget;         /* chunks are charged to it; NULL = unlimited. Set while the arena is empty */

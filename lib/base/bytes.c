@@ -169,7 +169,7 @@ int64_t sl_read_sleb(struct sl_reader *r)
         if (!sl_reader_need(r, 1))
             return 0;
         uint8_t byte = *r->at++;
-        /* the tenth byte has room for bit 63 only; its other bits must repeat the sign */
+        /* the tenth byte has bit 63 only; its other bits must repeat the sign */
         if (shift == 63 && (byte & 0x7F) != 0 && (byte & 0x7F) != 0x7F)
             break;
         value |= (uint64_t)(byte & 0x7F) << shift;
