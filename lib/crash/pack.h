@@ -17,7 +17,7 @@ enum { SL_PACK_LONG = 32 };
 struct sl_packer { /* zero but for `out` */
     struct sl_buf *out;
     struct sl_arena arena; /* keys of `texts` */
-    struct sl_map texts;   /* from the place of a long text in memory to its number plus 1 */
+    struct sl_map texts;   /* from the address of a long text in memory to its number plus 1 */
 };
 
 struct sl_unpacker { /* zero but for the reader and the arena */
