@@ -28,7 +28,7 @@ const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dw
     w->foreign_used[slot] = false;
     if (!dwarf_unit_open(w, reference.file, header, unit))
         return NULL;
-    /* units of a split file have their bases in the skeleton, which only the unit that is walked knows */
+    /* units of a split file have their bases in the skeleton, which is known only for the unit that is being walked */
     if (reference.file == from->file && from->file->split) {
         unit->str_offsets_base = from->str_offsets_base;
         unit->address_file = from->address_file;

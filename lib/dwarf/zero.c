@@ -16,7 +16,7 @@ enum { BYTES_PER_STEP = 4 };
 enum { MAX_SYMBOLS = 64 }; /* usually one or two, and labels of linker scripts */
 
 /* Sets next_code: the lowest address above 0 at which a root entry has code. Units that cannot be read are passed
- * over. SL_BUSY when out of memory; a used-up budget is remembered by the object, and the caller asks it later. */
+ * over. SL_BUSY when out of memory; a used-up budget is recorded in the object, where the caller looks later. */
 static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error *error)
 {
     struct dwarf_worker *w = calloc(1, sizeof *w);
