@@ -1,5 +1,5 @@
-/* Writing a core with only what reading and walking need. Each memory segment is cut into pieces, those that are kept and those
- * that are absent:
+/* Writes a core file with only the memory that reading it and walking its stacks need. Each memory segment is cut into pieces, those whose
+ * bytes are written and those that are absent:
  *
  *     before   LOAD 0x7000..0x47000, all of it in the file, stack pointer 0x45120
  *     after    LOAD 0x7000..0x44000, nothing in the file      LOAD 0x44000..0x47000, 0x3000 bytes */
@@ -84,7 +84,7 @@ static void join_kept(struct trim *t, size_t count)
 
 /* ---- pieces ---- */
 
-/* Adds a segment of the smaller core with these contents, which may be shorter than they were. Its place in the file is set later. */
+/* Adds a segment of the smaller core with these contents, which may be shorter than they were. Its offset in the file is set later. */
 static void add_piece(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
 {
     struct trim_piece *piece = sl_arena_array_add(&t->pieces);
@@ -195,7 +195,7 @@ static void put_section(struct sl_buf *out, const struct core_reader *c, size_t 
     sl_buf_fill(out, 0, size - before - 4);
 }
 
-/* Gives each piece its place: notes follow the headers, memory begins at a page. */
+/* Gives each piece its offset in the file: notes follow the headers, memory begins at a page. */
 static uint64_t place_pieces(struct trim_piece *pieces, size_t count, uint64_t at)
 {
     for (size_t i = 0; i < count; i++) {
