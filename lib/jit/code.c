@@ -57,8 +57,8 @@ static size_t next_free(size_t *next, size_t cell)
     return cell;
 }
 
-/* Divides the addresses into cells at all starts and ends of functions. From the last function to the first, each takes its cells; a
- * function with a cell that is taken already was overwritten. */
+/* Divides the addresses into cells at all starts and ends of functions. From the last function to the first, each occupies its
+ * cells; a function that finds one of them occupied was overwritten by a later one. */
 static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t *next)
 {
     size_t count = 0, kept = code->count;
