@@ -10,7 +10,7 @@ static bool check_grown(struct js_parser *p, bool grown)
     return grown;
 }
 
-/* Makes room for one more level. False if brackets are nested too deeply, or when out of memory; p->code then says which. */
+/* Grows the array of levels for one more. False if brackets are nested too deeply, or when out of memory; p->code then says which. */
 bool js_grow_levels(struct js_parser *p)
 {
     if (p->depth >= DEEPEST) {
@@ -47,8 +47,8 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
-/* Adds a component of a name and returns its number; UNKNOWN when out of memory (p->code). A text of more than SL_MAX_NAME bytes is kept as
- * a cover, which adds nothing to names; so the size fits 24 bits. */
+/* Adds a component of a name and returns its number; UNKNOWN when out of memory (p->code). A text of more than SL_MAX_NAME bytes becomes
+ * a cover (SL_JS_COVER), which adds nothing to names; so the size fits 24 bits. */
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;

@@ -130,7 +130,7 @@ static size_t find_opening(struct sl_str text)
     return text.size;
 }
 
-/* True if the parenthesis at `at` may begin the place of a frame: after a name and a blank or, if `nameless`, at the beginning. */
+/* True if the parenthesis at `at` may begin the location of a frame: after a name and a blank or, if `nameless`, at the beginning. */
 static bool is_opening(struct sl_str text, size_t at, bool nameless)
 {
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
@@ -155,7 +155,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* Reads the text after "at ". `alone`: nothing precedes "at ". Otherwise the line may be of a log, "at 10:20:30", so a place without
+/* Reads the text after "at ". `alone`: nothing precedes "at ". Otherwise the line may be of a log, "at 10:20:30", so a location without
  * parentheses must look like a path. */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
