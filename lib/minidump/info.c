@@ -109,7 +109,7 @@ static struct sl_str module_name(struct dump_reader *d, const struct module_list
     struct sl_reader r = modules->r;
     if (index >= modules->count)
         return SL_STR("");
-    sl_reader_skip(&r, (uint64_t)index * DUMP_MODULE_SIZE + 20); /* to the place of the name */
+    sl_reader_skip(&r, (uint64_t)index * DUMP_MODULE_SIZE + 20); /* to the offset of the name */
     struct sl_str name = dump_string(d, sl_read_u32(&r));
     return name.data ? name : SL_STR("");
 }

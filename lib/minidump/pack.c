@@ -117,7 +117,7 @@ bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
 
 /* ---- reading ---- */
 
-/* Reads a place in the dump; the reader fails if it lies outside. Nothing at all has data NULL. */
+/* Reads offset and size of bytes in the dump; the reader fails if they lie outside. Without bytes data is NULL. */
 static struct sl_bytes unpack_place(struct sl_reader *r, const struct sl_minidump *dump)
 {
     uint64_t offset = sl_unpack_number(r, dump->bytes.size);

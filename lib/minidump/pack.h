@@ -1,5 +1,5 @@
 /* A minidump as bytes: what one process reads of the file, for another one that walks its stacks and does not trust the first. Both
- * have the file; memory is a place in it.
+ * have the file, so memory is given by its offset and size there.
  *
  *     struct sl_crash (crash/pack.h), in which frames are those that the client walked itself
  *     | number of client stacks | microdumps: size and bytes of the minidump made of it
@@ -24,7 +24,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
  * addresses, sizes and whether they have an id, threads, memory. False when out of memory. */
 bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out);
 
-/* Reads them: a dump for sl_minidump_start and sl_minidump_target, whose crash has only threads and modules without names. SL_MALFORMED,
+/* Reads what sl_minidump_pack_stacks() wrote: a dump for sl_minidump_start and sl_minidump_target, whose crash has only threads and modules without names. SL_MALFORMED,
  * SL_BUSY. */
 enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                        struct sl_minidump *dump, struct sl_error *error);
