@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 struct sl_bcsymbolmap {
-    struct sl_budget *budget; /* `taken` bytes of it belong to this map */
-    size_t taken;
+    struct sl_budget *budget; /* `charged` bytes were charged to it for this map */
+    size_t charged;
     const char *text;
     size_t count;
     size_t ends[]; /* ends[0]: end of the header line; ends[i + 1]: end of name i. Offsets in `text` */
@@ -50,7 +50,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
         return sl_fail(error, SL_BUSY, "out of memory");
     }
     map->budget = budget;
-    map->taken = size;
+    map->charged = size;
     map->text = text.data;
     map->count = count;
     map->ends[0] = (size_t)(first - text.data);
@@ -63,7 +63,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
 {
     if (map)
-        sl_budget_uncharge(map->budget, map->taken);
+        sl_budget_uncharge(map->budget, map->charged);
     free(map);
 }
 

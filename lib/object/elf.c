@@ -160,7 +160,7 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
 }
 
 /* Maps e_machine to an architecture; SL_ARCH_UNKNOWN for all that cannot be symbolicated. MIPS has the same numbers
- * for 32 and 64 bits, so the class of the file and the ABI in e_flags decide. Byte orders are not told apart. */
+ * for 32 and 64 bits, so the class of the file and the ABI in e_flags decide. The byte order does not matter. */
 static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
 {
     switch (elf->machine) {
@@ -233,12 +233,11 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     }
 }
 
-/* Cost of reading a note: high, because real files have few and only crafted ones have thousands. */ enum {
-    STEPS_PER_NOTE = 16
-};
+/* Cost of reading a note: high, because real files have few and only crafted ones have thousands. */
+enum { STEPS_PER_NOTE = 16 };
 
-/* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU", without, the section's name tells. Empty if there
- * is none, or if the budget is used up. */
+/* Returns the first note of type 3 (NT_GNU_BUILD_ID). With `gnu` its name must be "GNU"; without, any name will do, as the section's name
+ * says that it is a build id. Empty if there is none, or if the budget is used up. */
 static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
