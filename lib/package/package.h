@@ -80,5 +80,5 @@ struct sl_package_source {
  * ("foo_1.2.orig.tar.xz", "foo_1.2-3.debian.tar.xz"). */
 void sl_package_source(struct sl_bytes file, struct sl_str file_name, struct sl_package_source *source);
 
-/* True if a member with this path is a source text that debuggers may ask for, by its extension or its place. */
+/* True if a member with this path is a source text that debuggers may ask for, by its extension or its folder. */
 bool sl_package_is_source_path(struct sl_str path);

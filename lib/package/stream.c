@@ -69,7 +69,7 @@ static enum sl_code needs_memory(uint64_t bytes, struct sl_error *error)
                    (unsigned long long)(bytes >> 20));
 }
 
-/* ---- xz by blocks: the index at the end of the file has the place of each block ---- */
+/* ---- xz by blocks: the index at the end of the file has the offset of each block ---- */
 
 /* Reads the index; NULL if there is none that can be used. */
 static lzma_index *read_xz_index(struct sl_bytes packed)
