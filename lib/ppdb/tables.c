@@ -165,7 +165,7 @@ static void size_rows(struct sl_ppdb *ppdb, uint8_t heap_sizes)
 /* ---- the stream ---- */
 
 /* Reads the numbers of rows of the tables whose bits are set in `valid`. Fails for an unknown table with rows: the size of its rows, and so
- * the place of the tables behind it, is not known. */
+ * the offset of the tables behind it, is not known. */
 static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint64_t valid, struct sl_error *error)
 {
     for (unsigned t = 0; t < TABLE_COUNT; t++) {
