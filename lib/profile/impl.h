@@ -86,9 +86,9 @@ struct profile_naming {
     /* by frame of the set */
     uint32_t *func, *symbol, *line; /* symbol PROFILE_NONE: the frame is unchanged */
     uint32_t *more;                 /* index of its first new frame; has one more element at the end */
-    /* by function, valid if `taken`: the new name and file; file PROFILE_NONE: unknown */
+    /* by function, valid if `reused`: the new name and file; file PROFILE_NONE: unknown */
     uint32_t *name, *file;
-    bool *taken; /* the function's row now describes another function */
+    bool *reused; /* the function's row now describes another function */
     struct new_func *funcs;
     size_t func_count, func_capacity;
     struct new_symbol *symbols;

@@ -129,7 +129,7 @@ static uint32_t intern_func(struct profile_naming *n, struct sl_arena *arena, co
     if (free != PROFILE_NONE) {
         n->name[index] = func->name;
         n->file[index] = func->file;
-        n->taken[index] = true;
+        n->reused[index] = true;
         return index;
     }
     if (!sl_grow(&n->funcs, &n->func_capacity, n->func_count + 1, sizeof *n->funcs))
@@ -210,8 +210,8 @@ enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *aren
     n->more = SL_ARENA_ARRAY(arena, uint32_t, set->frame_count + 1);
     n->name = none(arena, set->func_count);
     n->file = none(arena, set->func_count);
-    n->taken = SL_ARENA_ARRAY(arena, bool, set->func_count + 1);
-    if (!uses || !n->func || !n->symbol || !n->line || !n->more || !n->name || !n->file || !n->taken)
+    n->reused = SL_ARENA_ARRAY(arena, bool, set->func_count + 1);
+    if (!uses || !n->func || !n->symbol || !n->line || !n->more || !n->name || !n->file || !n->reused)
         return sl_budget_fail(arena->budget, error);
     for (size_t i = 0; i < set->frame_count; i++)
         if (set->func[i] < set->func_count)

@@ -170,7 +170,7 @@ static void put_frames(struct table_writer *t, struct sl_str name, struct sl_jso
 
 /* ---- functions, symbols, files ---- */
 
-/* Writes a column of the function table: rows that now describe another function (`taken`) get its name and file; new functions follow. */
+/* Writes a column of the function table: rows that now describe another function (`reused`) get its name and file; new functions follow. */
 static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -180,7 +180,7 @@ static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json
     struct sl_str key, cell;
     sl_json_array(old);
     for (size_t i = 0; sl_json_next(old, &key) && sl_json_value(old, &cell); i++)
-        if (n->taken[i] && (is_name || is_file))
+        if (n->reused[i] && (is_name || is_file))
             put_cell_number(t->w, is_name ? n->name[i] : n->file[i]);
         else
             put_cell(t->w, cell);
