@@ -212,7 +212,7 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 /* ---- the trampoline of signal handlers, _sigtramp ---- */
 
-/* True if `start` is the address of _sigtramp. Symbols are read when the first function with an FDE asks; if they cannot be read there is
+/* True if `start` is the address of _sigtramp. Symbols are read for the first function with an FDE; if they cannot be read there is
  * none, and the function has the rules of its FDE. */
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
