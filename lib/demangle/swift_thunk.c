@@ -221,7 +221,8 @@ static struct swift_node *with_global_actor(struct swift_reader *r)
     return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
 }
 
-/* Reads the block that Objective-C calls when an async function is done. The phrase is `text`, the block's type, " with result type ", a type. */
+/* Reads the block that Objective-C calls when an async function is done. The phrase is `text`, the block's type, " with result type ", a
+ * type. */
 static struct swift_node *completion_handler(struct swift_reader *r, const char *text)
 {
     uint32_t flags;
@@ -255,7 +256,8 @@ static struct swift_node *pop_types(struct swift_reader *r)
     return types && types->count ? node_reverse(types, 0) : NULL;
 }
 
-/* Makes a phrase of `text`, the property, " : ", the generic signature if there is one and the types; then ", serialized" if marked with q. */
+/* Makes a phrase of `text`, the property, " : ", the generic signature if there is one and the types; then ", serialized" if marked with
+ * q. */
 static struct swift_node *key_path_accessor(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -267,8 +269,8 @@ static struct swift_node *key_path_accessor(struct swift_reader *r, const char *
     return serialized ? node_add(r, phrase, node_write(r, N_LITERAL, ", serialized")) : phrase;
 }
 
-/* Reads the function that compares or hashes the indices of a key path's subscript. The phrase is `text`, the generic signature if there is one,
- * and the types of the indices in brackets: "key path index hash operator for <A>(A)"; then ", serialized" if marked with q. */
+/* Reads the function that compares or hashes the indices of a key path's subscript. The phrase is `text`, the generic signature if there is
+ * one, and the types of the indices in brackets: "key path index hash operator for <A>(A)"; then ", serialized" if marked with q. */
 static struct swift_node *key_path_index(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -290,7 +292,8 @@ static struct swift_node *key_path(struct swift_reader *r)
 
 /* ---- associated types ---- */
 
-/* Makes a phrase of `text` and "Type.Associated: Protocol" from the stack; the subject is one type, or a chain of names of associated types. */
+/* Makes a phrase of `text` and "Type.Associated: Protocol" from the stack; the subject is one type, or a chain of names of associated
+ * types. */
 static struct swift_node *associated_conformance(struct swift_reader *r, const char *text)
 {
     struct swift_node *required = reader_pop_protocol(r);
