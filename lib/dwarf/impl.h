@@ -18,10 +18,10 @@
 
 #include <stdatomic.h>
 
-/* Limits against hostile files: depth of nested entries, length of a chain of references between entries. */ enum {
-    MAX_DIE_DEPTH = 4096,
-    MAX_REFERENCES = 16,
-    MAX_ADDRESS_SIZE = 8
+enum {
+    MAX_DIE_DEPTH = 4096, /* of nested entries: only hostile files nest deeper */
+    MAX_REFERENCES = 16,  /* in a chain from entry to entry: hostile files may have loops */
+    MAX_ADDRESS_SIZE = 8,
 };
 
 struct dwarf_unit_header {
@@ -197,9 +197,9 @@ struct dwarf_unit {
     const struct dwarf_file *address_file; /* has .debug_addr, .debug_ranges and .debug_line: the skeleton's file */
 };
 
-/* Sizes of the worker's caches: units that entries of other units refer to, and abbreviation tables. */ enum {
-    FOREIGN_UNITS = 16,
-    ABBREV_TABLES = 24
+enum {
+    FOREIGN_UNITS = 16, /* size of a worker's cache of units that entries of other units refer to */
+    ABBREV_TABLES = 24, /* size of its cache of abbreviation tables */
 };
 
 struct dwarf_row {
