@@ -96,8 +96,8 @@ static bool collect_content(struct sourcemap_reading *r)
     return !places->failed || sl_json_no_memory(&r->j);
 }
 
-/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer, and their positions in it into a list beside it. False if it is malformed,
- * or when out of memory. */
+/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer, and their positions there into a list. False
+ * if it is malformed, or when out of memory. */
 static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
