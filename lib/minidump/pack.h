@@ -24,7 +24,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
  * addresses, sizes and whether they have an id, threads, memory. False when out of memory. */
 bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out);
 
-/* Reads what sl_minidump_pack_stacks() wrote: a dump for sl_minidump_start and sl_minidump_target, whose crash has only threads and modules without names. SL_MALFORMED,
- * SL_BUSY. */
+/* Reads what sl_minidump_pack_stacks() wrote: a dump for sl_minidump_start and sl_minidump_target, whose crash has only threads and
+ * modules without names. SL_MALFORMED, SL_BUSY. */
 enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                        struct sl_minidump *dump, struct sl_error *error);
