@@ -7,7 +7,7 @@ struct disasm_line {
     struct sl_buf text;
     bool has_target; /* set for relative branches */
     uint64_t target;
-    const char *why; /* the instruction is invalid; static, or NULL */
+    const char *why; /* why the instruction is invalid; static, or NULL */
 };
 
 struct disasm_engine { /* one for each call of sl_disasm() */
