@@ -54,7 +54,7 @@ struct sl_smcache_position {
 };
 
 /* Finds the original position of a position in the script: that of the last token at or before it on its line. If several tokens
- * are at that place: the first one if the position is exactly theirs, else the last. False when there is no token, or it has no
+ * are there: the first one if the position is exactly theirs, else the last. False when there is no token, or it has no
  * source. */
 bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column,
                        struct sl_smcache_position *place);
