@@ -14,7 +14,7 @@ struct stream;
  * at or before it, and what lies between is dropped. NULL with the error set: SL_MALFORMED, SL_BUSY. */
 struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct sl_package_limits *limits,
                            struct sl_error *error);
-/* The next piece, valid until the next call; empty at the end. */
+/* Returns the next piece, valid until the next call; empty at the end. */
 enum sl_code stream_next(struct stream *stream, struct sl_bytes *piece, struct sl_error *error);
 void stream_close(struct stream *stream);
 
@@ -47,12 +47,12 @@ struct member_path {
     char text[SL_PACKAGE_MAX_PATH + 2];
     size_t size;
 };
-/* Copies a path from an archive in the form that members have. False if it climbs, is empty or is too long. */
+/* Copies a path from an archive in the form that members have. False if it has "..", is empty or is too long. */
 bool member_path_set(struct member_path *path, struct sl_str text);
 
 /* Calls the visitor for the members of a tar or cpio archive. */
 enum sl_code archive_walk(struct sl_bytes packed, uint64_t offset, const struct sl_package_visitor *visitor,
                           const struct sl_package_limits *limits, struct sl_error *error);
-/* The same for a ZIP file (zip.c). */
+/* Calls the visitor for the members of a ZIP file (zip.c). */
 enum sl_code zip_walk(struct sl_bytes file, uint64_t offset, const struct sl_package_visitor *visitor,
                       const struct sl_package_limits *limits, struct sl_error *error);

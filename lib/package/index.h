@@ -122,7 +122,7 @@ void sl_index_add_source(struct sl_index_builder *builder, uint32_t file, const 
  * UINT32_MAX leaves a file out. */
 void sl_index_copy_objects(struct sl_index_builder *builder, const struct sl_index *from, const uint32_t *numbers);
 
-/* Sorts, and appends the index to `out`. `key` is stored in it: says of what it is the index. False, with nothing appended, when
+/* Sorts, and appends the index to `out`. `key` is stored in it, to say of what it is the index. False, with nothing appended, when
  * out of memory. The builder can be used further. */
 bool sl_index_finish(struct sl_index_builder *builder, uint64_t key, struct sl_buf *out);
 void sl_index_builder_free(struct sl_index_builder *builder);

@@ -76,7 +76,7 @@ enum { SL_PACKAGE_NAME = 256 };
 struct sl_package_source {
     char text[SL_PACKAGE_NAME]; /* name, a blank, version: "bash 5.2.15-2"; NUL-terminated; empty: unknown */
 };
-/* Reads it from the package's control data. `file_name` is the package's name, for source archives of Debian
+/* Reads what a package was built from, from its control data. `file_name` is the package's name, for source archives of Debian
  * ("foo_1.2.orig.tar.xz", "foo_1.2-3.debian.tar.xz"). */
 void sl_package_source(struct sl_bytes file, struct sl_str file_name, struct sl_package_source *source);
 
