@@ -306,7 +306,7 @@ static struct line_section *find_section(struct pdb_line_table *t, uint16_t sect
     if (last->offset != offset)
         return last;
     struct line_section *first = &t->sections[sections_before(t, position)];
-    return first->taken < last - first ? first + first->taken++ : last;
+    return first->assigned < last - first ? first + first->assigned++ : last;
 }
 
 /* Without budget the function gets no lines (true): the object is then refused as a whole (sl_pdb_status). */

@@ -190,8 +190,8 @@ struct line_section {
     struct sl_bytes blocks;
     struct sl_line *lines; /* set by conversion, on demand */
     uint32_t line_count;
-    uint32_t order; /* position in the file, which orders subsections with the same start */
-    uint32_t taken; /* in the first of several with one start: how many of them functions have got */
+    uint32_t order;    /* position in the file, which orders subsections with the same start */
+    uint32_t assigned; /* in the first of several with one start: how many of them functions have been given */
 };
 
 struct source_file { /* a record of the checksum subsection; its index is the batch's file index */
