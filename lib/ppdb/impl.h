@@ -5,11 +5,12 @@
 
 enum { TABLE_COUNT = 64, MAX_COLUMNS = 10 };
 
-enum table_id { /* the tables that are read; others are skipped by their size */
-                TABLE_MODULE = 0x00,
-                TABLE_DOCUMENT = 0x30,
-                TABLE_METHOD_DEBUG_INFORMATION = 0x31,
-                TABLE_CUSTOM_DEBUG_INFORMATION = 0x37,
+/* The tables that are read; others are skipped by their size. */
+enum table_id {
+    TABLE_MODULE = 0x00,
+    TABLE_DOCUMENT = 0x30,
+    TABLE_METHOD_DEBUG_INFORMATION = 0x31,
+    TABLE_CUSTOM_DEBUG_INFORMATION = 0x37,
 };
 
 struct ppdb_metadata_table {
