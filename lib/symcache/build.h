@@ -34,7 +34,7 @@ enum op_kind {
 struct op {
     uint64_t address;
     uint32_t context, file;
-    uint32_t kind_and_line; /* kind and line */
+    uint32_t kind_and_line; /* enum op_kind in the bits from LINE_BITS on, the line below */
 };
 
 struct short_op { /* an operation of a run */
