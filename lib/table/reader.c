@@ -73,8 +73,8 @@ bool sl_table_is_intact(const struct sl_table *t)
            sl_table_u64(file + t->format->at_content_hash);
 }
 
-/* Opens a section of columns: one byte per column with its width in bits, then each column, aligned to 8 bytes and followed by 8 spare bytes,
- * so that a value can be read as a whole word. */
+/* Opens a section of columns: one byte per column with its width in bits, then each column, aligned to 8 bytes and followed by 8 spare
+ * bytes, so that a value can be read as a whole word. */
 bool sl_table_columns(struct sl_bytes section, uint64_t rows, unsigned count, struct sl_column *columns)
 {
     uint64_t at = 8;
