@@ -64,7 +64,7 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     bool is_first;  /* the first frame of its stack */
     bool is_named; /* the text has `symbol`, `path` and `line` already: the frame is not looked up and stays as it is */
     uint64_t address;
-    uint64_t absolute;    /* the same place as an address in the process; 0: unknown */
+    uint64_t absolute;    /* the same address in the process; 0: unknown */
     uint32_t module;      /* index in sl_text.modules; SL_TEXT_NO_MODULE */
     struct sl_str symbol; /* the name that the text has; may be empty */
     struct sl_str path;   /* of the source, if is_named */
