@@ -195,7 +195,7 @@ const char *global_value_witness_name(char first, char second)
     return NULL;
 }
 
-/* Prints "destroy for Type": the function of a type that copies, moves or destroys its values. */
+/* Makes "destroy for Type": the function of a type that copies, moves or destroys its values. */
 struct swift_node *global_value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
@@ -203,7 +203,7 @@ struct swift_node *global_value_witness(struct swift_reader *r)
     return name ? node_phrase(r, name, node_phrase(r, " for ", reader_pop_type(r), NULL, NULL), NULL, NULL) : NULL;
 }
 
-/* Prints `text`, "Type and conformance Type". */
+/* Makes `text`, "Type and conformance Type". */
 static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
     struct swift_node *conforming = generic_conformance(r);
@@ -241,7 +241,7 @@ static struct swift_node *outlined_operation(struct swift_reader *r)
     return from_table(r, outlined, reader_next(r));
 }
 
-/* Reads an initialiser that runs once for all variables of one declaration: each name is followed by an N_FIRST_ELEMENT mark. Prints
+/* Reads an initialiser that runs once for all variables of one declaration: each name is followed by an N_FIRST_ELEMENT mark. Makes
  * `text` and the name, or several names in brackets; the context is not printed. */
 static struct swift_node *once(struct swift_reader *r, const char *text)
 {

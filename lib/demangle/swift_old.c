@@ -446,7 +446,7 @@ static struct swift_node *witness(struct swift_reader *r)
     }
 }
 
-/* Reads a thunk that adapts one function type to another. Prints "thunk for " and the second of the two types. */
+/* Reads a thunk that adapts one function type to another. Makes "thunk for " and the second of the two types. */
 static struct swift_node *reabstraction(struct swift_reader *r)
 {
     bool good = !reader_eat(r, 'G') || old_signature(r);

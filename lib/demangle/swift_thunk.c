@@ -204,7 +204,7 @@ static struct swift_node *derivative(struct swift_reader *r)
 
 /* ---- thunks ---- */
 
-/* Reads a thunk that calls a function of one type as one of another. Prints "thunk for " and the type that is called, the first of the two;
+/* Reads a thunk that calls a function of one type as one of another. Makes "thunk for " and the type that is called, the first of the two;
  * `self`: the type of a dynamic Self is on the stack as well. */
 static struct swift_node *reabstraction(struct swift_reader *r, bool self)
 {
@@ -214,7 +214,7 @@ static struct swift_node *reabstraction(struct swift_reader *r, bool self)
     return node_phrase(r, "thunk for ", reader_pop_type(r), NULL, NULL);
 }
 
-/* Prints the thunk before it, then " with global actor constraint " and the actor's type. */
+/* Makes the thunk before it, then " with global actor constraint " and the actor's type. */
 static struct swift_node *with_global_actor(struct swift_reader *r)
 {
     struct swift_node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
