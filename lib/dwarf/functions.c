@@ -311,7 +311,7 @@ static bool order_inlinees(struct dwarf_worker *w, const struct dwarf_frame *fra
     return true;
 }
 
-/* The index in worker->by_address of the first call at or after `address`. */
+/* Returns the index in worker->by_address of the first call at or after `address`. */
 static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, count, w->by_address[middle].address < address);

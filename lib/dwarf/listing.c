@@ -87,7 +87,7 @@ size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *l, size_t index, const s
     return l->range_count;
 }
 
-/* Number of the unit in the main file; SL_DWARF_NONE for units of the supplementary file. */
+/* Returns the number of the unit in the main file; SL_DWARF_NONE for units of the supplementary file. */
 static uint32_t listing_unit_number(const struct sl_dwarf_listing *l, const struct dwarf_unit *unit)
 {
     return unit->file == &l->reader.main ? (uint32_t)(unit->header - l->reader.main.units) : SL_DWARF_NONE;

@@ -65,7 +65,7 @@ static bool has_code(const struct dwarf_unit *unit)
     return unit->abbrevs->has_functions || dwarf_has_rows(unit);
 }
 
-/* A skeleton has the code addresses and lines; the entries are in a .dwo file or a package. */
+/* True for a skeleton: it has the code addresses and lines; the entries are in a .dwo file or a package. */
 static bool is_skeleton(const struct dwarf_unit *unit)
 {
     return unit->header->type == DW_UT_skeleton || unit->dwo_name.size || (unit->header->version < 5 && unit->dwo_id);

@@ -162,7 +162,8 @@ enum sl_language dwarf_language(uint64_t code)
     }
 }
 
-/* Languages with the default lower bound 1 (DWARF 5, 7.12): Ada, COBOL, Fortran, Pascal, Modula-2 and -3, PL/I, Julia. */
+/* True for the codes (DW_LANG_*) of languages with the default lower bound 1 (DWARF 5, 7.12): Ada, COBOL, Fortran, Pascal, Modula-2 and -3,
+ * PL/I, Julia. */
 static bool counts_from_one(uint64_t code)
 {
     static const bool from_one[] = {
@@ -171,7 +172,7 @@ static bool counts_from_one(uint64_t code)
     return code < sizeof from_one / sizeof *from_one && from_one[code];
 }
 
-/* DW_AT_language_name (DWARF 6, "Language and Version Codes"). */
+/* Returns the language of a value of DW_AT_language_name (DWARF 6, "Language and Version Codes"). */
 static enum sl_language language_name(uint64_t code)
 {
     static const enum sl_language table[] = {
