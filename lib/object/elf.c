@@ -196,7 +196,8 @@ static bool has_interpreter(const struct sl_object *object, const struct elf *el
     return false;
 }
 
-/* Position-independent programs are shared objects with DF_1_PIE, or (older linkers) with an interpreter and without DT_SONAME. */
+/* True for a position-independent program. Such programs are shared objects with DF_1_PIE, or (older linkers) with an interpreter and
+ * without DT_SONAME. */
 static bool is_pie(const struct sl_object *object, const struct elf *elf)
 {
     struct elf_dynamic dynamic;

@@ -180,7 +180,7 @@ static const struct elf_machine {
   msp430x = MACHINE(EM_MSP430, of_msp430x);
 #undef MACHINE
 
-/* MSP430X has other relocation numbers. Its files have the newer ABI, or the machine in their flags. */
+/* True for MSP430X, which has other relocation numbers. Its files have the newer ABI, or the machine in their flags. */
 static bool is_msp430x(const struct sl_object *object, const struct elf *elf)
 {
     enum { EI_OSABI = 7, OSABI_STANDALONE = 255, FLAGS_MACHINE = 0xFF, MACHINE_MSP430X = 45 };

@@ -155,7 +155,8 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
     return sl_read_u32(&r);
 }
 
-/* Where the code or data of a symbol is. */ struct symbol_location {
+/* Where the code or data of a symbol is. */
+struct symbol_location {
     uint64_t address, section_end; /* absolute; in relocatable files by the layout of sections (elf.c) */
 };
 

@@ -24,7 +24,7 @@ static bool is_macho(struct sl_bytes bytes)
     }
 }
 
-/* Object files have no magic; the header must make sense (coff.c). */
+/* True for a COFF object file. These have no magic; the header must make sense (coff.c). */
 static bool is_coff(struct sl_bytes bytes)
 {
     enum coff_anonymous anonymous;

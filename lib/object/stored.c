@@ -10,8 +10,8 @@ static bool is_debug_section(struct sl_str name)
     return sl_str_starts(name, SL_STR(".debug_")) || sl_str_starts(name, SL_STR(".zdebug_"));
 }
 
-/* Files of `objcopy --only-keep-debug` and `eu-strip -f` keep the headers of loaded sections, but as SHT_NOBITS. Notes do not count:
- * such files keep those too, as they hold the build id. */
+/* True for a loaded section whose contents are in the file. Files of `objcopy --only-keep-debug` and `eu-strip -f` keep the headers of
+ * loaded sections, but as SHT_NOBITS. Notes do not count: such files keep those too, as they hold the build id. */
 static bool is_loaded_content(const struct elf_section *s)
 {
     return s->flags & SHF_ALLOC && s->size && s->type != SHT_NOBITS && s->type != SHT_NOTE;

@@ -126,7 +126,7 @@ struct bplist {
     uint64_t count, offsets; /* number of objects; position of the table of their offsets */
 };
 
-/* Numbers of the file have any size up to eight bytes. */
+/* Reads a number; those of the file have any size up to eight bytes. */
 static uint64_t read_number(struct sl_reader *r, unsigned size)
 {
     uint64_t value = 0;

@@ -48,7 +48,7 @@ static struct sl_bytes rest(struct sl_reader *r)
     return sl_read_bytes(r, sl_reader_left(r));
 }
 
-/* NULL when out of memory. */
+/* Adds a section; returns NULL when out of memory. */
 static struct wasm_section *add_section(struct sl_object *object, struct wasm *wasm)
 {
     if (!sl_grow_in_arena(&object->arena, &wasm->sections, &wasm->section_capacity, wasm->section_count + 1,
