@@ -62,7 +62,7 @@ static enum sl_code damaged(const struct stream *s, struct sl_error *error)
                    s->at);
 }
 
-/* The error of a decoder that needs more memory than its limit of `bytes`. */
+/* Returns the error of a decoder that needs more memory than its limit of `bytes`. */
 static enum sl_code needs_memory(uint64_t bytes, struct sl_error *error)
 {
     return sl_fail(error, SL_UNSUPPORTED, "decompressing the package needs more than %llu MiB of memory",
