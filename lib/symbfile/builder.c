@@ -67,7 +67,8 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     return b->memo[text->ref].text;
 }
 
-/* An absent text gives `absent`, an empty one FOREST_NO_TEXT: for a call file these mean "as the enclosing function" and "unknown". */
+/* Returns the number of a text: an absent text gives `absent`, an empty one FOREST_NO_TEXT: for a call file these mean "as the enclosing
+ * function" and "unknown". */
 static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
 {
     return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
