@@ -426,7 +426,7 @@ static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
     return ops;
 }
 
-/* A run is the operations of one function, with 32-bit offsets from `base`. */
+/* Starts a run, which is the operations of one function, with 32-bit offsets from `base`. */
 static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t base, struct short_op *ops)
 {
     if (!sl_account_grow(&c->account, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
