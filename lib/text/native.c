@@ -629,7 +629,7 @@ static bool is_go(struct sl_str line)
            (s.at == s.end || (sl_scan_word(&s, SL_STR(" +")) && sl_scan_0x(&s, &offset)));
 }
 
-/* .NET: "   at N.C.M(String s) in C:\x.cs:line 3". */
+/* True for a line of .NET: "   at N.C.M(String s) in C:\x.cs:line 3". */
 static bool is_dotnet(struct sl_str line)
 {
     struct sl_str trimmed = sl_str_trimmed(line);
