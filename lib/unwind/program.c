@@ -63,7 +63,8 @@ static unsigned translate_register(const struct unwind_program_run *run, uint64_
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
-/* Number of a register that a rule reads; unlike translate_register() it does not map the return address register to SL_UNWIND_RA. */
+/* Returns the number of a register that a rule reads; unlike translate_register() it does not map the return address register to
+ * SL_UNWIND_RA. */
 static unsigned translate_base(const struct unwind_program_run *run, uint64_t number)
 {
     if (run->frames->swapped && (number == 4 || number == 5))

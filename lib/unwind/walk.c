@@ -104,7 +104,7 @@ enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const st
     return WALK_CALLER;
 }
 
-/* WALK_CALLER if the module has no symbols, or if they cover the address; `address` is relative to the module. */
+/* Returns WALK_CALLER if the module has no symbols, or if they cover the address; `address` is relative to the module. */
 static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t module, uint64_t address)
 {
     const struct sl_walk_symbols *symbols;
