@@ -455,7 +455,8 @@ static struct ms_piece *read_symbol_piece(struct ms_reader *r)
     return read_simple(r, true);
 }
 
-/* Reads a vtable or vbtable: 6 or 7, qualifiers, and the classes that it is for. */
+/* Reads a vtable or vbtable: 6 or 7, qualifiers, and the classes that it is for. A vbtable ends in two closing braces, as the reference
+ * implementation (msvc-demangler of Rust) prints it. */
 static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member, is_vbtable = ms_next(r, '7');
