@@ -202,7 +202,9 @@ static void describe_crash(struct core_reader *c)
         dump->crash_address = c->fault_address;
         sl_buf_printf(&text, " / 0x%llx", (unsigned long long)c->fault_address);
     }
-    dump->has_exception = has_address(c);
+    dump->has_exception = dump->has_signal = has_address(c);
+    dump->signal = c->signal;
+    dump->signal_code = c->si_code;
     dump->crash.reason = sl_buf_move_to_arena(&text, c->arena);
     c->out_of_memory |= !dump->crash.reason.data;
 }
@@ -282,6 +284,8 @@ enum sl_code core_read(struct core_reader *c, struct sl_error *error)
                                   "the core file has no threads: its notes are missing or lie beyond its end"));
     if (!c->out_of_memory)
         core_read_modules(c);
+    if (!c->out_of_memory)
+        core_list_mappings(c);
     if (!c->out_of_memory)
         describe_crash(c);
     if (!c->out_of_memory)

@@ -46,7 +46,13 @@ enum sl_code sl_elfcore_read(struct sl_bytes bytes, struct sl_arena *arena, stru
  * core does not list fit any file. Pure function. */
 bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_object *file);
 
+/* Lets the dump's memory continue in the file of the module at `address`, for what the core does not hold: the kernel leaves out pages
+ * that were not written to (core(5)), above all code. Only segments without write permission are used. The caller has made sure that
+ * `file` is the one that was mapped, by its id; its bytes must outlive the core. Files without code, such as debug files, add
+ * nothing. False when out of memory. Pure function. */
+bool sl_elfcore_add_file(struct sl_elfcore *core, uint64_t address, struct sl_object *file, struct sl_arena *arena);
+
 /* Writes a smaller core with the same threads, modules and stacks to the empty file `fd`: the notes, the pages that
- * sl_elfcore_read() touches, and of each thread at most 16 MiB of stack from its stack pointer on. Errors as
+ * sl_elfcore_read() touches, the instruction that crashed, and of each thread at most 16 MiB of stack from its stack pointer on. Errors as
  * sl_elfcore_read(), and SL_INTERNAL when writing fails. Blocks. */
 enum sl_code sl_elfcore_trim(struct sl_bytes bytes, int fd, struct sl_error *error);

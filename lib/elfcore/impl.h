@@ -3,7 +3,7 @@
  *     elfcore.c    header, program headers, memory, order of reading    registers.c  registers of each processor
  *     notes.c      notes: threads, signal, process                      modules.c    mapped files, images in memory, ids
  *     link_map.c   modules of cores without the note NT_FILE            loads.c      which memory is covered by segments
- *     trim.c       writing a smaller core */
+ *     trim.c       writing a smaller core                           code.c       memory that is only in files of modules */
 #pragma once
 
 #include "elfcore/elfcore.h"
@@ -15,6 +15,8 @@ enum {
     PT_NOTE = 4,
     PT_PHDR = 6,
     PF_X = 1,
+    PF_W = 2,
+    PF_R = 4,
     ET_CORE = 4,
     MAX_THREADS = 10000,
     MAX_MAPPINGS = 100000,
@@ -120,6 +122,9 @@ bool core_set_registers(struct core_reader *c, struct sl_bytes registers, struct
 
 /* Lists the PT_LOAD segments in c->loads. */
 void core_list_loads(struct core_reader *c);
+
+/* Lists them as mappings of the dump, with their access rights. */
+void core_list_mappings(struct core_reader *c);
 
 /* True unless segments without execute permission cover all of the range: files that are only read are no modules. gcore leaves
  * out the segments of code, so what no segment covers may be code. */

@@ -33,6 +33,21 @@ void core_list_loads(struct core_reader *c)
     }
 }
 
+void core_list_mappings(struct core_reader *c)
+{
+    static const struct sl_str access[] = {SL_STR("---p"), SL_STR("--xp"), SL_STR("-w-p"), SL_STR("-wxp"),
+                                           SL_STR("r--p"), SL_STR("r-xp"), SL_STR("rw-p"), SL_STR("rwxp")};
+    struct sl_minidump *dump = &c->core->dump;
+    dump->mappings = SL_ARENA_ARRAY(c->arena, struct sl_minidump_mapping, c->segment_count + 1);
+    c->out_of_memory |= !dump->mappings;
+    for (size_t i = 0; dump->mappings && i < c->segment_count; i++) {
+        const struct core_segment *s = &c->segments[i];
+        if (s->type == PT_LOAD && s->address + s->memory_size > s->address)
+            dump->mappings[dump->mapping_count++] = (struct sl_minidump_mapping){
+                s->address, s->address + s->memory_size, access[s->flags & (PF_R | PF_W | PF_X)], SL_STR("")};
+    }
+}
+
 bool core_may_hold_code(const struct core_reader *c, uint64_t begin, uint64_t end)
 {
     const struct core_load *items = c->loads.items;

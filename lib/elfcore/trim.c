@@ -62,6 +62,19 @@ static void keep_stacks(struct core_reader *c)
                 keep(c, dump->memory[i].address, c->core->vdso.size);
 }
 
+/* Keeps the instruction at which the process crashed, if the core has it: core(5) leaves out code that is in files, but gcore does not. */
+static void keep_instruction(struct core_reader *c)
+{
+    enum { LONGEST_INSTRUCTION = 16 };
+    const struct sl_minidump *dump = &c->core->dump;
+    struct sl_walk_numbers numbers;
+    sl_walk_numbers(dump->family, &numbers);
+    for (size_t i = 0; i < dump->crash.thread_count; i++)
+        if (dump->crash.threads[i].requesting == SL_REQUESTING_THREAD_YES && dump->threads[i].initial)
+            core_memory(c, dump->threads[i].initial->value[numbers.pc],
+                        LONGEST_INSTRUCTION); /* adds it to c->touched */
+}
+
 SL_ORDER_BY(range_by_address, struct core_range, address, size)
 
 /* Rounds the ranges to whole pages and joins those that overlap or touch. */
@@ -245,8 +258,10 @@ enum sl_code sl_elfcore_trim(struct sl_bytes bytes, int fd, struct sl_error *err
     struct core_reader c = {.core = &core, .arena = &arena, .bytes = bytes, .touched = &touched};
     struct trim t = {.c = &c, .fd = fd, .pieces = {.arena = &arena, .item = sizeof(struct trim_piece)}};
     enum sl_code code = core_read(&c, error);
-    if (code == SL_OK)
+    if (code == SL_OK) {
         keep_stacks(&c);
+        keep_instruction(&c);
+    }
     size_t count = touched.count;
     if (code == SL_OK && (c.out_of_memory || !(t.kept = sl_arena_array_finish(&touched))))
         code = sl_fail(error, SL_BUSY, "out of memory");

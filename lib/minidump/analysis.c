@@ -444,7 +444,9 @@ static void read_thread(struct analyser *r)
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)
         if (r->dump->crash.threads[i].requesting == SL_REQUESTING_THREAD_YES && r->dump->threads[i].is_walked)
             r->thread = &r->dump->threads[i];
-    if (r->thread)
+    if (r->thread && r->thread->initial)
+        r->registers = *r->thread->initial;
+    else if (r->thread)
         dump_context_read(r->dump, r->thread, &r->registers);
     r->family = r->thread ? r->thread->family : r->dump->family;
     if (!sl_walk_numbers(r->family, &r->numbers))

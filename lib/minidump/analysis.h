@@ -1,4 +1,4 @@
-/* Analysis of the instruction that a minidump's thread crashed at, and of its likely cause: the accessed address if
+/* Analysis of the instruction that a thread of a minidump or core file crashed at, and of its likely cause: the accessed address if
  * the system does not report it, guard pages, stack overflows, addresses with a flipped bit, and exception data that
  * contradicts the instruction. Supports x86, x86-64 and AArch64. Results and confidences are those of rust-minidump. */
 #pragma once

@@ -4,15 +4,17 @@
  *     allocate and fill in dump->memory, then      sl_minidump_sort_memory(dump)
  *     allocate and fill in dump->crash.modules,    sl_minidump_sort_modules(dump, index of the program, arena)
  *         each with its list_index, then
- *     allocate and fill in dump->crash.threads and dump->threads, each walked one with its `initial` registers */
+ *     allocate and fill in dump->crash.threads and dump->threads, each walked one with its `initial` registers
+ *     for the analysis of the crash (analysis.h), set dump->has_exception, crash_address, signal and mappings */
 #pragma once
 
 #include "minidump/minidump.h"
 
-/* Sorts the memory regions by address; drops each that begins inside the one before. */
+/* Sorts the memory regions by address, and those of module files; drops each that begins inside the one before. */
 void sl_minidump_sort_memory(struct sl_minidump *dump);
 
-/* Returns the region that contains the address, or NULL. After sl_minidump_sort_memory(). */
+/* Returns the region that contains the address, or NULL. Memory of the dump precedes that of module files. After
+ * sl_minidump_sort_memory(). */
 const struct sl_minidump_memory *sl_minidump_memory_at(const struct sl_minidump *dump, uint64_t address);
 
 /* Sorts the modules by address and builds `module_map`; the module whose list_index is `main_index` becomes the main one.

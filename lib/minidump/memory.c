@@ -59,25 +59,39 @@ void dump_read_memory(struct dump_reader *d)
     sl_minidump_sort_memory(d->dump);
 }
 
-void sl_minidump_sort_memory(struct sl_minidump *dump)
+/* Sorts regions and returns how many are left: those that begin within the one before are dropped, so that find_region() finds one by its
+ * start. */
+static size_t sort_regions(struct sl_minidump_memory *regions, size_t count)
 {
     size_t kept = 0;
-    if (dump->memory_count)
-        qsort(dump->memory, dump->memory_count, sizeof *dump->memory, by_address);
-    /* drop regions that begin within the one before, so that sl_minidump_memory_at() finds one by its start */
-    for (size_t i = 0; i < dump->memory_count; i++) {
-        const struct sl_minidump_memory *last = kept ? &dump->memory[kept - 1] : NULL;
-        if (!last || dump->memory[i].address - last->address >= last->bytes.size)
-            dump->memory[kept++] = dump->memory[i];
+    if (count)
+        qsort(regions, count, sizeof *regions, by_address);
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_minidump_memory *last = kept ? &regions[kept - 1] : NULL;
+        if (!last || regions[i].address - last->address >= last->bytes.size)
+            regions[kept++] = regions[i];
     }
-    dump->memory_count = kept;
+    return kept;
+}
+
+void sl_minidump_sort_memory(struct sl_minidump *dump)
+{
+    dump->memory_count = sort_regions(dump->memory, dump->memory_count);
+    dump->file_memory_count = sort_regions(dump->file_memory, dump->file_memory_count);
+}
+
+static const struct sl_minidump_memory *find_region(const struct sl_minidump_memory *regions, size_t count,
+                                                    uint64_t address)
+{
+    size_t beyond = SL_COUNT_UP_TO(regions, count, address, address);
+    const struct sl_minidump_memory *last = beyond ? &regions[beyond - 1] : NULL;
+    return last && address - last->address < last->bytes.size ? last : NULL;
 }
 
 const struct sl_minidump_memory *sl_minidump_memory_at(const struct sl_minidump *dump, uint64_t address)
 {
-    size_t beyond = SL_COUNT_UP_TO(dump->memory, dump->memory_count, address, address);
-    const struct sl_minidump_memory *last = beyond ? &dump->memory[beyond - 1] : NULL;
-    return last && address - last->address < last->bytes.size ? last : NULL;
+    const struct sl_minidump_memory *found = find_region(dump->memory, dump->memory_count, address);
+    return found ? found : find_region(dump->file_memory, dump->file_memory_count, address);
 }
 
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value)

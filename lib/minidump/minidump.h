@@ -89,17 +89,22 @@ struct sl_minidump {
     enum sl_cpu_family family;
     struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
     unsigned cpu_count;
-    uint64_t crash_address;                    /* valid if has_exception */
+    uint64_t crash_address; /* valid if has_exception */
+    bool has_signal;        /* core files: the exception is this signal of Linux, with its si_code */
+    uint32_t signal, signal_code;
     const struct sl_crash_module *main_module; /* the first of the file's list; NULL: none, or dropped */
     struct sl_range_map module_map;            /* index of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
-    struct sl_minidump_memory *memory;     /* sorted by address, without overlaps */
+    struct sl_minidump_memory *memory; /* sorted by address, without overlaps */
+    /* parts of module files, for addresses that `memory` does not hold; also sorted, without overlaps (elfcore.h) */
+    struct sl_minidump_memory *file_memory;
     struct sl_minidump_thread *threads;    /* parallel to crash.threads */
     struct sl_minidump_unloaded *unloaded; /* in file order */
     struct sl_minidump_annotation *annotations;
-    struct sl_minidump_mapping *mappings; /* Linux and Android, in file order */
+    struct sl_minidump_mapping *mappings; /* Linux and Android, in file order; cores: its segments */
     struct sl_str *crash_info;            /* messages of macOS' `__crash_info` sections */
-    size_t stream_count, memory_count, unloaded_count, annotation_count, mapping_count, crash_info_count;
+    size_t stream_count, memory_count, file_memory_count, unloaded_count, annotation_count, mapping_count,
+        crash_info_count;
     bool has_exception, has_process_id, has_create_time;
     uint32_t process_id;
     uint32_t create_time;  /* seconds since 1970, UTC */

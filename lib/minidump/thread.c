@@ -13,9 +13,14 @@ struct special_threads { /* threads with a special role */
     uint32_t writer, requesting; /* ids */
 };
 
-/* A record holds 15 parameters, so a larger count is cut to 15. */
+/* Reads the exception: the signal of a core file, else the stream. A record holds 15 parameters, so a larger count is cut to 15. */
 bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
 {
+    if (dump->has_signal) {
+        *exception = (struct dump_exception){
+            .is_there = true, .code = dump->signal, .flags = dump->signal_code, .address = dump->crash_address};
+        return true;
+    }
     struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
     exception->thread_id = sl_read_u32(&r);
     sl_reader_skip(&r, 4);

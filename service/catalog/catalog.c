@@ -52,14 +52,17 @@ const size_t catalog_kind_count = sizeof catalog_kinds / sizeof *catalog_kinds;
 
 /* All converters that conversion_run is called with. */
 const struct converter *const catalog_converters[] = {
-    &converter_object_check,   &converter_object_meta,      &converter_symcache,     &converter_ppdb_cache,
-    &converter_cficache,       &converter_embedded_sources, &converter_sourcemap,    &converter_uuidmap,
-    &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,     &converter_mozilla_syms,
-    &converter_symbfile_index, &converter_upload_check,     &converter_raw_section,  &converter_source_path,
-    &converter_scan_file,      &converter_package_member,   &converter_unpack,       &converter_artifact_index,
-    &converter_archive_list,   &converter_member_check,     &converter_member_write, &converter_gzip_check,
-    &converter_supplied,       &converter_disassembly,      &converter_source_text,  &converter_script_facts,
-    &converter_embedded_ppdb,  &converter_apple_report,     &converter_minidump,     &converter_core,
+    &converter_object_check,   &converter_object_meta,    &converter_symcache,
+    &converter_ppdb_cache,     &converter_cficache,       &converter_embedded_sources,
+    &converter_sourcemap,      &converter_uuidmap,        &converter_bcsymbolmap,
+    &converter_il2cpp,         &converter_proguard,       &converter_mozilla_syms,
+    &converter_symbfile_index, &converter_upload_check,   &converter_raw_section,
+    &converter_source_path,    &converter_scan_file,      &converter_package_member,
+    &converter_unpack,         &converter_artifact_index, &converter_archive_list,
+    &converter_member_check,   &converter_member_write,   &converter_gzip_check,
+    &converter_supplied,       &converter_disassembly,    &converter_source_text,
+    &converter_script_facts,   &converter_embedded_ppdb,  &converter_apple_report,
+    &converter_minidump,       &converter_core,           &converter_core_analysis,
     &converter_walk,
 };
 const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;

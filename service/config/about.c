@@ -118,8 +118,8 @@ const struct key_about key_abouts[] = {
      "RISC-V, shows the 32-bit stacks of WoW64 processes and keeps all frames and all modules, also "
      "overlapping ones."},
     {"minidump.details",
-     "Add more details to minidump responses, including what the crashing instruction did; show the "
-     "32-bit stacks of WoW64 processes."},
+     "Add more details to responses for minidumps and core files, including what the crashing instruction did; "
+     "show the 32-bit stacks of WoW64 processes."},
     {"core.command_line", "Show the command line of the process in responses for core files; it may contain secrets."},
     {"apple.details",
      "Add more details to responses for Apple crash reports; `crash_details` has a line for each cause."},

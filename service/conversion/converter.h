@@ -32,6 +32,7 @@ enum input_role {
     INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
     INPUT_STACKS,   /* threads, modules and memory of a dump (minidump/pack.h) */
     INPUT_WALKS,    /* walks of its stacks and the tables for them (walks.h) */
+    INPUT_CODE,     /* program or library that a core file was written of: has the code that the core lacks */
     INPUT_TABLE,    /* lookup table; those of converter_call.tables have this role */
     INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };

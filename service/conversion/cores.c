@@ -1,6 +1,7 @@
 /* Reads core files. */
 #include "conversion/crashes.h"
 #include "elfcore/elfcore.h"
+#include "object/archive.h"
 
 /* ---- members that only answers for cores have ---- */
 
@@ -81,6 +82,7 @@ static enum sl_code read_core(struct conversion *conversion, const struct conver
                     sl_minidump_pack(&core.dump, &client, &arena, &out);
         found->vdso_offset = core.vdso.size ? (uint64_t)(core.vdso.data - file.data) : 0;
         found->vdso_size = core.vdso.size;
+        found->has_exception = core.dump.has_exception;
         code = good ? conversion_write(conversion, call, &out, error) : sl_budget_fail(&conversion->budget, error);
     }
     sl_buf_free(&out);
@@ -91,9 +93,83 @@ static enum sl_code read_core(struct conversion *conversion, const struct conver
 /* Any numbers are valid; the caller checks that the library lies in the file. */
 static bool check_result(const void *result)
 {
-    (void)result;
-    return true;
+    return converter_bool_is_valid(&((const struct core_result *)result)->has_exception);
 }
 
 const struct converter converter_core = {"core", sizeof(struct core_options), sizeof(struct core_result), read_core,
                                          check_result};
+
+/* ---- analysis of the crash ---- */
+
+/* True if the file has the ids of the module. Searches find files by their place, which may be wrong. */
+static bool has_ids(const struct converter_call *call, const struct sl_object *file)
+{
+    const struct core_analysis_options *options = converter_options(call);
+    struct sl_bytes code_id = converter_input_bytes(call, INPUT_CODE_ID);
+    const struct sl_object_wanted wanted = {options->has_debug_id ? &options->debug_id : NULL,
+                                            {(const char *)code_id.data, code_id.size}};
+    return sl_object_matches(sl_object_info(file), &wanted);
+}
+
+/* Lets the core's memory continue in the file of the module. A file that is no object, or another one, is ignored: the analysis then does
+ * without the instruction. */
+static enum sl_code add_code(struct conversion *conversion, const struct converter_call *call, struct sl_arena *arena,
+                             struct sl_elfcore *core, struct sl_object **file, struct core_analysis_result *result,
+                             struct sl_error *error)
+{
+    const struct core_analysis_options *options = converter_options(call);
+    struct sl_bytes bytes = converter_input_bytes(call, INPUT_CODE);
+    enum sl_code code = bytes.data ? conversion_open(conversion, bytes, &options->limits, file, error) : SL_NOT_FOUND;
+    if (code == SL_BUSY || code == SL_CANCELLED)
+        return code;
+    if (code != SL_OK || !has_ids(call, *file))
+        return SL_OK;
+    result->has_used_code = true;
+    return sl_elfcore_add_file(core, options->module, *file, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
+}
+
+/* Packs the analysis alone: all else of the core is in the output of converter_core. */
+static enum sl_code write_analysis(struct conversion *conversion, const struct converter_call *call,
+                                   struct sl_elfcore *core, struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_buf out = {.budget = &conversion->budget};
+    struct sl_packer packer = {.out = &out};
+    struct sl_crash_extra extra;
+    struct sl_crash only = {.extras = &extra};
+    core->dump.crash.extras = &extra;
+    core->dump.crash.extra_count = 0;
+    bool good = crash_add_analysis(&core->dump, arena);
+    only.extra_count = core->dump.crash.extra_count;
+    if (good)
+        sl_crash_pack(&only, &packer);
+    enum sl_code code = good ? conversion_write(conversion, call, &out, error) : sl_budget_fail(arena->budget, error);
+    sl_packer_free(&packer);
+    sl_buf_free(&out);
+    return code;
+}
+
+/* The converter: reads the core again, since converters keep nothing between calls, and analyses the crash. */
+static enum sl_code analyse_core(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = &conversion->budget};
+    struct sl_object *file = NULL;
+    struct sl_elfcore core;
+    enum sl_code code = sl_elfcore_read(converter_input_bytes(call, INPUT_FILE), &arena, &core, error);
+    if (code == SL_OK)
+        code = add_code(conversion, call, &arena, &core, &file, result, error);
+    if (code == SL_OK)
+        code = write_analysis(conversion, call, &core, &arena, error);
+    sl_object_close(file);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static bool check_analysis_result(const void *result)
+{
+    return converter_bool_is_valid(&((const struct core_analysis_result *)result)->has_used_code);
+}
+
+const struct converter converter_core_analysis = {"core_analysis", sizeof(struct core_analysis_options),
+                                                  sizeof(struct core_analysis_result), analyse_core,
+                                                  check_analysis_result};

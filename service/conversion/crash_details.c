@@ -1,4 +1,4 @@
-/* Details that only minidumps have, for `minidump.details` of the configuration. */
+/* Details of minidumps, and the analysis of the crash that cores have too, for `minidump.details` of the configuration. */
 #include "conversion/crashes.h"
 #include "conversion/crash_analysis.h"
 
@@ -72,6 +72,16 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* analysis.data is NULL if memory is used up, analysis.size 0 if there was nothing to say. */
+bool crash_add_analysis(struct sl_minidump *dump, struct sl_arena *arena)
+{
+    struct sl_crash *crash = &dump->crash;
+    struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
+    if (analysis.size)
+        crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
+    return analysis.data != NULL;
+}
+
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
 {
     const struct {
@@ -102,9 +112,5 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
             return false;
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){sl_str(rows[i].name), json};
     }
-    /*  Only a crash can be analysed. analysis.data is NULL if memory is used up, analysis.size 0 if there was nothing to say. */
-    struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
-    if (analysis.size)
-        crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
-    return analysis.data != NULL;
+    return crash_add_analysis(dump, arena);
 }

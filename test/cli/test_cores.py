@@ -1,5 +1,5 @@
 """`symloom symbolicate` of ELF core files: those of the kernel, of gdb and of qemu-user, whole, truncated, trimmed and packed."""
-import json, os, shutil, subprocess
+import json, os, re, shutil, subprocess
 import cores, harness
 from harness import contains, equal, ok, symloom
 
@@ -35,6 +35,16 @@ def test_null_dereference_of_a_stripped_program(work, files):
     equal(thread["is_requesting"], True)
     equal((answer["process"]["name"], sorted(answer["process"])), ("t", ["name", "pid"]))
     equal(names(answer), cores.of_eu_stack(core, unstripped)[thread["thread_id"]])
+
+    # the kernel left the code out of the core: it is read from the program, as gdb does
+    symbols = ["--symbols", os.path.join(work, "symbols")]
+    shown = ok("symbolicate", core, "-f", "full", *symbols, *LOCAL, env=home(work), cwd=work)
+    contains(shown, f"\nCode:       {answer['details']['crash_analysis']['instruction']}\n", "\nAddress:    a null pointer + 0x0\n")
+    shown = ok("symbolicate", core, "-f", "full", *symbols, "--offline", "--no-source-context", env=home(work), cwd=work)
+    contains(shown, f"\nCode:       not in the core; name the file with --symbols: {program}, build id ")
+    by_gdb = subprocess.run(["gdb", "-batch", "-nx", "-ex", "x/i $pc", program, core], capture_output=True, text=True, timeout=60).stdout
+    equal([re.search(rf"\t(mov|add|lea)\b.*\(%{base}\)", line) is not None for line in by_gdb.splitlines() if line.startswith("=> ")
+           for base in re.findall(r"\[(\w+)", answer["details"]["crash_analysis"]["instruction"])], [True])
 
 
 ALIASES = {"gsignal": "raise"}  # of symbols at one address each program takes another

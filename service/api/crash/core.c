@@ -123,6 +123,8 @@ static enum sl_code convert_core(struct job *job, struct crash_work *work, job_s
     struct core_result result;
     enum sl_code code =
         crash_convert(job, work, &converter_core, CONVERTER_OPTIONS(options), &result, POOL_WALK, take, error);
+    if (code == SL_OK)
+        ((struct dump_work *)work)->dump.has_exception = result.has_exception;
     return code == SL_OK ? add_vdso(work, &result, error) : code;
 }
 
@@ -154,6 +156,7 @@ const struct crash_kind crash_core = {
     .read = dump_work_read,
     .convert = convert_core,
     .complete = complete_core,
+    .analyse = core_analyse,
 };
 
 static const struct http_route routes[] = {CRASH_POST("/core", &crash_core), {.method = NULL}};

@@ -36,6 +36,8 @@ struct crash_kind {
                             struct sl_error *error) SL_SUSPENDS;
     /* The same kinds: completes the dump by what the request says of it. False when out of memory. Pure: pool. NULL = nothing. */
     bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
+    /* Adds what needs files of modules to the details of the crash, when its stacks were walked. NULL = nothing. */
+    enum sl_code (*analyse)(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
     /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
     const char *malformed, *unsupported;
 };
@@ -83,7 +85,10 @@ struct crash_work { /* request of a job */
     struct crash_module_ids ids; /* cores only */
     bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
-    /* while crash_convert runs: output of the converter, the same in the arena, and what reads it */
+    /* while crash_convert runs: a further input, none if it has no bytes; output of the converter, the same in the arena, and what
+     * reads it */
+    struct converter_input code;
+    struct sl_str code_id; /* that it must have */
     int packed_fd;
     struct sl_bytes packed;
     job_step *take;
@@ -113,7 +118,10 @@ void crash_release(void *work);
 /* Downloads the file, refuses it if the service has died of it before, and reads it. A job_step. */
 enum sl_code crash_prepare(struct job *job, void *work, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- core.c ---- */
+/* ---- core.c, core_analysis.c ---- */
+
+/* Member of struct crash_kind: analyses the instruction that crashed, if the request wants details. */
+enum sl_code core_analyse(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
 
 /* Reads an array of modules, as in a body of POST /symbolicate, into a struct crash_module_ids. A sl_field_read. */
 bool core_read_ids(struct sl_fields *s, const struct sl_json_path *at, void *out);

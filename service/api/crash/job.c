@@ -93,6 +93,10 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
     work->packed_fd = call.out;
     work->take = take;
     crash_add_file(&call, work);
+    if (work->code.bytes.data) {
+        call.inputs[call.input_count++] = work->code;
+        converter_add_text(&call, INPUT_CODE_ID, work->code_id);
+    }
     enum sl_code code = conversion_run(&about, converter, &call, result, error);
     if (code == SL_OK)
         code = job_work(job, kind, take_packed, error);

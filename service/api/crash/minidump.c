@@ -208,7 +208,7 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     if (!is_core && !work->walk.dump)         /* not on a repeated run */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
     /* Commands want all details, unless they print the dump themselves. */
-    work->details = !is_core && (job->config->minidump_details || (local && !local->walked));
+    work->details = job->config->minidump_details || (local && !local->walked);
     /* compat: minidump.compat is `symbolicator` (0), and the request does not ask for all frames */
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
@@ -217,6 +217,8 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     enum sl_code code = work->crash.kind->convert(job, &work->crash, take_dump, error);
     if (code == SL_OK)
         code = walk_stacks(job, work, error);
+    if (code == SL_OK && work->crash.kind->analyse)
+        code = work->crash.kind->analyse(job, &work->crash, error);
     return code == SL_OK ? job_work(job, POOL_WALK, fill_request, error) : code;
 }
 

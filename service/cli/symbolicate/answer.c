@@ -130,7 +130,14 @@ static const struct sl_field analysis_fields[] = {
     SL_FIELDS_END,
 };
 
+static const struct sl_field missing_code_fields[] = {
+    SL_FIELD(TEXT, false, answer_module, code_file, "code_file"),
+    SL_FIELD(TEXT, false, answer_module, code_id, "code_id"),
+    SL_FIELDS_END,
+};
+
 static const struct sl_field detail_fields[] = {
+    SL_FIELD_PART(symbolicated_answer, missing_code, "missing_code", missing_code_fields),
     SL_FIELD_PART(symbolicated_answer, analysis, "crash_analysis", analysis_fields),
     SL_FIELDS_END,
 };

@@ -121,7 +121,7 @@ bool answer_print_pretty(const struct symbolicated_answer *answer, const struct 
     return printing_end(&p, out);
 }
 
-/* ---- crash analysis of a minidump ---- */
+/* ---- crash analysis of a minidump or core file ---- */
 
 /* Appends what the crash address probably was before the processor changed it. */
 static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *out)
@@ -185,6 +185,20 @@ static void put_inconsistencies(const struct answer_analysis *analysis, struct s
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
             if (sl_str_equal(rows[k].name, analysis->inconsistencies[i]))
                 sl_buf_printf(out, "Doubt:      %s\n", rows[k].text);
+}
+
+/* Appends which file would have the instruction that crashed; nothing if it was found. */
+static void put_missing_code(const struct answer_module *module, struct sl_buf *out)
+{
+    if (!module->code_file.size)
+        return;
+    sl_buf_cstr(out, "Code:       not in the core; name the file with --symbols: ");
+    output_put_safe(out, module->code_file);
+    if (module->code_id.size) {
+        sl_buf_cstr(out, ", build id ");
+        output_put_safe(out, module->code_id);
+    }
+    sl_buf_u8(out, '\n');
 }
 
 /* Prints what the analysis of the crashing instruction found; parts that it did not find are left out. */
@@ -251,6 +265,7 @@ static void put_crash(const struct symbolicated_answer *answer, struct sl_buf *o
         put_known(out, "Time:", sl_str(text));
     put_known(out, "Crash:", answer->reason.size ? answer->reason : SL_STR("none"));
     put_details(out, answer->details);
+    put_missing_code(&answer->missing_code, out);
     put_analysis(&answer->analysis, out);
     put_known(out, "Assertion:", answer->assertion);
     if (answer->signal.set)

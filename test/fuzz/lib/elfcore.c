@@ -1,10 +1,11 @@
-/* ELF core files: read, every thread's stack walked without any files, and a smaller core written, which must have the same threads
- * and modules. */
+/* ELF core files: read, every thread's stack walked without any files, the crash analysed with the core itself as a module's file, and a
+ * smaller core written, which must have the same threads and modules. */
 #include <stdint.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "elfcore/elfcore.h"
+#include "minidump/analysis.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,6 +63,20 @@ static void look_at_threads(const struct sl_minidump *dump, struct sl_arena *are
             walk(dump, i, modules, arena);
 }
 
+static void analyse(struct sl_bytes bytes, struct sl_elfcore *core, struct sl_arena *arena)
+{
+    struct sl_minidump_analysis analysis;
+    struct sl_object *file;
+    if (sl_object_open(bytes, NULL, &file, NULL) == SL_OK) {
+        const struct sl_crash *crash = &core->dump.crash;
+        if (!sl_elfcore_add_file(core, crash->module_count ? crash->modules[0].address : 0, file, arena))
+            __builtin_trap();
+        sl_object_close(file);
+    }
+    if (sl_minidump_analyse(&core->dump, arena, &analysis, NULL) != SL_OK)
+        __builtin_trap();
+}
+
 /* Writes the smaller core and reads it again. */
 static void trim(struct sl_bytes bytes, const struct sl_elfcore *core, struct sl_arena *arena)
 {
@@ -92,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look_at_modules(&core);
         look_at_threads(&core.dump, &more);
         trim(bytes, &core, &more);
+        analyse(bytes, &core, &more);
     }
     sl_arena_free(&arena);
     sl_arena_free(&more);

@@ -105,9 +105,56 @@ def test_null_dereference_is_symbolicated(work, objects):
     subprocess.run(["strip", program], check=True)
     core = cores.by_kernel(program, work)
     command = ["curl", "-s", "-F", f"upload_file_core=@{core}", "-F", f"artifact=@{program}", "-F", f"artifact=@{program}.debug"]
-    with Service(work) as s:
+    with Service(work, {"minidump": {"details": True}}) as s:
         done = subprocess.run([*command, f"http://127.0.0.1:{s.port}/core"], capture_output=True, text=True, check=True)
         answer = json.loads(done.stdout)
         equal(answer["crash_reason"], "SIGSEGV / SEGV_MAPERR / 0x0")
         frames = [(f.get("function"), f.get("lineno"), f["trust"]) for f in answer["stacktraces"][0]["frames"][:3]]
         equal(frames, [("inner", 3, "context"), ("middle", 4, "context"), ("main", 5, "cfi")])
+        analysis = answer["details"]["crash_analysis"]
+        equal((analysis["adjusted_address"], analysis["memory_accesses"][0]["address"]), ({"kind": "null-pointer", "offset": "0x0"}, "0x0"))
+        equal("missing_code" in answer["details"], False)
+
+
+def crashed_library(core_code=b""):
+    """The core of an x86-64 library that crashed in `mov eax, dword [rdi]`, and the library. The kernel leaves code out of cores."""
+    core = cores.Core(cores.AMD64).thread(7, {"rip": 0x11010, "rsp": 0x7000, "rdi": 0x45}, 11).siginfo(11, 1, 0x45)
+    segments = [(cores.R, 0, 0, 0x1000, 0x1000), (cores.R | cores.X, 0x1000, 0x1000, 0x1000, 0x1000)]
+    image = core.image(segments, BUILD_ID).ljust(0x1000, b"\0")
+    core.files([(0x10000, 0x11000, 0, "/lib/x.so"), (0x11000, 0x12000, 1, "/lib/x.so")])
+    core.memory(0x10000, 0x1000, cores.R, image).memory(0x11000, 0x1000, cores.R | cores.X, core_code).memory(0x7000, 16, cores.R | cores.W, bytes(16))
+    return core.done(), image + (b"\x90" * 16 + b"\x8b\x07").ljust(0x1000, b"\x90")
+
+
+def code_seen(answer):
+    details = answer.get("details", {})
+    return details.get("crash_analysis", {}).get("instruction"), details.get("missing_code")
+
+
+def test_code_of_a_crash_is_read_from_the_file_with_the_id(work, objects):
+    core, library = crashed_library()
+    held, _ = crashed_library(b"\x90" * 16 + b"\x8b\x06")
+    missing = {"code_file": "/lib/x.so", "code_id": BUILD_ID.hex(), "image_addr": "0x10000"}
+    path = f"/{BUILD_ID.hex()[:2]}/{BUILD_ID.hex()[2:]}/executable"
+    with Upstream({}) as up, Service(work, {"minidump": {"details": True}}) as s:
+        source = {"id": "up", "type": "http", "url": up.url, "layout": {"type": "unified"}, "filters": {"filetypes": ["elf_code"]}}
+        equal(code_seen(send(s, "/core", form(upload_file_core=core, sources=[]))[1]), (None, missing))
+        equal(code_seen(send(s, "/core", form(upload_file_core=held, sources=[]))[1]), ("mov eax, dword [rsi]", None), "the core has it")
+        up.routes[path] = library
+        answer = send(s, "/core", form(upload_file_core=core, sources=[source]))[1]
+        equal(code_seen(answer), ("mov eax, dword [rdi]", None), up.hits)
+        equal(answer["details"]["crash_analysis"]["memory_accesses"], [{"address": "0x45", "size": 4, "access_type": "read"}])
+
+
+def test_code_of_another_file_is_not_used(work, objects):
+    core, library = crashed_library()
+    path = f"/{BUILD_ID.hex()[:2]}/{BUILD_ID.hex()[2:]}/executable"
+    with Upstream({path: library.replace(BUILD_ID, bytes(20 * [7]))}) as up, Service(work, {"minidump": {"details": True}}) as s:
+        source = {"id": "up", "type": "http", "url": up.url, "layout": {"type": "unified"}, "filters": {"filetypes": ["elf_code"]}}
+        equal(code_seen(send(s, "/core", form(upload_file_core=core, sources=[source]))[1])[0], None)
+        equal(up.hits.get(path, 0) > 0, True, up.hits)
+
+
+def test_details_of_a_crash_are_left_out_by_default(work, objects):
+    with Service(work) as s:
+        equal(send(s, "/core", form(upload_file_core=crashed_library()[0], sources=[]))[1].get("details"), None)

@@ -42,6 +42,7 @@ static const struct minidump_options minidump = {.details = true};
 static const struct walk_options walk_options = {.steps = 1 << 20};
 static struct disassembly_options disassembly = {.size = 1};
 static const struct core_options core_options = {.command_line = true};
+static const struct core_analysis_options core_analysis;
 static struct member_check_options member_check;
 static struct member_write_options member_write;
 static struct object_check_options object_check;
@@ -164,7 +165,7 @@ static struct sample make_name_sample(const struct converter *converter, struct 
 }
 
 /* A core file of Linux on amd64 (core(5)): ELF header, one program header, NT_PRSTATUS of a thread with id 7. */
-static struct sample make_core_sample(void)
+static struct sample make_core_sample(const struct converter *converter, struct sl_bytes options)
 {
     enum { HEADERS = 64 + 56, NOTE = 12 + 8 + 336 };
     static uint8_t whole[HEADERS + NOTE];
@@ -188,8 +189,7 @@ static struct sample make_core_sample(void)
     whole[HEADERS + 8] = 1; /* NT_PRSTATUS */
     memcpy(whole + HEADERS + 12, "CORE", 4);
     whole[HEADERS + 20 + 32] = 7; /* pr_pid */
-    return make_sample(&converter_core, CONVERTER_OPTIONS(core_options), (struct sl_str){(char *)whole, sizeof whole},
-                       true);
+    return make_sample(converter, options, (struct sl_str){(char *)whole, sizeof whole}, true);
 }
 
 static struct sample make_archive_sample(const struct converter *converter, struct sl_bytes options, bool writes)
@@ -239,7 +239,8 @@ static size_t make_samples(struct sample samples[MAX_SAMPLES])
         make_sample(&converter_embedded_ppdb, readers, sl_buf_view(&ppdb), true),
         make_sample(&converter_apple_report, CONVERTER_OPTIONS(apple), report, true),
         make_sample(&converter_minidump, CONVERTER_OPTIONS(minidump), sl_buf_view(&dump), true),
-        make_core_sample(),
+        make_core_sample(&converter_core, CONVERTER_OPTIONS(core_options)),
+        make_core_sample(&converter_core_analysis, CONVERTER_OPTIONS(core_analysis)),
         make_walk_sample(),
     };
     memcpy(samples, all, sizeof all);

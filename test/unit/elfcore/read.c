@@ -1,6 +1,9 @@
 /* Cores of every processor: registers, signal, process, memory, modules; files that lie or end early. */
 #include "writer.h"
 
+#include "minidump/analysis.h"
+#include "minidump/build.h"
+
 #include <unistd.h>
 
 static struct sl_elfcore read_core(const struct sl_buf *file, struct sl_arena *arena)
@@ -399,4 +402,85 @@ TEST(only_elf_cores_are_cores)
     sl_buf_free(&file);
     sl_buf_free(&program);
     sl_arena_free(&arena);
+}
+
+/* A core of a library whose code is at 0x11000, without the code. The thread is at 0x11010, and its rdi is 0x1100E. */
+static struct sl_buf core_without_code(struct writer *w)
+{
+    static const struct mapping_row rows[] = {{0x10000, 0x11000, 0, "/lib/x.so"}, {0x11000, 0x12000, 1, "/lib/x.so"}};
+    put_thread(w, 7, 11, 0x11000, 27);
+    put_note(&w->notes, w, "CORE", 0x53494749, signal_info(w, 11, 0, 1, 0x1100E));
+    put_files(w, rows, 2);
+    put_image(add_memory(w, 0x10000, 0x1000, READ), w, 0x1000, 1);
+    add_memory(w, 0x11000, 0x1000, READ | EXECUTE);
+    return finish(w);
+}
+
+/* The file of the library, with `mov eax, [rdi]` where the thread crashed. */
+static struct sl_buf library(const struct writer *w)
+{
+    struct sl_buf file = {0};
+    put_image(&file, w, 0x1000, 1);
+    sl_buf_fill(&file, 0x90, 0x10);
+    sl_buf_cstr(&file, "\x8b\x07");
+    sl_buf_fill(&file, 0x90, 0x1000 - 0x12);
+    return file;
+}
+
+TEST(code_that_the_core_lacks_is_read_from_the_file)
+{
+    struct writer w = {.machine = EM_X86_64, .wide = true};
+    struct sl_arena arena = {0};
+    struct sl_minidump_analysis analysis;
+    struct sl_object *object;
+    struct sl_error error;
+    struct sl_buf bytes = core_without_code(&w), file = library(&w);
+    struct sl_elfcore core = read_core(&bytes, &arena);
+    assert_true(core.dump.has_exception);
+    assert_int_equal(core.dump.mapping_count, 2);
+    assert_true(sl_str_equal(core.dump.mappings[1].access, SL_STR("r-xp")));
+    assert_int_equal(sl_minidump_analyse(&core.dump, &arena, &analysis, &error), SL_OK);
+    assert_true(analysis.has_exception);
+    assert_false(analysis.has_instruction);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, &error), SL_OK);
+    assert_true(sl_elfcore_add_file(&core, 0x10000, object, &arena));
+    assert_true(sl_elfcore_add_file(&core, 0x10000, object, &arena)); /* the same again changes nothing */
+    assert_int_equal(core.dump.file_memory_count, 2);
+    assert_int_equal(sl_minidump_analyse(&core.dump, &arena, &analysis, &error), SL_OK);
+    assert_string_equal(analysis.effects.text, "mov eax, dword [rdi]");
+    assert_int_equal(analysis.effects.accesses[0].address, 0x1100E);
+    assert_int_equal(analysis.inconsistencies, 0);
+    /* what the core has precedes the file: a debugger may have changed it */
+    assert_ptr_equal(sl_minidump_memory_at(&core.dump, 0x10000), &core.dump.memory[0]);
+    assert_int_equal(sl_minidump_memory_at(&core.dump, 0x11010)->address, 0x11000);
+    assert_null(sl_minidump_memory_at(&core.dump, 0x12000));
+    sl_object_close(object);
+    sl_arena_free(&arena);
+    sl_buf_free(&bytes);
+    sl_buf_free(&file);
+}
+
+/* A segment that the program may write to, and one whose contents are only in the program and not in its debug file. */
+TEST(segments_that_do_not_say_what_was_in_memory_are_not_used)
+{
+    enum { FLAGS = 64 + 56 + 4, FILE_SIZE = 64 + 56 + 32 };
+    for (size_t i = 0; i < 2; i++) {
+        struct writer w = {.machine = EM_X86_64, .wide = true};
+        struct sl_arena arena = {0};
+        struct sl_object *object;
+        struct sl_error error;
+        struct sl_buf bytes = core_without_code(&w), file = library(&w);
+        struct sl_elfcore core = read_core(&bytes, &arena);
+        if (i)
+            memset(file.data + FILE_SIZE, 0, 8);
+        else
+            file.data[FLAGS] = READ | WRITE | EXECUTE;
+        assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, &error), SL_OK);
+        assert_true(sl_elfcore_add_file(&core, 0x10000, object, &arena));
+        assert_null(sl_minidump_memory_at(&core.dump, 0x11010));
+        sl_object_close(object);
+        sl_arena_free(&arena);
+        sl_buf_free(&bytes);
+        sl_buf_free(&file);
+    }
 }
