@@ -325,6 +325,7 @@ static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
     e->flags |= w->sink.skipped_units || w->partial ? FLAG_PARTIAL : 0;
     e->flags |= w->sink.missing_units ? FLAG_LACKS_UNITS : 0;
+    e->flags |= w->options.positions ? FLAG_POSITIONS : 0;
     return ok && collect_origins(e) && sort_texts(e) && symcache_write_variables(e) && write_file(e, out);
 }
 

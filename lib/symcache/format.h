@@ -45,6 +45,8 @@ enum {
     FLAG_ORIGINS = 4,
     FLAG_VARIABLES = 8,
     FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not available */
+    FLAG_POSITIONS =
+        32, /* lines, also those of calls, are positions: line and column in one number (function/position.h) */
 };
 
 enum symcache_section_id {

@@ -1,4 +1,5 @@
 /* Reads a symcache in place. Every id and offset is checked where it is used. */
+#include "function/position.h"
 #include "symcache/format.h"
 
 static inline uint64_t column(const struct sl_symcache *c, enum symcache_column id, uint64_t index)
@@ -184,6 +185,14 @@ bool sl_symcache_entry_start(const struct sl_symcache *c, uint64_t address, uint
     return found;
 }
 
+/* Sets line and column from what the file has as a line. */
+static void set_position(const struct sl_symcache *c, uint64_t line, struct sl_location *location)
+{
+    bool is_position = c->flags & FLAG_POSITIONS;
+    location->line = is_position ? sl_position_line((uint32_t)line) : (uint32_t)line;
+    location->column = is_position ? sl_position_column((uint32_t)line) : 0;
+}
+
 size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct sl_location *chain, size_t capacity)
 {
     struct symcache_unit_entry e;
@@ -193,12 +202,11 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     uint64_t context = e.context, line = e.line;
     uint64_t file = e.file == UINT32_MAX ? column(c, COLUMN_CONTEXT_FILE, context) : e.file;
     for (;;) {
-        if (count < capacity)
-            chain[count] = (struct sl_location){
-                .function = (uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context),
-                .file = file && file <= c->file_count ? (uint32_t)(file - 1) : SL_SYMCACHE_NONE,
-                .line = (uint32_t)line,
-            };
+        if (count < capacity) {
+            chain[count].function = (uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context);
+            chain[count].file = file && file <= c->file_count ? (uint32_t)(file - 1) : SL_SYMCACHE_NONE;
+            set_position(c, line, &chain[count]);
+        }
         count++;
         uint64_t parent = column(c, COLUMN_CONTEXT_PARENT, context);
         if (!parent || parent > c->context_count || count >= SL_SYMCACHE_MAX_CHAIN)
@@ -218,7 +226,7 @@ bool sl_symcache_function_before(const struct sl_symcache *c, uint64_t address, 
     uint64_t context = e.context;
     for (unsigned depth = 0; context < c->context_count && depth < SL_SYMCACHE_MAX_CHAIN; depth++) {
         uint64_t parent = column(c, COLUMN_CONTEXT_PARENT, context);
-        *function = (struct sl_location){(uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context), SL_SYMCACHE_NONE, 0};
+        *function = (struct sl_location){(uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context), SL_SYMCACHE_NONE, 0, 0};
         if (!parent)
             return true;
         context = parent - 1;

@@ -37,8 +37,7 @@ struct sl_symcache_options {
     struct sl_budget *budget;
     /* Optional: receives what could not be read. */
     struct sl_symcache_gaps *gaps;
-    /* Lines are positions (function/position.h) if the object has columns. The file does not say so: only its writer may read it. */
-    bool positions;
+    bool positions;     /* store columns, too (DWARF only); not together with map_line */
     bool variables;     /* store variables of functions (DWARF only) */
     bool written_paths; /* do not clean paths (sl_path_written) */
     bool nameless;      /* keep lines of code that neither a subprogram nor a symbol names */
@@ -121,6 +120,7 @@ struct sl_location {
     uint32_t function; /* id for sl_symcache_function */
     uint32_t file;     /* id for sl_symcache_file, SL_SYMCACHE_NONE = none */
     uint32_t line;     /* 0 = unknown; for an outer function the line of the call */
+    uint32_t column;   /* 0 = unknown, or the file was written without columns */
 };
 
 /* Looks up the inline chain at `address`, innermost first, the outermost function last. Stores at most `capacity` elements and

@@ -259,7 +259,7 @@ static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *
 
 /* ---- markup ---- */
 
-/* Writes "    #1.1  0x00000000000111d0 g a.c:2:0 (a+0x11d0)" for each inlined call, then "    #1 ..." for the
+/* Writes "    #1.1  0x00000000000111d0 g a.c:2:9 (a+0x11d0)" for each inlined call, then "    #1 ..." for the
  * function they are inlined into. */
 static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                              struct sl_buf *out)
@@ -278,7 +278,7 @@ static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text
         sl_buf_str(out, calls[i].function);
         sl_buf_u8(out, ' ');
         sl_buf_str(out, calls[i].path.size ? calls[i].path : SL_STR("<invalid>"));
-        sl_buf_printf(out, ":%llu:0 (", (unsigned long long)calls[i].line);
+        sl_buf_printf(out, ":%llu:%llu (", (unsigned long long)calls[i].line, (unsigned long long)calls[i].column);
         sl_buf_str(out, f->module_name);
         sl_buf_printf(out, "+0x%llx)", (unsigned long long)f->address);
         if (!last)

@@ -169,7 +169,7 @@ void sl_text_resolve(const struct sl_text *text, struct sl_text_frame *frame);
 struct sl_text_call {       /* a function at the address of a frame */
     struct sl_str function; /* not empty */
     struct sl_str path;     /* of the source file; empty: unknown */
-    uint64_t line;          /* 0: unknown */
+    uint64_t line, column;  /* 0: unknown; the column is only written by formats whose tools do */
     uint64_t offset;        /* of the address in the outermost function; valid if has_offset */
     bool has_offset;
 };

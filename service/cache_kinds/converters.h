@@ -95,7 +95,7 @@ struct ppdb_cache_result {
 extern const struct converter converter_symcache;
 struct symcache_options {
     struct reader_limits limits;
-    bool variables;
+    bool variables, columns;
     /* All available companions are given: always convert. False: convert only if the object refers to none. */
     bool complete;
 };

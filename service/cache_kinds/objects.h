@@ -36,7 +36,7 @@ void *object_request_retain(const void *request, struct sl_arena *arena);
 struct symcache_request {
     struct object_request object;
     const struct object_request *map, *lines; /* NULL = none */
-    bool variables;
+    bool variables, columns;
     struct sl_str scope; /* scope of its entry: private if one of the files is */
 };
 

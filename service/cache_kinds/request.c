@@ -49,7 +49,7 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
 {
-    struct sl_str parts[3 + LOCATION_PARTS + 2 * (1 + LOCATION_PARTS) + 1], scope = request->scope;
+    struct sl_str parts[3 + LOCATION_PARTS + 2 * (1 + LOCATION_PARTS) + 2], scope = request->scope;
     size_t count = 0;
     parts[count++] = SL_STR("scope: ");
     parts[count++] = scope.size ? scope : SL_STR("global");
@@ -65,6 +65,8 @@ bool symcache_request_key(const struct symcache_request *request, struct sl_aren
     }
     if (request->variables)
         parts[count++] = SL_STR("\nvariables: true\n");
+    if (request->columns)
+        parts[count++] = SL_STR("\ncolumns: true\n");
     *key = (struct cache_key){.scope = scope};
     return kinds_request_join(arena, parts, count, &key->text);
 }
@@ -235,6 +237,7 @@ void *symcache_request_retain(const void *context, struct sl_arena *arena)
         (from->lines && !copy_request(&c, from->lines, &parts[1])))
         return NULL;
     to->variables = from->variables;
+    to->columns = from->columns;
     to->scope = from->scope;
     copy_str(&c, &to->scope);
     to->map = from->map ? &parts[0] : NULL;

@@ -102,6 +102,7 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
         .gaps = &outcome->gaps,
         .variables = asked->variables,
     };
+    options.positions = asked->columns && !options.map_line; /* a mapping of lines knows nothing of columns */
     outcome->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
@@ -181,7 +182,7 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
 static enum sl_code convert(const struct symcache_request *request, const struct symcache_items *items, bool complete,
                             int fd, struct symcache_result *outcome, struct sl_error *error)
 {
-    struct symcache_options options = {current_reader_limits(), request->variables, complete};
+    struct symcache_options options = {current_reader_limits(), request->variables, request->columns, complete};
     struct conversion_description about = {.location = request->object.file->location, .kind = kind_symcaches.name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
     converter_add_item(&call, INPUT_FILE, items->object);

@@ -141,10 +141,10 @@ struct input_options {
     const char *const *dsym_hints;         /* the same for .dSYM bundles */
     const char *dwp, *supplementary;       /* used instead of the files beside the input */
     bool find_debug;                       /* use the separate debug file of a file without debug information */
-    bool positions;      /* convert columns as well, encoded in the line numbers (function/position.h) */
-    bool nameless_lines; /* convert lines of code outside of every function, too */
-    bool written_paths;  /* keep `..` in paths */
-    bool relative_names; /* leave out the compilation directory */
+    bool positions;                        /* convert columns as well */
+    bool nameless_lines;                   /* convert lines of code outside of every function, too */
+    bool written_paths;                    /* keep `..` in paths */
+    bool relative_names;                   /* leave out the compilation directory */
 };
 
 /* An opened debug file, symbfile or symcache; converted to a symcache on demand. */
@@ -214,7 +214,7 @@ enum sl_code input_convert_around(struct input *input, const uint64_t *addresses
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
 bool input_has_parts(const struct input *input);
 
-/* Whether the line numbers of the converted symcache are encoded positions (function/position.h). */
+/* Whether the converted symcache has columns. */
 bool input_has_positions(const struct input *input);
 /* Closes the object and its companions, so that another object of the archive can be opened. */
 void input_close_object(struct input *input);

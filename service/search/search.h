@@ -95,7 +95,7 @@ struct search_target {
     enum purpose purpose;             /* selects the files */
     enum file_type type;              /* for PURPOSE_ANY_FILE: the file type */
     const struct cache_kind *kind;    /* cache kind made from the chosen file; its context is a struct object_request */
-    bool variables;                   /* for a symcache: with the variables of functions */
+    bool variables, columns;          /* for a symcache: with the variables of functions, with columns of lines */
     bool is_narrow;                   /* for PURPOSE_DEBUG_FILE and _CODE_FILE: only where such files usually are */
     size_t report;                    /* offsetof in struct candidate of the field that reports the result; 0 = none */
     const struct search_hooks *steps; /* impl.h: additional steps; NULL = none */
@@ -139,6 +139,9 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
 /* Returns the target for the table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB.
  * `variables`: include the variables of functions, if it is a symcache made from DWARF. */
 const struct search_target *search_symbols_target(const struct object_id *id, bool variables);
+
+/* Returns the target for a table that has columns, if the debug information has them. Few need them, and they make tables larger. */
+const struct search_target *search_columns_target(const struct object_id *id);
 
 /* The target for unwind rules: struct sl_cfi, which is empty if the object has none. */
 extern const struct search_target search_unwind_target;

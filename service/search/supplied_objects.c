@@ -18,7 +18,7 @@
 /* The entry made from an object for one use, made once: a request may have many modules with the same id. */
 struct supplied_entry {
     const struct cache_kind *kind;
-    bool variables;
+    bool variables, columns;
     bool making, made;              /* a fiber makes it now; `item` is final */
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
     struct cache_item *item;        /* NULL: making it failed */
@@ -282,7 +282,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_st
 static enum sl_code convert_object(const struct supplied_object *object, const struct search_target *use,
                                    struct supplied_entry *made, struct sl_error *error)
 {
-    struct symcache_options options = {current_reader_limits(), use->variables, true};
+    struct symcache_options options = {current_reader_limits(), use->variables, use->columns, true};
     struct symcache_result symcache = {0};
     struct cficache_result cficache = {0};
     struct conversion_description about = {.location = object->name, .kind = use->kind->name};
@@ -407,11 +407,12 @@ static struct supplied_entry *find_entry(struct sl_arena *arena, struct supplied
                                          const struct search_target *use)
 {
     struct supplied_entry *made = object->made;
-    while (made && (made->kind != use->kind || made->variables != use->variables))
+    while (made && (made->kind != use->kind || made->variables != use->variables || made->columns != use->columns))
         made = made->next;
     if (made || !(made = SL_ARENA_NEW(arena, struct supplied_entry)))
         return made;
-    *made = (struct supplied_entry){.kind = use->kind, .variables = use->variables, .next = object->made};
+    *made = (struct supplied_entry){
+        .kind = use->kind, .variables = use->variables, .columns = use->columns, .next = object->made};
     return object->made = made;
 }
 

@@ -296,6 +296,7 @@ static void lookup_symcache(struct search *search)
                                        .map = map,
                                        .lines = lines,
                                        .variables = search->use->variables,
+                                       .columns = search->use->columns,
                                        .scope = search->chosen->request.scope};
     struct cache_key key;
     if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
@@ -519,6 +520,16 @@ const struct search_target *search_symbols_target(const struct object_id *id, bo
                                               .report = offsetof(struct candidate, debug),
                                               .steps = &ppdb_steps};
     return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache[variables];
+}
+
+const struct search_target *search_columns_target(const struct object_id *id)
+{
+    static const struct search_target symcache = {.purpose = PURPOSE_DEBUG,
+                                                  .kind = &kind_symcaches,
+                                                  .columns = true,
+                                                  .report = offsetof(struct candidate, debug),
+                                                  .steps = &symcache_steps};
+    return id->type == OBJECT_PE_DOTNET ? search_symbols_target(id, false) : &symcache;
 }
 
 const struct search_target search_unwind_target = {

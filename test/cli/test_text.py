@@ -96,7 +96,6 @@ def test_backtrace_symbols_and_tombstones_are_named(work, files):
 
 
 def test_markup_equals_llvm_symbolizer(work, files):
-    """But for columns, which stored tables do not have."""
     path, code_id = build(work)
     debug = os.path.join(work, "debug/.build-id", code_id[:2], code_id[2:] + ".debug")
     os.makedirs(os.path.dirname(debug))
@@ -106,9 +105,9 @@ def test_markup_equals_llvm_symbolizer(work, files):
            f"plain {{{{{{pc:0x{at:x}}}}}}} x {{{{{{pc:0x{at + 1:x}:ra}}}}}}\n{{{{{{bt:0:0x{use:x}:pc}}}}}}\n  {{{{{{bt:12:0x{at + 1:x}}}}}}} after\n{{{{{{symbol:_ZN1a1bEv}}}}}} {{{{{{unknown:3}}}}}} {{{{{{\n"
            f"{{{{{{bt:1:0x99999:ra}}}}}}\nx{{{{{{reset}}}}}}\n{{{{{{pc:0x{at:x}}}}}}}\n")
     words = ["--filter-markup", "--debug-file-directory", os.path.join(work, "debug")]
-    columns = lambda text: re.sub(r"(:\d+):\d+ \(", r"\1 (", text)
     wanted = run("llvm-symbolizer-19", *words, input=log)
-    equal(columns(symloom(*words, "-q", program=linked(work, "llvm-symbolizer"), input=log).out), columns(wanted))
+    equal(re.search(r":\d+:[1-9]\d* \(", wanted) is not None, True)
+    equal(symloom(*words, "-q", program=linked(work, "llvm-symbolizer"), input=log).out, wanted)
 
 
 def test_text_holds_several_kinds_of_stacks(work, files):

@@ -120,6 +120,11 @@ def addresses(path, *names):
     return [symbols[name] for name in names]
 
 
+def llvm_place(path, at):
+    """FILE:LINE:COLUMN as LLVM's symbolizer prints it."""
+    return run("llvm-symbolizer-19", "-e", path, "--no-inlines", hex(at)).splitlines()[1]
+
+
 def formats(path, code_id, at, base=0x555555554000):
     """(format, text, what comes back) for the function `f` of PLAIN."""
     place, name = f"{path}.c:2", os.path.basename(path)
@@ -139,6 +144,9 @@ def formats(path, code_id, at, base=0x555555554000):
         ("addresses", f"{name} + 0x{at:x}", f"{name} + 0x{at:x} f ({place})"),
         ("markup", f"{{{{{{module:0:{name}:elf:{code_id}}}}}}}\n{{{{{{mmap:0x{base:x}:0x10000:load:0:rx:0x0}}}}}}\n{{{{{{pc:0x{base + at:x}}}}}}}\n",
          f'[[[ELF module #0x0 "{name}"; BuildID={code_id} [0x{base:x}-0x{base + 0xffff:x}](rx)]]]\nf[{place}]\n'),
+        ("markup", f"{{{{{{module:0:{name}:elf:{code_id}}}}}}}\n{{{{{{mmap:0x{base:x}:0x10000:load:0:rx:0x0}}}}}}\n{{{{{{bt:3:0x{base + at:x}:pc}}}}}}\n",
+         f'[[[ELF module #0x0 "{name}"; BuildID={code_id} [0x{base:x}-0x{base + 0xffff:x}](rx)]]]\n'
+         f"    #3    0x{base + at:016x} f {llvm_place(path, at)} ({name}+0x{at:x})\n"),
     ]
 
 
@@ -156,7 +164,7 @@ def test_each_format_is_written_as_its_tool_writes_it(work, objects):
             answer = text(s, given, module(path, code_id), Accept="application/json")
             equal((answer["formats"], answer["text"]), ([name], wanted))
             equal({f["function"] for t in answer["stacktraces"] for f in t["frames"]}, {"f"})
-            equal(text(s, given, module(path, code_id), query="?format=" + ("gdb" if name == "rust" else "rust")), given if name != "markup" else wanted.split("\nf[")[0] + "\n" + given.splitlines()[2] + "\n")
+            equal(text(s, given, module(path, code_id), query="?format=" + ("gdb" if name == "rust" else "rust")), given if name != "markup" else wanted.splitlines()[0] + "\n" + given.splitlines()[2] + "\n")
 
 
 def test_texts_without_known_frames_come_back_byte_for_byte(work, objects):

@@ -353,10 +353,13 @@ static bool find_tables(struct native_request *request)
         return true;
     for (size_t i = 0; i < count; i++)
         complete_id(request, &where, modules[i]);
-    for (size_t i = 0; i < count; i++)
-        questions[i] = (struct search_query){
-            search_symbols_target(modules[i]->id, request->options.extract_variables == SL_BOOL_TRUE), modules[i]->id,
-            &modules[i]->found->lookup};
+    bool wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
+    for (size_t i = 0; i < count; i++) {
+        const struct object_id *id = modules[i]->id;
+        const struct search_target *use =
+            request->wants_columns ? search_columns_target(id) : search_symbols_target(id, wants_variables);
+        questions[i] = (struct search_query){use, id, &modules[i]->found->lookup};
+    }
     return search_find_all(&where, questions, count);
 }
 

@@ -219,6 +219,7 @@ struct native_request {
     const struct config *stores;
     bool reports_work;        /* answers report what the stores did */
     bool reports_line_starts; /* frames have `line_addr`, the address where their line begins */
+    bool wants_columns;       /* tables have the columns of lines; then they have no variables */
     bool nests_modules; /* modules may overlap: an address belongs to the smallest that contains it and has an id */
     bool maps_at_zero;  /* absolute addresses may belong to a module with address 0 (commands) */
     bool nearest;       /* addresses outside of every symbol get the function before them */

@@ -389,6 +389,7 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     if (text->is_named)
         return fill_named_frame(work, text, frame);
     sl_text_resolve(work->reader, text);
+    work->native.wants_columns |= text->format == SL_TEXT_MARKUP;
     bool has_module = text->base != SL_TEXT_ABSOLUTE && text->module != SL_TEXT_NO_MODULE;
     uint32_t module = has_module ? work->module_of[text->module] : NATIVE_NO_MODULE;
     bool of_symbol = text->base == SL_TEXT_OF_SYMBOL; /* text_locate() sets the address */

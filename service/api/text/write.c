@@ -37,6 +37,7 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
     if (frame->status != FRAME_SYMBOLICATED || !call->function.size)
         return false;
     native_frame_location(&w->work->native, frame, &w->path, &path, &call->line);
+    call->column = frame->is_dotnet ? 0 : frame->location.column;
     if (path.size)
         call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
     w->out->failed |= path.size && !call->path.data;

@@ -5,7 +5,7 @@
  *     scope: global
  *
  *     object: x86_64 67e9247c-...
- *     positions: 1
+ *     columns: 1
  *     relative: 0
  *     written: 0
  *     file: /usr/bin/app
@@ -61,7 +61,7 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     if (!lookup_stamp(m->input.path, &now) || memcmp(&now, &m->stamp, sizeof now) != 0)
         return false;
     sl_debug_id_format(&info->debug_id, id);
-    sl_buf_printf(key, "scope: global\n\nobject: %s %s\npositions: %d\nrelative: %d\nwritten: %d\n",
+    sl_buf_printf(key, "scope: global\n\nobject: %s %s\ncolumns: %d\nrelative: %d\nwritten: %d\n",
                   sl_arch_name(info->arch), id, input_has_positions(&m->input), l->open.relative_names,
                   l->open.written_paths);
     bool good = put_stamp(key, "file", m->input.path, &m->stamp) && put_companion(key, "debug", m->input.debug.path);

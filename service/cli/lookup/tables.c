@@ -8,7 +8,6 @@
 
 #include "base/grow.h"
 #include "demangle/demangle.h"
-#include "function/position.h"
 #include "function/undecorate.h"
 
 /* ---- texts ---- */
@@ -356,11 +355,7 @@ void lookup_result_at(struct lookup *l, struct lookup_module *m, const struct lo
     struct sl_symcache_function function;
     struct lookup_table *table = chain->table;
     const struct sl_location *link = &chain->links[index];
-    *e = (struct lookup_result){.line = link->line};
-    if (input_has_positions(&m->input)) {
-        e->line = sl_position_line(link->line);
-        e->column = sl_position_column(link->line);
-    }
+    *e = (struct lookup_result){.line = link->line, .column = link->column};
     bool is_known = sl_symcache_function(&table->cache, link->function, &function);
     if (is_known) {
         e->name = readable_name(l, m, table, link->function, &function);

@@ -277,7 +277,7 @@ static void expect_key(const struct symcache_request *request, const char *expec
     sl_arena_free(&keys);
 }
 
-/* Whoever wants variables shares no symcache with those who do not. */
+/* Whoever wants variables or columns shares no symcache with those who do not. */
 TEST(symcache_keys_name_their_contents)
 {
     struct source source = {.id = SL_STR("s"), .type = SOURCE_FILESYSTEM};
@@ -288,6 +288,11 @@ TEST(symcache_keys_name_their_contents)
     expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n");
     request.variables = true;
     expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\nvariables: true\n");
+    request.variables = false;
+    request.columns = true;
+    expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\ncolumns: true\n");
+    request.variables = true;
+    request.columns = false;
     request.map = &mapping;
     expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\nbcsymbolmap:\nsource: s\nlocation: file://b\n"
                          "\nvariables: true\n");

@@ -86,6 +86,43 @@ TEST(addresses_outside_the_units_are_unknown)
     sl_unmap(&mapping);
 }
 
+/* This program's symbols with columns: all else is as in a table without, which has column 0 everywhere. */
+TEST(columns_are_stored_if_wanted)
+{
+    struct sl_mapping mapping;
+    struct converted plain;
+    struct sl_buf out = {0};
+    struct sl_symcache cache;
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count, columns = 0;
+    uint64_t addresses[ADDRESSES];
+    assert_int_equal(sl_map_file("/proc/self/exe", &mapping, NULL), SL_OK);
+    struct sl_object *object = open_bytes(mapping.bytes);
+    convert(&plain, object);
+    assert_int_equal(sl_object_symbols(object, &arena, &symbols, &count, NULL), SL_OK);
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch, .positions = true};
+    sl_budget_grow(sl_object_budget(object), mapping.bytes.size);
+    assert_int_equal(sl_symcache_convert(object, NULL, &options, NULL, &out, NULL), SL_OK);
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&out), &cache, NULL), SL_OK);
+    assert_int_equal(sl_symcache_verify(&cache, NULL), SL_OK);
+    draw(&plain.cache, symbols, count, addresses);
+    for (size_t i = 0; i < ADDRESSES; i++) {
+        struct sl_location before, now;
+        same_answers(&plain.cache, &cache, addresses[i]);
+        assert_true(sl_symcache_lookup(&plain.cache, addresses[i], &before, 1) > 0);
+        assert_true(sl_symcache_lookup(&cache, addresses[i], &now, 1) > 0);
+        assert_int_equal(before.column, 0);
+        columns += now.column > 0;
+    }
+    assert_true(columns > ADDRESSES / 2);
+    sl_buf_free(&out);
+    sl_buf_free(&plain.file);
+    sl_arena_free(&arena);
+    sl_object_close(object);
+    sl_unmap(&mapping);
+}
+
 TEST(line_and_column_are_packed_within_limits)
 {
     static const struct {
