@@ -42,6 +42,14 @@ def test_null_dereference_of_a_stripped_program(work, files):
     contains(shown, f"\nCode:       {answer['details']['crash_analysis']['instruction']}\n", "\nAddress:    a null pointer + 0x0\n")
     shown = ok("symbolicate", core, "-f", "full", *symbols, "--offline", "--no-source-context", env=home(work), cwd=work)
     contains(shown, f"\nCode:       not in the core; name the file with --symbols: {program}, build id ")
+
+    # without the option for files of this machine, it is named as the remedy
+    os.makedirs(work + "/none")
+    for more, begin in (([], "nowhere to search: pass"), (["--symbols", work + "/none", "-d"], f"searched {work}/none; run with")):
+        done = symloom("symbolicate", core, "-f", "full", "--offline", *more, env=home(work), cwd=work)
+        contains(done.err, f"; {begin} --local-debug-info to search the files of this machine that the core names")
+    for more in (["--local-debug-info", "--symbols", work + "/none"], ["--local-debug-info", "-d"]):
+        equal("pass --local-debug-info" in symloom("symbolicate", core, "-f", "full", "--offline", *more, env=home(work), cwd=work).err, False)
     by_gdb = subprocess.run(["gdb", "-batch", "-nx", "-ex", "x/i $pc", program, core], capture_output=True, text=True, timeout=60).stdout
     equal([re.search(rf"\t(mov|add|lea)\b.*\(%{base}\)", line) is not None for line in by_gdb.splitlines() if line.startswith("=> ")
            for base in re.findall(r"\[(\w+)", answer["details"]["crash_analysis"]["instruction"])], [True])

@@ -406,6 +406,15 @@ const struct missing_words missing_symbols = {
     .no_location = "nowhere to search: pass --symbols with a directory or URL",
 };
 
+const struct missing_words missing_core_symbols = {
+    .wanted = "symbols",
+    .unit = "modules on the stack",
+    .advice = "run with --local-debug-info to search the files of this machine that the core names",
+    .no_location =
+        "nowhere to search: pass --local-debug-info to search the files of this machine that the core names, "
+        "or --symbols with a directory or URL",
+};
+
 /* Whether a status of the answer has this name. */
 static bool is_status(struct sl_str status, const char *name)
 {
@@ -512,7 +521,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
     int status = good ? put_answer(o, format, &answer, walked, text, &out, &written) : report_no_memory();
     if (!status)
         status = symbolicate_write(o, written);
-    missing->advised = option_given(o, "candidates");
+    missing->advised = missing->words == &missing_symbols && option_given(o, "candidates");
     if (!status && (checks || (format->print && !format->is_json)))
         missing_print(missing, o);
     status = missing_status(missing, o, status);

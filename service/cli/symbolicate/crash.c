@@ -223,8 +223,9 @@ static int crash_run(const struct options *o, const struct sentry_project *proje
     run.file.walked = run.wants_walk ? walked_dump_copy : NULL;
     run.file.wants_registers = format->needs_registers;
     run.file.walked_arg = &walked;
-    missing_init(&run.missing, &missing_symbols);
     bool remote = option_given(o, "server");
+    bool has_local_files = remote || option_given(o, "local-debug-info");
+    missing_init(&run.missing, walked.is_core && !has_local_files ? &missing_core_symbols : &missing_symbols);
     if (remote && run.wants_walk)
         return options_wrong(o, "--format: not available with --server");
     if (remote)

@@ -175,6 +175,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
 
 /* Texts of the line about missing symbols, for native modules. */
 extern const struct missing_words missing_symbols;
+extern const struct missing_words missing_core_symbols; /* for core files, without --local-debug-info */
 /* Adds the modules whose debug information was wanted but not found, and the failures of their candidate files. */
 void answer_describe_missing(const struct symbolicated_answer *answer, struct missing_report *report);
 
