@@ -147,6 +147,8 @@ static bool set_results(struct module_search *s, size_t count, struct sl_arena *
         const struct module_candidate *best = &s->best[i];
         bool known = s->in_time && !s->queries[i].is_undecided && best->parts && (!best->several || s->newest);
         s->queries[i].found = known;
+        s->queries[i].is_known = s->in_time && !s->queries[i].is_undecided;
+        s->queries[i].parts = best->parts;
         if (known && !set_ids(best, arena, s->queries[i].id))
             return false;
     }

@@ -101,6 +101,9 @@ struct scan_module_query {
     bool is_undecided;    /* there may be more others: the module is not found */
     struct object_id *id; /* if `found`: its type and ids are set; texts in the arena */
     bool found;
+    bool is_known; /* all files were compared: `parts` is valid */
+    size_t
+        parts; /* how many last components of the best file's path are those of `path`, even if it is not found; 0: there is no file */
 };
 /* Finds the ids of modules among the scanned and other files that have their name (sl_path_module_name), and of those among the files whose path has
  * the most of the module's last directories. If these have different ids the module is not found, but for `newest`: then the file

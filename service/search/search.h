@@ -132,9 +132,10 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *obj
                                               const struct object_id *id);
 
 /* Sets the ids of the objects with the name of the module at `path`, in the arena of `objects`: of those whose path has the most of its
- * last directories. False if there is none, or if they have different ids; with `newest` the ids of the last one are set then. */
+ * last directories. False if there is none, or if they have different ids; with `newest` the ids of the last one are set then. `*parts`
+ * is how many last components of their path are those of `path`, also if it is false; 0: no object has the name. */
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
-                                 struct object_id *id);
+                                 struct object_id *id, size_t *parts);
 
 /* Returns the target for the table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB.
  * `variables`: include the variables of functions, if it is a symcache made from DWARF. */

@@ -364,22 +364,23 @@ static bool has_same_ids(const struct supplied_object *a, const struct supplied_
 }
 
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
-                                 struct object_id *id)
+                                 struct object_id *id, size_t *parts)
 {
     enum { MOST = 64 }; /* objects of one name: more are ambiguous */
     const struct supplied_object *best = NULL;
-    size_t most_parts = 0, count = 0;
+    size_t count = 0;
     bool same = true;
+    *parts = 0;
     size_t at = (uintptr_t)sl_map_get(&objects->by_name, sl_path_module_name(path));
     for (; at && count < MOST; at = objects->items[at - 1].next_named, count++) {
         const struct supplied_object *object = &objects->items[at - 1];
-        size_t parts = sl_path_common_parts(path, object->name);
-        if (parts == most_parts)
+        size_t common = sl_path_common_parts(path, object->name);
+        if (common == *parts)
             same = same && has_same_ids(best, object);
-        if (parts <= most_parts)
+        if (common <= *parts)
             continue;
         best = object;
-        most_parts = parts;
+        *parts = common;
         same = true;
     }
     if (!best || !((same && !at) || newest))

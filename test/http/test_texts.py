@@ -1,5 +1,5 @@
 """Texts that programs and tools wrote: the command and POST /symbolicate-text give the same (test/page asks the page too)."""
-import json, os, shutil, subprocess
+import io, json, os, shutil, subprocess, zipfile
 
 import harness, texts
 from harness import Service, equal, multipart
@@ -95,6 +95,37 @@ def test_modules_are_found_by_name_in_scanned_directories(work, objects):
             equal((module.get("guess"), module.get("code_id")), (True, wanted.id) if wanted else (None, None), (path, query))
         sent = ("modules", json.dumps([{"type": "elf", "code_file": "/usr/a/shop", "code_id": made[1].id}]))  # comes before guesses
         equal("guess" in named(s, line % "/usr/a/shop", sent, Accept="application/json")["modules"][0], False)
+
+
+def test_files_of_the_request_count_with_scanned_ones(work, objects):
+    """Their name alone does not make them right: another file of the name, whose path fits as well or better, is a second answer."""
+    made = []
+    for place in ("scanned", "sent"):
+        made.append(texts.Program(work, "shop", (".c", texts.SOURCE + f"int in_{place};\n"), ["gcc", "-g", "-O1", "-Wl,--build-id=sha1"]))
+        with open(os.path.join(work, "shop"), "rb") as f:
+            made[-1].file = f.read()
+        if place == "scanned":
+            os.makedirs(os.path.join(work, "builds/usr/a"))
+            shutil.copy(os.path.join(work, "shop"), os.path.join(work, "builds/usr/a"))
+    scanned, sent = made
+    with Service(work, scan(os.path.join(work, "builds"))) as s:
+        idle(s)
+
+        def guessed(path, program, name, query=""):
+            line = f"#0 0x1  ({path}+0x{program.symbols['use']:x})\n"
+            module, = named(s, line, ("artifact", program.file, name), query=query, Accept="application/json")["modules"]
+            return module.get("code_id") if module.get("guess") else None
+
+        equal(guessed("shop", sent, "shop"), None, "two files of one name")
+        equal(guessed("shop", scanned, "shop"), scanned.id, "the same file twice")
+        equal(guessed("/usr/a/shop", sent, "shop"), scanned.id, "the path of the scanned file fits better")
+        equal(guessed("shop", sent, "shop", "?guess=newest"), sent.id, "it came last")
+        equal(guessed("other", sent, "other"), sent.id)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("b/shop", sent.file)
+        sent.file = packed.getvalue()
+        equal(guessed("/usr/b/shop", sent, "files.zip"), sent.id, "the path of the sent one fits better")
 
 
 ORDER = """namespace ns {

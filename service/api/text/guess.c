@@ -15,11 +15,44 @@ bool text_find_id(const struct text_work *work, struct sl_str name, struct objec
     return local && local->find_id && local->find_id(local->find_id_arg, name, id);
 }
 
-/* Looks for the id among the files that came with the request. */
-static bool find_supplied_id(const struct text_work *work, struct object_id *id)
+/* A module of which the text has only the name, and what files have that name. */
+struct text_guessed {
+    const struct text_unknown *unknown;
+    struct object_id sent, stored; /* ids of a file that came with the request, and of a scanned or uploaded one */
+    bool is_sent;      /* `sent` is set: it is the only file of the request with this name, or the newest is wanted */
+    size_t sent_parts; /* as scan_module_query.parts */
+};
+
+/* Looks for the module among the files that came with the request. */
+static void find_sent(const struct text_work *work, struct text_guessed *guessed)
 {
     const struct supplied_objects *files = work->native.own;
-    return files && supplied_objects_find_named(files, id->code_file, work->guess == GUESS_NEWEST, id);
+    guessed->sent = guessed->stored = *guessed->unknown->id;
+    guessed->is_sent =
+        files && supplied_objects_find_named(files, guessed->unknown->id->code_file, work->guess == GUESS_NEWEST,
+                                             &guessed->sent, &guessed->sent_parts);
+}
+
+/* True if a file that was sent and one that is stored have the same code id or, if one has none, the same debug id. */
+static bool have_same_ids(const struct object_id *a, const struct object_id *b)
+{
+    if (a->code_id.size && b->code_id.size)
+        return sl_str_equal(a->code_id, b->code_id);
+    return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
+}
+
+/* Chooses between the files of the request and those that are stored, which count alike: the path decides. If both match equally well and
+ * have different ids, nothing is chosen, unless the newest is wanted, which is the one that was sent. */
+static bool choose_id(const struct text_work *work, const struct text_guessed *guessed,
+                      const struct scan_module_query *stored, struct object_id *id)
+{
+    bool is_tie = guessed->sent_parts == stored->parts;
+    bool takes_sent = guessed->sent_parts > stored->parts || (is_tie && work->guess == GUESS_NEWEST);
+    bool agree = !is_tie || (guessed->is_sent && have_same_ids(&guessed->sent, &guessed->stored));
+    if (!stored->is_known || !(takes_sent ? guessed->is_sent : stored->found && agree))
+        return false;
+    *id = takes_sent ? guessed->sent : guessed->stored;
+    return true;
 }
 
 struct upload_search {
@@ -76,24 +109,25 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
         return SL_OK;
     struct scan_module_query *queries =
         SL_ARENA_ARRAY(work->native.arena, struct scan_module_query, work->unknown_count);
-    const struct text_unknown **asked =
-        SL_ARENA_ARRAY(work->native.arena, const struct text_unknown *, work->unknown_count);
-    if (!queries || !asked)
+    struct text_guessed *guessed = SL_ARENA_ARRAY(work->native.arena, struct text_guessed, work->unknown_count);
+    if (!queries || !guessed)
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = native_read_files(&work->native, error);
     if (code != SL_OK)
         return code;
     /* files of the request win over scanned directories; modules without frames are not looked up */
     for (size_t i = 0; i < work->unknown_count; i++) {
-        const struct text_unknown *unknown = &work->unknown[i];
-        struct native_module *module = &work->native.modules[unknown->module];
-        if (!module->referenced || (module->guessed = find_supplied_id(work, unknown->id)))
+        if (!work->native.modules[work->unknown[i].module].referenced)
             continue;
-        asked[count] = unknown;
-        queries[count++] = (struct scan_module_query){.path = unknown->id->code_file, .id = unknown->id};
+        guessed[count] = (struct text_guessed){.unknown = &work->unknown[i]};
+        find_sent(work, &guessed[count]);
+        queries[count] =
+            (struct scan_module_query){.path = work->unknown[i].id->code_file, .id = &guessed[count].stored};
+        count++;
     }
     code = find_modules(job, work, queries, count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++)
-        work->native.modules[asked[i]->module].guessed = queries[i].found;
+        work->native.modules[guessed[i].unknown->module].guessed =
+            choose_id(work, &guessed[i], &queries[i], guessed[i].unknown->id);
     return code;
 }
