@@ -79,6 +79,22 @@ Binary Images:
        0x180000000 -        0x180ffffff libsystem.dylib (*) <3d903291-397d-3d14-bfca-52c7fb8c5e00> /usr/lib/libsystem.dylib
 """
 APPLE_SYMBOLS = {"Shop.sym": "MODULE mac x86_64 2D903291397D3D14BFCA52C7FB8C5E000 Shop\nFILE 0 /src/Shop.m\nFUNC 0 20 0 -[Shop stop]\n0 20 7 0\n"}
+
+
+def ips(pretty):
+    """A report as JSON, of two threads whose images come last; the second frame has its name."""
+    frames = [{"imageOffset": 5, "imageIndex": 1}, {"imageOffset": 596, "imageIndex": 0, "symbol": "read", "symbolLocation": 8},
+              {"imageOffset": 22, "imageIndex": 1}]
+    image = {"arch": "x86_64", "base": 0x108000000, "size": 0x1000000, "uuid": "2d903291-397d-3d14-bfca-52c7fb8c5e00",
+             "path": "/Applications/Shop.app/Contents/MacOS/Shop", "name": "Shop"}
+    system = {"base": 0x180000000, "size": 4096, "uuid": "3d903291-397d-3d14-bfca-52c7fb8c5e00", "path": "/usr/lib/libsystem.dylib"}
+    body = {"bug_type": "309", "faultingThread": 0, "exception": {"type": "EXC_BAD_ACCESS"},
+            "threads": [{"triggered": True, "id": 1, "frames": frames}, {"id": 2, "frames": frames[2:]}], "usedImages": [system, image]}
+    header = {"app_name": "Shop", "timestamp": "2024-11-24 16:54:53.00 +0100", "bug_type": "309"}
+    return f"{json.dumps(header)}\n{json.dumps(body, indent=1 if pretty else None)}\n"
+
+
+IPS = "upload of two reports\n" + ips(True) + "next\n" + ips(False) + "done\n"
 # A source map whose `scopes` say that `validate` is inlined at 1:23, and hide the function at 1:63. The bundle's URL has React Native's parameters.
 SCOPES = json.dumps({"version": 3, "sources": ["a.js", "b.js"], "mappings": "AAAA,YAMI,QAJE,eAIwB,2BAJtB,oBCCL,uBDIS,KAHX,UCJD",
                      "names": ["global", "validate", "function", "x", "block", "App", "class", "handleClick", "7"],
@@ -198,6 +214,7 @@ def build(work):
     texts = list(native(work))
     texts += [Text("js", UNCAUGHT, ["checkStock", "order"], SCRIPTS), Text("scopes", SCOPED, SCOPED_NAMED.splitlines(), SCOPED_SCRIPTS), Text("jvm", TRACE, ["com.example.Stock.check", "com.example.SoldOut"], MAPPINGS)]
     asan = texts[0]
+    texts.append(Text("ips", IPS, ["-[Shop stop]"], APPLE_SYMBOLS))
     texts.append(Text("mixed", asan.text + UNCAUGHT + TRACE, ["use", "checkStock", "com.example.Stock.check"], {**asan.files, **SCRIPTS, **MAPPINGS}))
     texts.append(Text("windows line ends", texts[-1].text.replace("\n", "\r\n"), texts[-1].names, texts[-1].files))
     return texts

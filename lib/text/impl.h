@@ -41,6 +41,11 @@ bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned mark
 /* True if the line is a frame of a format that has its names already. */
 bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format);
 
+/* ips.c: removes the next piece from a line of a report as JSON; false, and nothing is removed, for any other line. */
+bool sl_text_next_ips(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
+/* Sets the module of a frame of such a report, when the whole report was read. */
+void sl_text_resolve_ips(const struct sl_text *text, struct sl_text_frame *frame);
+
 /* markup.c: removes the next piece from a line with markup. */
 bool sl_text_next_markup(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
 /* Ends the pending line about a module; returns it (in the reader's arena), empty if there is none. */

@@ -45,6 +45,7 @@ void sl_text_end(struct sl_text *t)
 void sl_text_part(struct sl_text *t)
 {
     sl_arena_reset(&t->made);
+    t->ips = (struct sl_text_ips){.report = t->ips.report};
 }
 
 void sl_text_flush(struct sl_text *t, struct sl_buf *out)
@@ -180,6 +181,11 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     if (!rest->size)
         return false;
     *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
+    if (!t->in_module_line && !t->out_of_memory && sl_text_next_ips(t, rest, piece)) {
+        if (piece->kind == SL_TEXT_NATIVE)
+            count(t, piece);
+        return true;
+    }
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
         return return_rest(rest, piece);
     unsigned marks = sl_text_marks(*rest);
@@ -205,6 +211,8 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
     uint32_t module;
     uint64_t value;
     bool of_file;
+    if (f->is_json)
+        sl_text_resolve_ips(t, f);
     if (f->base == SL_TEXT_OF_SYMBOL && f->absolute && f->module != SL_TEXT_NO_MODULE &&
         t->modules[f->module].has_bias && t->modules[f->module].bias <= f->absolute) {
         f->base = SL_TEXT_OF_FILE;

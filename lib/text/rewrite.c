@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/json_write.h"
+
 static void put_parts(const struct sl_text_frame *f, struct sl_buf *out)
 {
     sl_buf_str(out, f->stem);
@@ -257,6 +259,34 @@ static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *
     }
 }
 
+static void put_json_text(const char *key, struct sl_str text, struct sl_buf *out)
+{
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_buf_printf(out, ",\"%s\":", key);
+    sl_json_put_str(&w, text);
+}
+
+/* Names as members of the frame's object, as Apple's tools write them. Callers of inlined calls are objects behind it. */
+static void put_ips(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        if (i)
+            sl_buf_printf(out, ",{\"imageOffset\":%llu,\"imageIndex\":%u", (unsigned long long)f->address,
+                          (unsigned)f->image.index);
+        put_json_text("symbol", calls[i].function, out);
+        if (last && calls[i].has_offset)
+            sl_buf_printf(out, ",\"symbolLocation\":%llu", (unsigned long long)calls[i].offset);
+        if (calls[i].path.size)
+            put_json_text("sourceFile", calls[i].path, out);
+        if (calls[i].line)
+            sl_buf_printf(out, ",\"sourceLine\":%llu", (unsigned long long)calls[i].line);
+        if (!last)
+            sl_buf_cstr(out, ",\"inline\":true");
+        sl_buf_u8(out, '}');
+    }
+}
+
 /* ---- markup ---- */
 
 /* Writes "    #1.1  0x00000000000111d0 g a.c:2:9 (a+0x11d0)" for each inlined call, then "    #1 ..." for the
@@ -329,7 +359,7 @@ static void put_named(const struct sl_text_frame *f, const struct sl_text_call *
     case SL_TEXT_EU_STACK: put_eu_stack(f, calls, count, out); break;
     case SL_TEXT_RUST: put_rust(f, calls, count, out); break;
     case SL_TEXT_WINDOWS: put_windows(f, calls, count, out); break;
-    case SL_TEXT_APPLE: put_apple(f, calls, count, out); break;
+    case SL_TEXT_APPLE: (f->is_json ? put_ips : put_apple)(f, calls, count, out); break;
     default: put_appended(f, calls, count, " (", ")", out); break;
     }
 }

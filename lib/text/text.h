@@ -31,7 +31,7 @@ enum sl_text_format {
     SL_TEXT_EU_STACK,
     SL_TEXT_RUST,
     SL_TEXT_WINDOWS,   /* WinDbg and others: module!symbol+0x1, module+0x1; .NET's native code */
-    SL_TEXT_APPLE,     /* frames of crash reports, as text */
+    SL_TEXT_APPLE,     /* frames of crash reports, as text or in `.ips` files */
     SL_TEXT_ADDRESSES, /* lines that begin with an address, or are "module + 0x1" */
     SL_TEXT_JS,
     SL_TEXT_JVM,
@@ -75,6 +75,11 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     struct sl_str number;      /* sanitizers, markup: the frame's number in the text */
     struct sl_str shown;       /* the address as the text has it; markup: the name of the element */
     struct sl_str module_name; /* markup: of its module */
+    bool is_json;              /* Apple's `.ips`: the piece is the brace that ends the frame's object */
+    struct {
+        uint32_t report, index,
+            first; /* is_json: the image: its report, its number there, index of the report's first image */
+    } image;
 };
 
 struct sl_text_piece {
@@ -106,6 +111,31 @@ struct sl_text_range {   /* addresses of a process that belong to a module */
     bool of_file;
 };
 
+/* ---- private: Apple's reports as JSON (ips.c) ---- */
+
+struct sl_text_ips_object { /* members of the innermost object so far; texts are in the arena of the part */
+    bool is_flat;           /* it has no objects or arrays */
+    bool has_offset, has_index, has_line, has_base;
+    uint64_t offset, index, line, base;
+    struct sl_str symbol, file, uuid, path, name;
+};
+
+struct sl_text_ips_image {
+    uint32_t report, module; /* module: index in sl_text.modules; SL_TEXT_NO_MODULE: it has no id */
+};
+
+struct sl_text_ips {
+    bool follows_header;  /* the line before is the header of a report */
+    uint64_t depth;       /* of open objects and arrays; 0: the text is in no report */
+    uint32_t report;      /* number of the current report, from 1 */
+    uint32_t first_image; /* index of its first image */
+    uint32_t frame;       /* frames of the current array so far */
+    struct sl_str key;    /* of the next value */
+    struct sl_text_ips_object object;
+    struct sl_text_ips_image *images; /* of all reports of the part */
+    size_t image_count, image_capacity;
+};
+
 struct sl_text {
     struct sl_arena arena;
     struct sl_text_module *modules;
@@ -125,16 +155,28 @@ struct sl_text {
     struct sl_arena made;                  /* texts of pieces */
     struct sl_buf pending;                 /* markup: the line about a module, which its mappings extend */
     uint32_t markup_module, markup_ranges; /* of that line */
+    struct sl_text_ips ips;
     bool out_of_memory;
 };
 
 void sl_text_begin(struct sl_text *text);
 void sl_text_end(struct sl_text *text);
 
-/* Begins another part of the same text: frees what replaces pieces of the last one. */
+/* Begins another part of the same text: frees what replaces pieces of the last one. A report as JSON ends there: parts should contain
+ * whole reports. */
 void sl_text_part(struct sl_text *text);
 
-/* Longer lines hold no frame. */
+/* True if the line that was read last is part of a report as JSON that goes on. */
+static inline bool sl_text_is_in_report(const struct sl_text *text)
+{
+    return text->ips.depth || text->ips.follows_header;
+}
+
+/* Returns how many bytes of the text, whole lines, can be read as a part: all, or those in front of a report as JSON that is not
+ * complete. Linear in the text. */
+size_t sl_text_complete_size(struct sl_str text);
+
+/* Longer lines hold no frame, except in reports as JSON. */
 enum { SL_TEXT_MAX_LINE = 16 * 1024 };
 
 /* Removes the next line from `*rest` and returns it with its line end, which the last one may lack; false at the end. */

@@ -54,6 +54,25 @@ static bool has_header_line(struct sl_str text)
     return is_header;
 }
 
+/* True if another report follows the first one: the text is a list of Apple's reports as JSON. */
+static bool has_several_reports(struct sl_str text)
+{
+    struct sl_text reader;
+    struct sl_text_piece piece;
+    struct sl_str line;
+    bool was_in_report = false, ends = false;
+    sl_text_begin(&reader);
+    while (!ends && sl_text_next_line(&text, &line)) {
+        while (sl_text_next(&reader, &line, &piece))
+            ;
+        ends = was_in_report && !sl_text_is_in_report(&reader);
+        was_in_report = sl_text_is_in_report(&reader);
+    }
+    sl_text_end(&reader);
+    text = sl_str_trimmed(text);
+    return ends && text.size && text.data[0] == '{' && has_header_line(text);
+}
+
 /* Returns the kind of a JSON object by its members. An Apple report is two objects, the first of them in one line, or one
  * object with threads and images. An object with none of the known members counts as an event. */
 static enum input_kind kind_of_object(struct sl_str text)
@@ -77,7 +96,7 @@ static enum input_kind kind_of_object(struct sl_str text)
     bool is_document = sl_json_end(&j);
     sl_arena_free(&arena);
     if (!is_document && has_header_line(text))
-        return INPUT_APPLE;
+        return has_several_reports(text) ? INPUT_TEXT : INPUT_APPLE;
     if (has_jobs)
         return INPUT_MOZILLA;
     if (has_meta && has_tables && !has_stacks)

@@ -1,5 +1,5 @@
 """Texts that programs and tools wrote: the command and POST /symbolicate-text give the same (test/page asks the page too)."""
-import io, json, os, shutil, subprocess, zipfile
+import io, json, os, re, shutil, subprocess, zipfile
 
 import harness, texts
 from harness import Service, equal, multipart
@@ -189,3 +189,58 @@ def test_reports_of_apple_are_written_as_texts(work, objects):
         told = named(s, report.text, *[("artifact", data, name) for name, data in report.files.items()])
         equal(told, report.text.replace("0x108000000 + 5\n", report.names[0] + "\n"))
     equal(of_command(work, report, "-f", "text"), told)
+
+
+def reports(text):
+    """The JSON documents in a text of reports."""
+    return [json.loads(part[part.index("}\n") + 2:]) for part in re.split(r"(?m)^(?:upload of two reports|next|done)\n", text) if part]
+
+
+def test_json_reports_of_apple_are_written_with_names(work, objects):
+    """In the middle of a text; all else stays byte for byte."""
+    with Service(work) as s:
+        file = [("artifact", data, name) for name, data in texts.APPLE_SYMBOLS.items()]
+        told = named(s, texts.IPS, *file)
+        names = {"symbol": "-[Shop stop]", "sourceFile": "/src/Shop.m", "sourceLine": 7}
+        for report in reports(told):
+            equal(report["threads"][0]["frames"],
+                  [{"imageOffset": 5, "imageIndex": 1, **names, "symbolLocation": 5},
+                   {"imageOffset": 596, "imageIndex": 0, "symbol": "read", "symbolLocation": 8},
+                   {"imageOffset": 22, "imageIndex": 1, **names, "symbolLocation": 22}])
+            equal(report["threads"][1]["frames"], [{"imageOffset": 22, "imageIndex": 1, **names, "symbolLocation": 22}])
+        equal(len(reports(told)), 2)
+        equal(re.sub(r',"symbol":"-\[Shop stop\]","symbolLocation":\d+,"sourceFile":"/src/Shop.m","sourceLine":7', "", told), texts.IPS)
+        answer = named(s, texts.IPS, *file, Accept="application/json")
+        equal([[f.get("function") for f in t["frames"]] for t in answer["stacktraces"]], 2 * [["-[Shop stop]", "read", "-[Shop stop]"], ["-[Shop stop]"]])
+        equal((answer["formats"], answer["text"]), (["apple"], told))
+        equal(named(s, texts.IPS), texts.IPS, "without symbols")
+        cut = texts.IPS[:texts.IPS.index('"usedImages"')]
+        equal(named(s, cut, *file), cut, "a truncated report names no images")
+
+
+def test_json_reports_are_waited_for_in_a_pipe(work, objects):
+    """A part of a log ends in front of a report whose images have not come yet; lines in front of it are answered at once."""
+    places = os.path.join(work, "symbols")
+    os.mkdir(places)
+    for name, data in texts.APPLE_SYMBOLS.items():
+        with open(os.path.join(places, name), "w") as f:
+            f.write(data)
+    process = subprocess.Popen([harness.SYMLOOM, "symbolicate", "-", "--symbols", places, "-q"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    begin = texts.IPS.index('"usedImages"')
+    process.stdin.write("#0 0x1  (a+0x1)\n" + texts.IPS[:begin])
+    process.stdin.flush()
+    equal([process.stdout.readline() for _ in range(2)], ["#0 0x1  (a+0x1)\n", "upload of two reports\n"])
+    process.stdin.write(texts.IPS[begin:])
+    process.stdin.close()
+    told = "upload of two reports\n" + process.stdout.read()
+    equal((process.wait(), [len(r["threads"][0]["frames"][0]) for r in reports(told)]), (0, [6, 6]))
+
+
+def test_several_json_reports_in_one_file_are_a_text(work, objects):
+    """None is left out; a single one is a crash file with a structured answer."""
+    one, both = texts.ips(True), texts.ips(False) + texts.ips(True)
+    told = of_command(work, texts.Text("text", both, [], texts.APPLE_SYMBOLS), "-q")
+    equal((told.startswith(both.split("\n")[0]), told.count("-[Shop stop]")), (True, 6))
+    for text, stacks in ((both, 4), (one, 2)):
+        told = of_command(work, texts.Text(f"{stacks}", text, [], texts.APPLE_SYMBOLS), "-q", "-f", "json")
+        equal([f["function"] for t in json.loads(told)["stacktraces"] for f in t["frames"]], stacks // 2 * ["-[Shop stop]", "read", "-[Shop stop]", "-[Shop stop]"])

@@ -56,7 +56,7 @@ static bool is_inside(struct sl_str line)
 static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
-    if (!trimmed.size)
+    if (!trimmed.size || sl_text_is_in_report(f->work->reader))
         return;
     bool inside = is_inside(trimmed);
     if (inside && f->work->stack_count) {

@@ -41,17 +41,21 @@ static void put_lines(const struct text_work *work, const struct text_stack *sta
     struct sl_str text = work->parts[TEXT_TEXT];
     const char *done = stack->begin, *last = index + 1 == work->stack_count ? text.data + text.size : stack->end;
     size_t left = stack->count;
+    bool is_json = false;
     sl_json_member_array(w, "lines");
     for (size_t i = stack->first; left && i < work->item_count; i++) {
         const struct text_item *item = &work->items[i];
         if (item->piece.kind == SL_TEXT_MADE || item->stack != index)
             continue;
-        put_notes(done, item->source.data, stack->title, w);
+        is_json = item->piece.kind == SL_TEXT_NATIVE && item->piece.native.is_json;
+        if (!is_json) /* the members of a frame are no notes */
+            put_notes(done, item->source.data, stack->title, w);
         sl_json_put_u64(w, item->frame);
         done = item->source.data + item->source.size;
         left--;
     }
-    put_notes(done, last, stack->title, w);
+    if (!is_json)
+        put_notes(done, last, stack->title, w);
     sl_json_end_array(w);
 }
 

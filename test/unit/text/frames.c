@@ -252,3 +252,68 @@ TEST(memory_does_not_grow_with_the_text)
     sl_buf_free(&out);
     sl_text_end(&reader);
 }
+
+/* ---- Apple's reports as JSON ---- */
+
+#define IPS_HEADER "{\"app_name\":\"Demo\",\"timestamp\":\"2024\",\"bug_type\":\"309\"}\n"
+#define IPS_IMAGE                                                                                                      \
+    "{\"base\":4096,\"size\":99,\"uuid\":\"2d903291-397d-3d14-bfca-52c7fb8c5e00\",\"path\":\"\\/bin\\/Demo\"}"
+
+/* Names are members of the frame's object; callers of inlined calls are objects of their own. */
+TEST(frames_of_json_reports_get_names_as_members)
+{
+    assert_rewritten("log\n" IPS_HEADER "{\"usedImages\":[{\"base\":0,\"name\":\"?\"}," IPS_IMAGE
+                     "],\"threads\":[{\"id\":1,\"frames\":[{\"imageOffset\":16,\"imageIndex\":1},\n"
+                     " {\"imageIndex\" : 1, \"imageOffset\" : 32\n }]}]}\nmore {\"imageOffset\":1,\"imageIndex\":1}\n",
+                     two, 2,
+                     "log\n" IPS_HEADER "{\"usedImages\":[{\"base\":0,\"name\":\"?\"}," IPS_IMAGE
+                     "],\"threads\":[{\"id\":1,\"frames\":[{\"imageOffset\":16,\"imageIndex\":1,\"symbol\":\"g\","
+                     "\"sourceFile\":\"/a.c\",\"sourceLine\":2,\"inline\":true},{\"imageOffset\":16,\"imageIndex\":1,"
+                     "\"symbol\":\"f\",\"sourceFile\":\"/a.c\",\"sourceLine\":3},\n"
+                     " {\"imageIndex\" : 1, \"imageOffset\" : 32\n ,\"symbol\":\"g\",\"sourceFile\":\"/a.c\","
+                     "\"sourceLine\":2,\"inline\":true},{\"imageOffset\":32,\"imageIndex\":1,\"symbol\":\"f\","
+                     "\"sourceFile\":\"/a.c\",\"sourceLine\":3}]}]}\nmore "
+                     "{\"imageOffset\":1,\"imageIndex\":1}\n");
+}
+
+/* Objects that are no frames, frames with names, images that do not exist, reports without header: nothing is changed. */
+TEST(other_objects_of_json_reports_stay)
+{
+    static const char *const texts[] = {
+        IPS_HEADER
+        "{\"usedImages\":[" IPS_IMAGE "],\"x\":[{\"imageOffset\":16},{\"imageOffset\":1,\"imageIndex\":1},"
+        "{\"imageOffset\":1,\"imageIndex\":0,\"symbol\":\"a\"},{\"imageOffset\":1,\"imageIndex\":0,\"b\":{}}]}\n",
+        "{\"usedImages\":[" IPS_IMAGE "],\"x\":[{\"imageOffset\":1,\"imageIndex\":0}]}\n",
+        IPS_HEADER "\n\nno report {\"imageOffset\":1,\"imageIndex\":0}\n",
+        IPS_HEADER
+        "{\"a\":[{\"imageOffset\":1,\"imageIndex\":99999999999}, 'x'\n{\"imageOffset\":1,\"imageIndex\":0}\n",
+        IPS_HEADER "{\"usedImages\":[" IPS_IMAGE "]}\n" IPS_HEADER "{\"a\":[{\"imageOffset\":1,\"imageIndex\":0}]}\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_rewritten(texts[i], &one, 1, texts[i]);
+}
+
+/* Behind a truncated report other formats are read again. */
+TEST(truncated_json_reports_do_not_hide_what_follows)
+{
+    assert_rewritten(IPS_HEADER "{\"a\":[{\"imageOffset\":1,\n    #0 0x1314  (/tmp/a+0x1314)\n", &one, 1,
+                     IPS_HEADER "{\"a\":[{\"imageOffset\":1,\n    #0 0x1314 in f /a.c:3\n");
+}
+
+/* A part of a text that grows ends in front of a report that goes on. */
+TEST(parts_end_in_front_of_reports_that_are_not_complete)
+{
+    static const struct {
+        const char *text;
+        size_t rest;
+    } rows[] = {
+        {"a\nb\n", 0},
+        {"a\n" IPS_HEADER, sizeof IPS_HEADER - 1},
+        {"a\n" IPS_HEADER "{\"b\":[\n", sizeof IPS_HEADER - 1 + 7},
+        {"a\n" IPS_HEADER "{\"b\":[\n]}\n", 0},
+        {"a\n" IPS_HEADER "{\"b\":[\n]}\n" IPS_HEADER "{\n", sizeof IPS_HEADER - 1 + 2},
+        {"a\n" IPS_HEADER "no report\n", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(sl_text_complete_size(sl_str(rows[i].text)), strlen(rows[i].text) - rows[i].rest);
+}
