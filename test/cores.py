@@ -1,5 +1,5 @@
 """ELF core files for tests, written part by part (elf(5); struct elf_prstatus of linux/elfcore.h)."""
-import os, re, resource, struct, subprocess, tempfile
+import os, re, resource, socket, struct, subprocess, tempfile
 
 X86, MIPS, ARM, AMD64, ARM64, RISCV = 3, 8, 40, 62, 183, 243
 NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE, NT_SIGINFO = 1, 3, 6, 0x46494C45, 0x53494749
@@ -172,6 +172,49 @@ def by_qemu(program, work, runner, root=None):
     if len(found) != 1:
         raise AssertionError(f"{runner} left {os.listdir(place)}")
     return os.path.join(place, found[0])
+
+
+def by_debugger(program, work, runner):
+    """A core made of what a debugger reads of a program that crashed in qemu-user: for processors of which that writes no cores. As the
+    kernel does, it leaves out the code. Returns it with the names of the frames that the debugger finds."""
+    registers = REGISTERS[RISCV, 64]
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    stack, page = os.path.join(work, "stack"), os.path.join(work, "page")
+    begin = int(re.search(r"LOAD +0x0+ 0x([0-9a-f]+)", subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True).stdout).group(1), 16) & ~4095
+    emulator = subprocess.Popen([runner, "-g", str(port), program], stderr=subprocess.DEVNULL)
+    try:
+        printed = subprocess.run(["gdb-multiarch", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-iex", "set tcp connect-timeout 60",
+                                  "-ex", f"target remote 127.0.0.1:{port}", "-ex", "continue", "-ex", "bt",
+                                  *[word for name in registers for word in ("-ex", f"printf \"reg {name} %lu\\n\", ${name}")],
+                                  "-ex", f"dump binary memory {stack} $sp $sp+1024", "-ex", f"dump binary memory {page} {begin} {begin}+4096", program],
+                                 capture_output=True, text=True, timeout=120, check=True).stdout
+    finally:
+        emulator.kill()
+        emulator.wait()
+    values = {name: int(value) for name, value in re.findall(r"^reg (\w+) (\d+)$", printed, re.M)}
+    core = Core(RISCV).thread(7, values, 11).siginfo(11, 1, 0).files([(begin, begin + 0x100000, 0, program)])
+    with open(page, "rb") as f:
+        core.memory(begin, 0x100000, R | X, f.read())
+    with open(stack, "rb") as f:
+        core.memory(values["sp"], 1024, R | W, f.read())
+    path = os.path.join(work, os.path.basename(program) + ".core")
+    with open(path, "wb") as f:
+        f.write(core.done())
+    return path, of_backtrace(printed)
+
+
+def of_backtrace(printed):
+    """The function names of gdb's `bt`, the innermost first. Before it gdb prints the frame where the program stopped."""
+    return re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", printed[printed.rindex("#0 "):], re.M)
+
+
+def of_gdb(core, program, debugger="gdb"):
+    """The function names that gdb finds, up to `main`."""
+    done = subprocess.run([debugger, "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "bt", program, core],
+                          capture_output=True, text=True, timeout=60)
+    return of_backtrace(done.stdout)
 
 
 def of_eu_stack(core, program):

@@ -28,8 +28,9 @@ def test_null_dereference_of_a_stripped_program(work, files):
     answer = symbolicated(work, core, "--symbols", os.path.join(work, "symbols"), *LOCAL)
     equal((answer["crashed"], answer["crash_reason"]), (True, "SIGSEGV / SEGV_MAPERR / 0x0"))
     equal(answer["system_info"], {"os_name": "Linux", "os_version": "", "os_build": "", "cpu_arch": "x86_64", "device_model": ""})
-    frames = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"][:3]]
-    equal(frames, [("inner", "context"), ("middle", "context"), ("main", "cfi")])
+    frames = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"][:4]]
+    equal(frames, [("inner", "context"), ("middle", "context"), ("main", "cfi"), ("__libc_start_call_main", "cfi")])
+    equal(names(answer)[:3], cores.of_gdb(core, unstripped))
     equal([f["lineno"] for f in answer["stacktraces"][0]["frames"][:3]], [3, 4, 5])
     thread = answer["stacktraces"][0]
     equal(thread["is_requesting"], True)
@@ -112,20 +113,39 @@ def test_truncated_core_gives_what_is_left(work, files):
     answer = json.loads(done.out)
     equal((len(answer["stacktraces"]), answer["crash_reason"]), (8, "SIGABRT / SI_TKILL"))
     equal(all(t["frames"] for t in answer["stacktraces"]), True)
+    whole = symbolicated(work, core, *LOCAL)
+    first = lambda a: [(t["thread_id"], t["registers"], t["frames"][0]["instruction_addr"]) for t in a["stacktraces"]]
+    equal(first(answer), first(whole))
+    equal({m["code_id"] for m in answer["modules"] if "code_id" in m} <= {m["code_id"] for m in whole["modules"]}, True)
 
 
 def test_cores_of_other_processors(work, files):
     """qemu-user writes neither a list of files nor code, so ids are those of the program that is given."""
     for compiler, flags, runner, root in (("aarch64-linux-gnu-gcc", [], "qemu-aarch64", "/usr/aarch64-linux-gnu"),
                                           ("arm-linux-gnueabihf-gcc", [], "qemu-arm", "/usr/arm-linux-gnueabihf"),
-                                          ("gcc", ["-m32"], "qemu-i386", None)):
+                                          ("gcc", ["-m32"], "qemu-i386", "/lib32")):
         for static in ([], ["-static"]):
             program = cores.build(work, cores.NULL, runner + "".join(static), *flags, *static, compiler=compiler)
-            core = cores.by_qemu(program, work, runner, root)
+            core = cores.by_qemu(program, work, runner, root if root != "/lib32" else None)
             answer = symbolicated(work, "--offline", "--symbols", program, *(["--symbols", root] if root else []), core)
             equal(answer["crash_reason"], "SIGSEGV", core)
             frames = [(f.get("function"), f["trust"], f.get("lineno")) for f in answer["stacktraces"][0]["frames"][:3]]
             equal(frames, [("inner", "context", 3), ("middle", "context", 4), ("main", "cfi", 5)], core)
+            if static:  # eu-stack lacks the program's address without the note of files, gdb that of libraries
+                equal(cores.of_gdb(core, program, "gdb-multiarch"), names(answer)[:3])
+            else:
+                (stack,) = cores.of_eu_stack(core, program).values()
+                equal(stack[:3], names(answer)[:3])
+
+
+def test_core_of_riscv_is_that_of_gdb(work, files):
+    program = cores.build(work, cores.NULL, "t", "-static", compiler="riscv64-linux-gnu-gcc")
+    core, wanted = cores.by_debugger(program, work, "qemu-riscv64")
+    answer = symbolicated(work, "--offline", "--symbols", program, core)
+    equal((answer["system_info"]["cpu_arch"], answer["crash_reason"]), ("riscv64", "SIGSEGV / SEGV_MAPERR / 0x0"))
+    found = [(f.get("function"), f["trust"]) for f in answer["stacktraces"][0]["frames"]]
+    equal(found[:3], [("inner", "context"), ("middle", "context"), ("main", "cfi")])
+    equal([name for name, _ in found if name in wanted][:len(wanted)], wanted)
 
 
 def test_another_program_is_not_taken_for_the_crashed_one(work, files):

@@ -168,12 +168,30 @@ def test_each_format_is_written_as_its_tool_writes_it(work, objects):
 
 
 def test_texts_without_known_frames_come_back_byte_for_byte(work, objects):
-    log = "".join(f"2026-11-29T00:00:{i % 60:02}Z INFO [worker-{i % 7}] request #{i} took 0x{i:x} ns at /srv/app: {'x' * (i % 90)}\r\n" for i in range(30000))
+    log = "".join(f"2026-11-29T00:00:{i % 60:02}Z INFO [worker-{i % 7}] request #{i} took 0x{i:x} ns at /srv/app: {'x' * (i % 90)}\r\n" for i in range(40000))
     odd = b"\xff\xfe\0 #0 0x1 (a+0x\n#1 0x2  (b+0x10)\r#2\r\n\n   at \n{{{pc:}}} {{{\n@1:2:3 (f\n" + bytes(range(256))
     with Service(work) as s:
         for given in (RUST.encode(), log.encode()[:4 << 20], odd, b"", b"\n", b"#0 0x1 (a+0x1)"):
             status, _, body = s.request("POST", "/symbolicate-text", given, {"Content-Type": "text/plain"})
             equal((status, body == given), (200, True), given[:80])
+
+
+def test_limits_of_texts(work, objects):
+    """What is beyond a limit comes back as it was; the text is whole in any case."""
+    path, code_id = build(work, "prog", PLAIN, "-O1")
+    at, = addresses(path, "f")
+    frame = f"#0 0x1  (prog+0x{at:x})\n"
+    named = f"#0 0x1 in f {path}.c:2\n"
+    with Service(work, {"sources": [source(work)], "max_request_frames": 100000, "max_response_frames": 100000}) as s:
+        ask = lambda given: text(s, given, module("prog", code_id))
+        for given, wanted in ((199999 * "\n" + 2 * frame, 199999 * "\n" + named + frame),
+                              ("x" * (16383 - len(frame)) + " " + frame, None), ("x" * (16384 - len(frame)) + " " + frame, False),
+                              (50001 * frame, 50000 * named + frame)):
+            told = ask(given)
+            if wanted is None:
+                equal(told, given[:-len(frame)] + named, "a line of 16 KiB")
+            else:
+                equal(told == (wanted or given), True, (len(given), told[-80:]))
 
 
 def test_several_formats_in_one_text(work, objects):
