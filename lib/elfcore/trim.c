@@ -62,7 +62,7 @@ static void keep_stacks(struct core_reader *c)
                 keep(c, dump->memory[i].address, c->core->vdso.size);
 }
 
-/* Keeps the instruction at which the process crashed, if the core has it: core(5) leaves out code that is in files, but gcore does not. */
+/* Keeps the instruction at which the process crashed, if the core has it: by default the kernel leaves out code that is in files (core(5)). */
 static void keep_instruction(struct core_reader *c)
 {
     enum { LONGEST_INSTRUCTION = 16 };

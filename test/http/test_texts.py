@@ -235,6 +235,11 @@ def test_json_reports_are_waited_for_in_a_pipe(work, objects):
     told = "upload of two reports\n" + process.stdout.read()
     equal((process.wait(), [len(r["threads"][0]["frames"][0]) for r in reports(told)]), (0, [6, 6]))
 
+    # a log is read in parts of 4 MiB: a part ends in front of the report
+    filler = 41943 * (99 * "x" + "\n")
+    told = subprocess.run([harness.SYMLOOM, "symbolicate", "-", "--symbols", places, "-q"], input=filler + texts.IPS, capture_output=True, text=True)
+    equal((told.returncode, told.stdout[:len(filler)] == filler, told.stdout.count("-[Shop stop]")), (0, True, 6))
+
 
 def test_several_json_reports_in_one_file_are_a_text(work, objects):
     """None is left out; a single one is a crash file with a structured answer."""

@@ -266,8 +266,9 @@ static size_t complete_size(const struct text_run *t, bool end)
     if (!full && log_input_waits(t->input, 0))
         return 0;
     size_t settled = t->part.files ? settled_size(text) : lines;
-    size_t whole = full ? lines : sl_text_complete_size((struct sl_str){text.data, lines});
-    if (whole < lines) /* a report of Apple's whose images come last */
+    size_t whole = sl_text_complete_size((struct sl_str){text.data, lines});
+    if (whole < lines &&
+        (whole || !full)) /* the images of an Apple report may come last; one that is larger than a part is cut */
         return whole;
     if (settled || (!full && log_input_waits(t->input, PAUSE_MS)))
         return settled;
