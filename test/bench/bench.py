@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import mmap, multiprocessing, os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, package_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
+import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, package_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, text_rows, upload_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -100,6 +100,7 @@ def main():
     apart(debuginfod_rows.main, SYMLOOM, row)
     apart(mozilla_rows.main, SYMLOOM, row)
     apart(upload_rows.main, SYMLOOM, row)
+    apart(text_rows.main, SYMLOOM, row)
     apart(symbfile_rows.main, SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf, row)
     apart(js_rows.main, SYMLOOM, work, row)
     apart(scope_rows.main, os.path.join(ROOT, "build/test/bench/bench_scopes"), work, row)

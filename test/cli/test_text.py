@@ -1,5 +1,5 @@
 """`symloom symbolicate` for texts with stacks, whole and as they come, and the tools whose place it takes."""
-import os, re, subprocess
+import os, re, subprocess, threading
 
 import harness
 from harness import DEADLINE, contains, equal, linked, ok, symloom
@@ -145,3 +145,33 @@ def test_ambiguous_names_are_not_guessed(work, files):
         given = f"#0 0x1  ({name}+0x{at:x})\n"
         told = symloom("symbolicate", written(work, "r.txt", given), "--symbols", os.path.join(work, "a"), "--symbols", os.path.join(work, "b"), "-q")
         equal((told.status, " in depth " in told.out), (0, wanted), told.out)
+
+
+def test_long_log_needs_constant_memory(work, files):
+    """1 GiB through a pipe, with frames of native code, scripts and the JVM in it. Of the memory, 28 MiB are the program itself."""
+    count = 128
+    path, _ = build(work)
+    at = address(path, "depth")
+    frames = f"#0 0x1  (/x/shop+0x{at:x})\n    at f (https://x.y/a.js:1:2)\n\tat a.b.c(SourceFile:1)\n"
+    named = (f"#0 0x1 in depth {place(path, at)}\n    at f (https://x.y/a.js:1:2)\n\tat com.example.Util.check(Util.kt:7)\n"
+             "\tat com.example.Main.run(Main.kt:20)\n")
+    plain = "".join(f"2026-11-28 02:39:07.{i:06} INFO request {i} took 0x{i:x} ns\n" for i in range(1 << 14))
+    block = plain * ((8 << 20) // len(plain))
+    command = [harness.SYMLOOM, "symbolicate", "-", "--symbols", path, "--mapping", written(work, "mapping.txt", MAPPING), "-q"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        def write():
+            with process.stdin:
+                for _ in range(count):
+                    process.stdin.write((frames + block).encode())
+        writer = threading.Thread(target=write)
+        writer.start()
+        first = process.stdout.read(len(named))
+        size = len(first)
+        while data := process.stdout.read(1 << 20):
+            size += len(data)
+        writer.join()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    equal((process.returncode, first.decode()), (0, named))
+    equal(size, count * (len(named) + len(block)))
+    equal(usage.ru_maxrss >> 10 < 96, True, f"{usage.ru_maxrss >> 10} MiB")
