@@ -266,8 +266,9 @@ const tests = {
   },
 
   async texts_are_the_same_by_command_api_and_page(page) {
-    const differ = await compareTexts(page, options, { take });
+    const { differ, shown } = await compareTexts(page, options, { take });
     assert.ok(!differ.length, differ.join("\n"));
+    console.log(`        ${shown} of ${options.texts.length} texts were shown by the page`);
   },
 
   async core_files_come_with_their_symbols(page) {

@@ -16,7 +16,6 @@ import harness, runner, texts
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CORPUS = os.path.join(os.path.dirname(ROOT), "shared", "conformance")
-CASES = os.path.join(os.path.dirname(ROOT), "shared", "cases")
 PACKAGES = "puppeteer-core@24", "axe-core@4"
 
 
@@ -42,16 +41,18 @@ def own_symbols(work, symloom):
 
 
 def made_texts(work):
-    """The texts of test/texts.py in files: [{name, text, names, folder}]."""
+    """The texts of test/texts.py in files: [{name, text, names, folder, mappings, is_case}]."""
     os.makedirs(os.path.join(work, "made"))
     made = []
-    for i, text in enumerate(texts.build(os.path.join(work, "made"))):
+    own = texts.build(os.path.join(work, "made"))
+    cases = [text for text in texts.of_cases() if text.text.encode(errors="ignore").decode() == text.text]
+    for i, text in enumerate([*own, *cases]):
         folder = os.path.join(work, "made", str(i))
         os.mkdir(folder)
         for name, data in text.files.items():
             with open(os.path.join(folder, name), "wb") as f:
                 f.write(data if isinstance(data, bytes) else data.encode())
-        made.append({"name": text.name, "text": text.text, "names": text.names, "folder": folder})
+        made.append({"name": text.name, "text": text.text, "names": text.names, "folder": folder, "mappings": text.mappings, "is_case": text in cases})
     return made
 
 
@@ -81,7 +82,7 @@ def main():
         settings = {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}
         with harness.Service(work, settings) as service, harness.Service(work) as bare:
             options = {"url": f"http://127.0.0.1:{service.port}", "bare": f"http://127.0.0.1:{bare.port}", "npm": args.npm, "work": work, "root": ROOT,
-                       "texts": made_texts(work), "core": made_core(work), "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
+                       "texts": made_texts(work), "core": made_core(work), "patterns": args.patterns, "symloom": args.symloom, "cases": texts.CASES if os.path.isdir(texts.CASES) else None,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
             return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode
     finally:
