@@ -3,6 +3,7 @@
 #include <iconv.h>
 #include <langinfo.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cache_kinds/converters.h"
@@ -73,7 +74,10 @@ void catalog_prepare_workers(void)
     unsigned size;
     /* reads openssl.cnf; a failure is ignored, because whatever computes a hash later fails, too */
     EVP_Digest("", 0, digest, &size, EVP_sha256(), NULL);
-    timegm(&(struct tm){.tm_mday = 1}); /* reads the time zone, for times in crash reports */
+    /* libarchive reads the times in cabinets as local ones. Without TZ, the C library asks each time whether the file of the time zone
+     * has changed; these times are not used, so any zone will do. */
+    setenv("TZ", "UTC0", 1);
+    tzset(); /* reads the time zone, for times in crash reports too */
     /* libarchive converts names of tar and ZIP members; the C library reads its list of character sets at the first conversion */
     iconv_t names = iconv_open(nl_langinfo(CODESET), "UTF-8");
     if (names != (iconv_t)-1)

@@ -1,5 +1,6 @@
 """`symloom lookup`, and the tools it takes the place of."""
-import json, os, shutil, struct, subprocess
+import json, os, shutil, subprocess
+from cabinets import cabinet
 from harness import SOURCE, contains, equal, linked, ok, symloom
 
 
@@ -502,16 +503,6 @@ def test_debug_links_are_followed_by_checksum_and_path(work, files):
         equal(ok("lookup", "-e", "bin/p", "--debug-file-directory", directory, *plain, cwd=work), wanted, directory)
         equal(ok("lookup", "-e", "../linked", "--debug-file-directory", "../" + directory if directory[0] != "/" else directory,
                  *plain, cwd=work + "/bin"), wanted, directory)
-
-
-def cabinet(name, data):
-    """A cabinet (MS-CAB) with one file, stored as it is."""
-    blocks = [data[at:at + 32768] for at in range(0, len(data), 32768)]
-    entry = struct.pack("<IIHHHH", len(data), 0, 0, 0, 0, 0x20) + name.encode() + b"\0"
-    body = b"".join(struct.pack("<IHH", 0, len(block), len(block)) + block for block in blocks)
-    folder = struct.pack("<IHH", 36 + 8 + len(entry), len(blocks), 0)
-    size = 36 + len(folder + entry + body)
-    return struct.pack("<4sIIIIIBBHHHHH", b"MSCF", 0, size, 0, 36 + 8, 0, 3, 1, 1, 1, 0, 0, 0) + folder + entry + body
 
 
 def test_pdb_beside_its_program_is_used(work, files):

@@ -1,6 +1,7 @@
 """Files are read by confined worker processes: what a hostile one has its worker do reaches nothing else."""
 import concurrent.futures, contextlib, gzip, json, os, re, signal, subprocess
 
+import cabinets
 import harness
 import pushing
 import readers
@@ -238,6 +239,18 @@ def test_workers_have_nothing_but_their_descriptors(work, objects):
         with open(f"/proc/{pid}/status") as f:
             status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
         equal((status["Seccomp"], status["NoNewPrivs"], len(os.listdir(f"/proc/{pid}/fd"))), ("2", "1", 3))
+
+
+def test_cabinets_are_read_in_workers(work, objects):
+    """The times of their files are local ones: the C library wants to read the time zone for them, which workers cannot."""
+    breakpad(work, "good", BIG, 10)
+    path = os.path.join(work, "good", BIG, "good.sym")
+    with open(path, "rb") as f:
+        packed = cabinets.cabinet("good.sym", f.read())
+    with open(path, "wb") as f:
+        f.write(packed)
+    with Service(work, {"sources": [source(work)]}) as s:
+        equal((status_of(s, "good", BIG), deaths(s)), ("found", {}))
 
 
 def test_files_of_clients_and_sources_are_read_in_workers(work, objects):
