@@ -79,6 +79,25 @@ def test_pipe_is_answered_while_it_is_written(work, files):
         process.wait()
 
 
+def test_traces_in_a_pipe_are_answered_line_by_line(work, files):
+    """The exception of a trace counts for its frames, which come later."""
+    lines = [("log\n", "log\n"), ("a.e: y\n", "com.example.Oops: y\n"),
+             ("\tat a.b.c(SourceFile:1)\n", "\tat com.example.Util.check(Util.kt:7)\n\tat com.example.Main.run(Main.kt:20)\n"),
+             ("    at f (/srv/x.js:1:2)\nend\n", "    at f (/srv/x.js:1:2)\nend\n")]
+    command = [harness.SYMLOOM, "symbolicate", "-", "--symbols", work, "--mapping", written(work, "mapping.txt", MAPPING), "-q"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        for given, wanted in lines * 2:
+            process.stdin.write(given)
+            process.stdin.flush()
+            equal("".join(process.stdout.readline() for _ in wanted.splitlines()), wanted)
+        process.stdin.close()
+        equal((process.stdout.read(), process.wait(timeout=DEADLINE)), ("", 0))
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_backtrace_symbols_and_tombstones_are_named(work, files):
     path, code_id = build(work)
     given = subprocess.run([path], capture_output=True, text=True).stdout
