@@ -432,7 +432,9 @@ static enum sl_code read_door(struct sl_bytes file, struct sl_budget *budget, st
     struct assembly_file *files;
     const char *problem;
     size_t count;
+    struct sentry_release release;
     symbol_description_read(body, &description);
+    sentry_read_release(body, &arena, &release, &problem);
     sentry_read_files(body, &arena, &files, &count, &problem);
     debuginfo_read(file, true, true, &arena, &asked, error);
     debuginfo_read(file, false, true, &arena, &asked, error);

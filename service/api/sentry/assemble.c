@@ -65,7 +65,7 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
 
 /* ---- the answer ---- */
 
-static void put_date(struct sl_json_writer *w, const char *key, uint64_t seconds)
+void sentry_put_date(struct sl_json_writer *w, const char *key, uint64_t seconds)
 {
     char text[32];
     time_t at = (time_t)seconds;
@@ -115,7 +115,7 @@ static void write_record(struct sl_json_writer *w, const struct debug_file_recor
     sl_json_end_object(w);
     sl_json_member_u64(w, "size", record->size);
     sl_json_member_str(w, "sha1", record->sha1);
-    put_date(w, "dateCreated", record->created_s);
+    sentry_put_date(w, "dateCreated", record->created_s);
     sl_json_member_object(w, "data");
     sl_json_member_str(w, "type", object_class(record->kind));
     sl_json_member_array(w, "features");

@@ -21,6 +21,9 @@ static void reply_server_error(struct http_exchange *x, int status, const char *
     struct sl_json_writer w = sl_json_writer(&json);
     const char *text = status == 401   ? "Authentication credentials were not provided."
                        : status == 403 ? "You do not have permission to perform this action."
+                       : status == 405
+                           ? "Not supported. Upload the files of a release together, with `sentry-cli sourcemaps "
+                             "upload --release VERSION DIRECTORY`."
                        : status == 413 ? "Request too large"
                        : detail        ? detail
                                        : status_reason(status);
@@ -62,12 +65,16 @@ void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out)
 /* Answers with the limits of uploads, and with the kinds of files that sentry-cli may send (`accept`). */
 static void tell_limits(struct http_exchange *x)
 {
-    static const struct sl_str compression = SL_STR("gzip"),
-                               accept[] = {SL_STR("debug_files"),        SL_STR("pdbs"),
-                                           SL_STR("portablepdbs"),       SL_STR("sources"),
-                                           SL_STR("bcsymbolmaps"),       SL_STR("il2cpp"),
-                                           SL_STR("proguard"),           SL_STR("artifact_bundles"),
-                                           SL_STR("artifact_bundles_v2")};
+    static const struct sl_str compression = SL_STR("gzip"), accept[] = {SL_STR("debug_files"),
+                                                                         SL_STR("pdbs"),
+                                                                         SL_STR("portablepdbs"),
+                                                                         SL_STR("sources"),
+                                                                         SL_STR("bcsymbolmaps"),
+                                                                         SL_STR("il2cpp"),
+                                                                         SL_STR("proguard"),
+                                                                         SL_STR("artifact_bundles"),
+                                                                         SL_STR("artifact_bundles_v2"),
+                                                                         SL_STR("release_files")};
     const struct config *config = ((const struct service *)x->service)->config;
     struct sl_buf json = {0}, url = {0};
     struct sl_json_writer w = sl_json_writer(&json);
@@ -100,6 +107,12 @@ static uint64_t assemble_limit(const struct http_exchange *x)
 {
     (void)x;
     return SENTRY_MAX_REQUEST;
+}
+
+static uint64_t release_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return 64 << 10;
 }
 
 static bool is_enabled(const void *service)
@@ -142,6 +155,29 @@ static const struct http_route sentry_routes[] = {
      .handler = sentry_look_up_artifacts,
      .takes_work = true,
      .rights = (const char *const[]){"symbols:read", "symbols:write", NULL}},
+    {.method = "POST",
+     .pattern = "/api/0/projects/{org}/{project}/releases/",
+     .handler = sentry_create_release,
+     .body_limit = release_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = WRITE},
+    {.method = "PUT",
+     .pattern = "/api/0/projects/{org}/{project}/releases/{version}/",
+     .handler = sentry_update_release,
+     .body_limit = release_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = WRITE},
+    {.method = "PUT",
+     .pattern = "/api/0/organizations/{org}/releases/{version}/",
+     .handler = sentry_update_organization_release,
+     .body_limit = release_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = WRITE},
+    {.method = "GET",
+     .pattern = "/api/0/projects/{org}/{project}/releases/{version}/files/",
+     .handler = sentry_list_release_files,
+     .immediate = true,
+     .rights = WRITE},
     {.method = NULL},
 };
 

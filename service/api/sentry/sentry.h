@@ -5,11 +5,13 @@
  *     POST /api/0/projects/{org}/{project}/files/difs/assemble/          joins them, tells what is missing (assemble.c)
  *     POST /api/0/organizations/{org}/artifactbundle/assemble/           the same for an archive of JavaScript files
  *     GET  /api/0/projects/{org}/{project}/artifact-lookup/              finds such archives (lookup.c)
+ *     POST, PUT, GET /api/0/projects/{org}/{project}/releases/...        names of releases, for sentry-cli 2 (releases.c)
  *
  * Organization and project are accepted and ignored: there is one store (debug_file_store/). */
 #pragma once
 
 #include "api/impl.h"
+#include "base/json_write.h"
 #include "debug_file_store/debug_file_store.h"
 
 enum { SENTRY_CHUNK_SIZE = 8 << 20, SENTRY_MAX_CHUNKS = 64, SENTRY_MAX_REQUEST = 32 << 20, SHA1_HEX = 40 };
@@ -26,8 +28,21 @@ void sentry_check_chunks(struct http_exchange *x);
 http_handler sentry_assemble_debug_files;
 http_handler sentry_assemble_bundle;
 http_handler sentry_look_up_artifacts;
+http_handler sentry_create_release, sentry_update_release, sentry_update_organization_release,
+    sentry_list_release_files;
+/* Writes a member "<date>T<time>Z" of seconds since the epoch. */
+void sentry_put_date(struct sl_json_writer *w, const char *key, uint64_t seconds);
 /* Appends the URL of this request, without its query: below `upload.public_url`, or as the client addressed the service. */
 void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out);
+
+/* ---- releases.c ---- */
+
+struct sentry_release { /* what a client says of a release; data NULL: nothing */
+    struct sl_str version, released;
+};
+/* Reads the body of a request that creates or changes a release. False: `*problem` says why; NULL: out of memory. Pure. */
+bool sentry_read_release(struct sl_str body, struct sl_arena *arena, struct sentry_release *release,
+                         const char **problem);
 
 /* ---- assembly.c: files that are being joined ---- */
 

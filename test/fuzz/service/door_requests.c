@@ -40,6 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct assembly_file *files;
     const char *problem;
     size_t count;
+    struct sentry_release release;
+    sentry_read_release(body, &arena, &release, &problem);
     symbol_description_read(body, &told);
     check_view(told.debug_file, body);
     check_view(told.debug_id, body);

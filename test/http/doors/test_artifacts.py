@@ -111,18 +111,59 @@ def test_another_service_looks_artifacts_up(work, objects):
         equal(name(other, source=source, modules=MODULE), ("plus", "debug-id"))
 
 
-@from_npm
-def test_sentry_cli_uploads_source_maps(work, objects):
-    cli = npm_path(work, "@sentry/cli@3.8.0", "@sentry/cli-linux-x64/bin/sentry-cli")
+def sentry_cli(work, version):
+    """A function that runs it for a service, and a directory with files of a release."""
+    cli = npm_path(work, f"@sentry/cli@{version}", "@sentry/cli-linux-x64/bin/sentry-cli")
     files = os.path.join(work, "files")
     os.mkdir(files)
     with zipfile.ZipFile(io.BytesIO(bundle())) as z:
         for path in "app.js", "app.js.map":
             with open(os.path.join(files, path), "wb") as f:
                 f.write(z.read("files/_/_/" + path))
+    return lambda s, *args: subprocess.run([cli, "--auth-token", KEY, *args], capture_output=True, text=True, timeout=120,
+                                           env={**os.environ, "SENTRY_URL": f"http://127.0.0.1:{s.port}"}), files
+
+
+def test_releases_are_names_of_bundles(work, objects):
+    releases = "/api/0/projects/o/p/releases/"
     with server(work) as s:
-        run = lambda *args: subprocess.run([cli, "--auth-token", KEY, "sourcemaps", *args], capture_output=True, text=True, timeout=120,
-                                           env={**os.environ, "SENTRY_URL": f"http://127.0.0.1:{s.port}"})
+        ask = lambda method, path, body=None: (lambda a: (a[0], json.loads(a[2])))(s.request(method, path, body and json.dumps(body).encode(), {**AUTH, "Content-Type": "application/json"}))
+        status, made = ask("POST", releases, {"version": "app@1.0", "projects": ["p"], "dateStarted": "2026-01-01T00:00:00Z"})
+        equal((status, made["version"], made["dateReleased"]), (201, "app@1.0", None))
+        released = {"dateReleased": "2026-01-02T00:00:00Z"}
+        for path in releases + "app%401.0/", "/api/0/organizations/o/releases/app%401.0/":
+            status, made = ask("PUT", path, released)
+            equal((status, made["version"], made["dateReleased"]), (200, "app@1.0", released["dateReleased"]))
+        equal(ask("GET", releases + "app%401.0/files/?cursor="), (200, []))
+        equal(ask("POST", releases, {"projects": []})[0], 400)
+        equal(ask("POST", releases, ["x"])[0], 400)
+        status, refused = ask("POST", releases + "1/files/", {})
+        equal((status, "sourcemaps upload" in refused["error"]), (405, True))
+        equal(s.request("POST", releases, b'{"version":"1"}', {"Content-Type": "application/json"})[0], 401)
+
+
+@from_npm
+def test_sentry_cli_2_uploads_files_of_releases(work, objects):
+    run, files = sentry_cli(work, "2.58.6")
+    with server(work) as s:
+        target = ["-o", "any", "-p", "any"]
+        for release, command in (("1", "sourcemaps upload --release 1"), ("2", "releases files 2 upload-sourcemaps"), ("3", "releases files 3 upload")):
+            equal(run(s, "releases", "new", *target, release).returncode, 0)
+            done = run(s, *command.split(), *target, "--url-prefix", "~/", files)
+            equal(done.returncode, 0, done.stdout + done.stderr)
+            equal(run(s, "releases", "finalize", *target, release).returncode, 0)
+            equal(name(s, release=release), ("plus", "release"), command)
+        done = run(s, "debug-files", "upload", *target, objects.dir)
+        equal((done.returncode, "missing debug information file" in done.stdout + done.stderr), (0, True), done.stdout + done.stderr)
+        single = run(s, "releases", "files", "4", "upload", *target, os.path.join(files, "app.js"), "~/app.js")
+        equal((single.returncode, "Upload the files of a release together" in single.stdout + single.stderr), (1, True), single.stdout + single.stderr)
+
+
+@from_npm
+def test_sentry_cli_uploads_source_maps(work, objects):
+    cli, files = sentry_cli(work, "3.8.0")
+    with server(work) as s:
+        run = lambda *args: cli(s, "sourcemaps", *args)
         done = run("upload", "-o", "any", "-p", "any", "--release", "1", files)
         equal((done.returncode, "Uploaded files" in done.stdout + done.stderr), (0, True), done.stdout + done.stderr)
         equal(name(s, release="1"), ("plus", "release"))
