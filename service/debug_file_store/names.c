@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "base/grow.h"
 #include "base/bytes.h"
+#include "base/grow.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -19,7 +19,7 @@ enum {
     SHA1_BYTES = 20,
     TIME_DIGITS = 11,
     MAX_OF_MODULE = 10000,     /* entries of a module that are looked at */
-    MAX_RECORDS = 2 * 1000000, /* with names; bounds the memory of name_old_records */
+    MAX_RECORDS = 2 * 1000000, /* with names; bounds the memory of names_complete */
     MAX_OF_PREFIX = 100000,    /* records whose SHA-1 begins with the same byte */
     READ_AT_ONCE = 16
 };
@@ -46,6 +46,7 @@ bool names_are_ready(void)
 
 /* ---- entries ---- */
 
+/* Also a dot at the beginning is encoded, so that no name is "." or "..". */
 static void encode(struct sl_str text, struct sl_buf *out)
 {
     bool is_utf8 = sl_str_is_utf8(text);
@@ -74,7 +75,8 @@ static void decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Returns the directory of a module's entries. Empty: its name is empty, or longer than a file system allows; NULL: out of memory. */
+/* Returns the directory of a module's entries. Empty: the name is empty, or longer than a file system allows, and such a file is found
+ * by its ids alone. Data NULL: out of memory. */
 static struct sl_str module_directory(struct sl_str module, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -168,7 +170,8 @@ static bool id_of_path(struct sl_str path, const struct debug_file_record *recor
     return true;
 }
 
-/* Adds the file with all its ids. False when out of memory, or if there are enough. */
+/* Adds the file with all its ids. False when out of memory, or if there are enough. A debug file is executable if it was not separated
+ * from its code, which its kind tells. */
 static bool add_file(struct record_search *s, struct sl_str name, const struct debug_file_record *record)
 {
     struct uploaded_files *found = s->found;
@@ -420,6 +423,8 @@ static enum sl_code name_records(unsigned byte, const struct sha1_list *named, s
     snprintf(directory, sizeof directory, "uploads/sha1/%02x", byte);
     enum sl_code code =
         store_area_list(debug_files_area(), sl_str(directory), MAX_OF_PREFIX, &arena, &sha1s, &count, error);
+    if (code == SL_OK && count == MAX_OF_PREFIX)
+        code = sl_fail(error, SL_BUSY, "there are too many records in %s", directory);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         if (sha1s[i].size != SHA1_TEXT || !sl_hex_decode(sha1s[i], bytes, sizeof bytes, NULL))
             continue;

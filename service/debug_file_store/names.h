@@ -3,8 +3,8 @@
  *     uploads/names/<module>/<time>-<sha1><suffix>     an entry: the file with this SHA-1 was uploaded under this name
  *     uploads/names.json                               exists when every record has an entry
  *
- * The base name of a file is <module><suffix>, as sl_path_module_name() splits it: "app" and ".debug". In both parts bytes that names
- * of objects cannot have are written as in quoted-printable text (RFC 2045, 6.7): "=2F". <time> counts down, so that the newest entry
+ * The base name of a file is <module><suffix>, as sl_path_module_name() splits it: "app" and ".debug". In <module> bytes that names of
+ * objects cannot have are written as in quoted-printable text (RFC 2045, 6.7): "=2F". <time> counts down, so that the newest entry
  * of a module sorts first. An entry is an empty object "{}".
  *
  * An entry only leads to the record of the file, from which the ids are taken, and only if the file is still there. So an entry that is

@@ -105,9 +105,9 @@ struct scan_module_query {
     size_t
         parts; /* how many last components of the best file's path are those of `path`, even if it is not found; 0: there is no file */
 };
-/* Finds the ids of modules among the scanned and other files that have their name (sl_path_module_name), and of those among the files whose path has
- * the most of the module's last directories. If these have different ids the module is not found, but for `newest`: then the file
- * that was changed last counts. Nothing is found if the time limit is over first: there might be others. */
+/* Finds the ids of modules among the scanned and other files that have their name (sl_path_module_name), and of those among the files
+ * whose path has the most of the module's last directories. If these have different ids the module is not found, but for `newest`:
+ * then the file that was changed last counts. Nothing is found if the time limit is over first: there might be others. */
 enum sl_code scan_find_modules(struct scan_module_query *queries, size_t count, bool newest, uint64_t max_ns,
                                struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
 

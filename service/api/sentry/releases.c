@@ -5,7 +5,8 @@
  *     PUT  /api/0/projects/{org}/{project}/releases/{version}/          the same: `releases finalize`
  *     GET  /api/0/projects/{org}/{project}/releases/{version}/files/    []
  *
- * Single files of a release are refused (405): look-ups ask the newest bundles of a release, and one for each file would soon be too many. */
+ * Single files of a release are refused (405): look-ups ask the newest bundles of a release, and one for each file would soon be too
+ * many. */
 #include "api/sentry/sentry.h"
 
 #include "base/json_fields.h"
