@@ -11,6 +11,13 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "core/sigbus_guard.h"
+
+enum {
+    SHORT_INPUT = 512 << 10, /* bytes: above, a conversion may take some time, and is left to the pool */
+    SHORT_FILES = 12,        /* as many files are opened on the loop: each takes some microseconds */
+    SHORT_MS = 20,           /* for so long the loop waits for a worker; then a thread of the pool does */
+};
 
 /* Inputs above `heavy_input` bytes need a slot. The time limit grows by a second for every `bytes_a_second` bytes of
  * input. */
@@ -111,6 +118,10 @@ struct running {
     int *opened_tables;               /* NULL = none */
     struct worker_limits limits;
     struct sl_str location;
+    struct worker_input *inputs; /* for a worker, like `at_worker`; NULL = none */
+    struct worker_call at_worker;
+    struct running_job *begun; /* by the loop; NULL = none */
+    bool is_wanted, has_ended;
     void *result;
     struct sl_error *error;
     enum sl_code code;
@@ -148,7 +159,9 @@ static void release_inputs(struct running *r)
     for (size_t i = 0; r->opened_tables && i < r->call.table_count; i++)
         sl_close(r->opened_tables[i]);
     free(r->opened_tables);
+    free(r->inputs);
     r->opened_tables = NULL;
+    r->inputs = NULL;
 }
 
 /* Maps the inputs and runs the converter. */
@@ -181,6 +194,12 @@ static void read_mapped(const struct converter_input *inputs, size_t count)
             (void)*(const volatile uint8_t *)(inputs[i].bytes.data + at);
 }
 
+static void read_all_mapped(struct running *r)
+{
+    read_mapped(r->call.inputs, r->call.input_count);
+    read_mapped(r->call.tables, r->call.table_count);
+}
+
 /* The threads that a worker may use: its own, and as many as are idle in the pool. */
 static unsigned count_worker_threads(void)
 {
@@ -199,18 +218,38 @@ static struct worker_input hand_over(const struct converter_input *input, int *o
 }
 
 /* Makes the inputs of a worker, the tables last. False when out of memory. */
-static bool hand_over_all(struct running *r, struct worker_input *inputs)
+static bool hand_over_all(struct running *r)
 {
     size_t tables = r->call.table_count, first = r->call.input_count;
-    r->opened_tables = tables ? malloc(tables * sizeof *r->opened_tables) : NULL;
-    if (tables && !r->opened_tables)
+    r->opened_tables = malloc((tables + 1) * sizeof *r->opened_tables);
+    r->inputs = malloc((first + tables + 1) * sizeof *r->inputs);
+    if (!r->opened_tables || !r->inputs) {
+        free(r->opened_tables); /* release_inputs would close what is not set */
+        r->opened_tables = NULL;
         return false;
+    }
     for (size_t i = 0; i < tables; i++)
         r->opened_tables[i] = -1;
     for (size_t i = 0; i < first; i++)
-        inputs[i] = hand_over(&r->call.inputs[i], &r->opened[i]);
+        r->inputs[i] = hand_over(&r->call.inputs[i], &r->opened[i]);
     for (size_t i = 0; i < tables; i++)
-        inputs[first + i] = hand_over(&r->call.tables[i], &r->opened_tables[i]);
+        r->inputs[first + i] = hand_over(&r->call.tables[i], &r->opened_tables[i]);
+    return true;
+}
+
+/* Makes the call of a worker. False when out of memory. */
+static bool make_call(struct running *r)
+{
+    if (!hand_over_all(r))
+        return false;
+    r->at_worker = (struct worker_call){.inputs = r->inputs,
+                                        .input_count = r->call.input_count + r->call.table_count,
+                                        .options = r->call.options,
+                                        .out = r->call.out,
+                                        .limits = r->limits,
+                                        .about = r->location};
+    r->at_worker.limits.threads = count_worker_threads();
+    r->at_worker.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
     return true;
 }
 
@@ -218,27 +257,101 @@ static bool hand_over_all(struct running *r, struct worker_input *inputs)
  * the worker; then reads the inputs in this process, too (read_mapped). */
 static enum sl_code run_in_worker(struct running *r)
 {
-    struct worker_input inputs[CONVERTER_MAX_INPUTS + CONVERTER_MAX_TABLES];
     const struct worker_function *function = isolation_function(r->converter);
     if (!function)
         return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
-    if (!hand_over_all(r, inputs))
+    if (!make_call(r))
         return sl_fail(r->error, SL_BUSY, "out of memory");
-    struct worker_call call = {.inputs = inputs,
-                               .input_count = r->call.input_count + r->call.table_count,
-                               .options = r->call.options,
-                               .out = r->call.out,
-                               .limits = r->limits,
-                               .about = r->location};
-    call.limits.threads = count_worker_threads();
-    call.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
-    enum sl_code code = worker_run(isolation_pool(), function, &call, r->result, &r->outcome, r->error);
+    enum sl_code code = worker_run(isolation_pool(), function, &r->at_worker, r->result, &r->outcome, r->error);
     release_inputs(r);
-    if (code == SL_INTERNAL) {
-        read_mapped(r->call.inputs, r->call.input_count);
-        read_mapped(r->call.tables, r->call.table_count);
-    }
+    if (code == SL_INTERNAL)
+        read_all_mapped(r);
     return code;
+}
+
+/* ---- in a worker, from the loop ----
+ *
+ * A short conversion needs no thread of the pool that waits for the worker: the loop sends the request and gets the answer. */
+
+static unsigned short_running; /* such conversions; loop thread */
+
+/* True if the loop may run it: it is short, and the pool has a thread that nothing else needs, so that nothing is overtaken. */
+static bool is_short(const struct running *r, const struct conversion_description *about)
+{
+    size_t files = 0;
+    for (size_t i = 0; i < r->call.table_count; i++)
+        files += r->call.tables[i].bytes.size > WORKER_MAX_INLINE;
+    return isolation_pool() && !about->is_background && about->size <= SHORT_INPUT && files <= SHORT_FILES &&
+           !pool_queued() && pool_busy() + short_running < pool_parallel()->workers;
+}
+
+struct beginning {
+    struct running *r;
+    struct fiber_wait_list *waiting;
+};
+
+static void begin(void *arg)
+{
+    struct beginning *b = arg;
+    const struct worker_function *function = isolation_function(b->r->converter);
+    if (function && make_call(b->r))
+        b->r->begun = isolation_begin(function, &b->r->at_worker, b->r->result, b->waiting);
+}
+
+/* Pool work: ends a call that the loop has begun. */
+static void finish_on_pool(void *arg)
+{
+    struct running *r = arg;
+    r->has_ended = true;
+    r->code = worker_finish(r->begun, r->is_wanted, &r->outcome, r->error);
+}
+
+/* Ends a call that the loop could not end. The pool does not begin work of a cancelled fiber, but for short jobs: then the worker is
+ * killed. */
+static void finish(struct running *r, bool is_cancelled)
+{
+    r->is_wanted = !is_cancelled;
+    enum sl_code code =
+        r->is_wanted ? pool_run(POOL_CONVERT | POOL_ELSEWHERE, finish_on_pool, r, r->error) : SL_CANCELLED;
+    r->is_wanted = false;
+    if (!r->has_ended && pool_run(POOL_IO, finish_on_pool, r, NULL) != SL_OK && !r->has_ended)
+        finish_on_pool(r); /* without memory for a job */
+    if (code != SL_OK)
+        r->code = code;
+}
+
+/* Pool work, for its SIGBUS. */
+static void read_all_on_pool(void *arg)
+{
+    read_all_mapped(arg);
+}
+
+/* Runs a short conversion. False if it cannot begin at once: nothing has happened. `*code` as of pool_run, the code of the conversion is in
+ * `r`. */
+static bool run_from_loop(struct running *r, enum sl_code *code)
+{
+    struct fiber_wait_list waiting = {.first = NULL};
+    uint64_t start = clock_mono_ns();
+    *code = SL_OK;
+    r->begun = NULL;
+    r->has_ended = false;
+    if (!sigbus_guard_run(begin, &(struct beginning){r, &waiting}))
+        *code = sl_fail(r->error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+    if (!r->begun) {
+        release_inputs(r);
+        return *code != SL_OK;
+    }
+    short_running++;
+    fiber_set_wait_reason("a worker");
+    enum fiber_wait end = fiber_wait_on(&waiting, SHORT_MS);
+    if (end != FIBER_WOKEN || !worker_take_answer(r->begun, &r->outcome, &r->code, r->error))
+        finish(r, end == FIBER_CANCELLED);
+    short_running--;
+    release_inputs(r);
+    if (r->code == SL_INTERNAL)
+        *code = pool_run(POOL_CONVERT, read_all_on_pool, r, r->error);
+    r->seconds = (double)(clock_mono_ns() - start) / 1e9;
+    return true;
 }
 
 /* Pool work: converts, and measures CPU time and duration. */
@@ -294,7 +407,9 @@ static enum sl_code run(const struct conversion_description *about, struct runni
     r->limits = (struct worker_limits){
         .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
-    enum sl_code code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
+    enum sl_code code;
+    if (!is_short(r, about) || !run_from_loop(r, &code))
+        code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     release_heavy_slot(heavy_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) {

@@ -27,7 +27,7 @@ void conversions_abort_all(void);
  * errno set. */
 int conversion_new_output(const char *name);
 
-/* Runs the converter on the pool and returns its code and error. Other codes: SL_UNSUPPORTED if it exceeded a limit; SL_CANCELLED if
+/* Runs the converter, on the pool or in a worker, and returns its code and error. Other codes: SL_UNSUPPORTED if it exceeded a limit; SL_CANCELLED if
  * it was aborted, or cancelled while it waited; SL_BUSY, SL_INTERNAL if it could not run. Inputs without bytes are mapped from their
  * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run.
  * Outside of fibers, as in commands, it runs in the calling thread and only the work is limited. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
 
@@ -14,6 +15,7 @@ enum {
     /* What a hostile file may have left in a worker ends with it, and so does a fragmented heap. A new worker costs a millisecond. */
     MAX_JOBS = 256,
     MAX_HEAP = 16 << 20,
+    MAX_READY = 32, /* answers of workers that are handled in one turn of the loop */
 };
 _Static_assert((int)CONVERTER_MAX_INPUTS + (int)CONVERTER_MAX_TABLES <= (int)WORKER_MAX_INPUTS,
                "a worker gets all inputs");
@@ -29,6 +31,8 @@ static struct {
     char reason_text[sizeof((struct sl_error *)0)->message];
     uint32_t measures;
     uint64_t max_memory, max_mapped; /* settings of the workers */
+    uv_poll_t ready;                 /* waits for worker_pool_ready_fd */
+    bool is_waiting;                 /* `ready` is open */
 } isolation;
 
 /* ---- in the worker ---- */
@@ -118,6 +122,33 @@ static struct worker_settings make_settings(const struct config *config)
                                     .max_threads = threads};
 }
 
+/* Wakes the fibers whose calls have an answer. */
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)poll, (void)status, (void)events;
+    void *waiting[MAX_READY];
+    size_t count = worker_list_ready(isolation.pool, waiting, MAX_READY); /* the loop calls again if there are more */
+    for (size_t i = 0; i < count; i++)
+        fiber_wake_one(waiting[i]);
+}
+
+/* Lets the loop wait for answers of workers. If it cannot, all calls are left to threads. */
+static void wait_for_answers(void)
+{
+    int fd = worker_pool_ready_fd(isolation.pool);
+    isolation.is_waiting = fd >= 0 && uv_poll_init(loop_get(), &isolation.ready, fd) == 0;
+    if (!isolation.is_waiting)
+        return;
+    uv_unref((uv_handle_t *)&isolation.ready);
+    uv_poll_start(&isolation.ready, UV_READABLE, on_ready);
+}
+
+struct running_job *isolation_begin(const struct worker_function *function, const struct worker_call *call,
+                                    void *result, struct fiber_wait_list *waiting)
+{
+    return isolation.is_waiting ? worker_begin(isolation.pool, function, call, result, waiting) : NULL;
+}
+
 /* Starts the pool of workers and waits for the first one, to learn what confines it. Falls back to threads if that fails, and stores the
  * reason. */
 static void open_pool(const struct config *config)
@@ -134,8 +165,10 @@ static void open_pool(const struct config *config)
         use_threads(&error);
         return;
     }
-    if (worker_pool_probe(isolation.pool, &isolation.measures, &error) == SL_OK)
+    if (worker_pool_probe(isolation.pool, &isolation.measures, &error) == SL_OK) {
+        wait_for_answers();
         return;
+    }
     worker_pool_close(isolation.pool); /* use_threads() sets it to NULL */
     use_threads(&error);
 }
@@ -173,6 +206,9 @@ void isolation_configure(const struct config *config)
 
 void isolation_close(void)
 {
+    if (isolation.is_waiting)
+        uv_close((uv_handle_t *)&isolation.ready, NULL);
+    isolation.is_waiting = false;
     if (isolation.pool)
         worker_pool_close(isolation.pool);
     if (isolation.launcher)

@@ -21,6 +21,7 @@ struct worker_slot {
     pid_t pid;
     int socket, report;
     bool has_greeted;    /* its hello was read, and it has the filter */
+    bool is_watched;     /* its socket is in the pool's `ready` */
     bool is_dead;        /* the process has ended; the slot of a busy worker is kept until its thread frees it */
     int status;          /* wait status; -1 = unknown */
     unsigned jobs;       /* number of jobs it was given */
@@ -30,6 +31,7 @@ struct worker_slot {
 struct worker_pool {
     struct worker_launcher *launcher;
     pthread_t events; /* reads the launcher's messages */
+    int ready;        /* epoll descriptor for the sockets of calls that worker_begin has begun */
     _Atomic uint64_t serial;
     atomic_bool is_aborted;
     pthread_mutex_t lock;
@@ -48,6 +50,9 @@ struct worker_pool {
 
 /* Waits for an idle worker and lends it to the thread; with `is_new`, one that has had no job. SL_CANCELLED, SL_BUSY. */
 enum sl_code pool_take_worker(struct worker_pool *pool, bool is_new, struct worker_slot **slot, struct sl_error *error);
+
+/* Lends an idle worker that has greeted to the thread, if there is one and no thread waits for a worker; else returns NULL. Never blocks. */
+struct worker_slot *pool_try_take_worker(struct worker_pool *pool);
 
 /* Returns a worker after its answer; `heap` is the heap size from that answer, in bytes. */
 void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint64_t heap);

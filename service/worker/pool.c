@@ -1,9 +1,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/log.h"
 #include "worker/impl.h"
 
@@ -56,6 +58,7 @@ static bool begin(struct worker_pool *pool)
 
 static void free_pool(struct worker_pool *pool)
 {
+    sl_close(pool->ready);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -69,6 +72,7 @@ struct worker_pool *worker_pool_open(struct worker_launcher *launcher, const str
         unsigned wanted = settings->max_workers ? settings->max_workers : 1;
         pool->settings.max_workers = wanted < LAUNCHER_MAX_WORKERS ? wanted : LAUNCHER_MAX_WORKERS;
         pool->launcher = launcher;
+        pool->ready = epoll_create1(EPOLL_CLOEXEC); /* -1: worker_begin returns NULL */
         set_settings(pool, settings);
     }
     if (pool && begin(pool)) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +19,8 @@
 
 enum {
     TICK_MS = 50,
+    UNWANTED_MS = 20, /* for the answer to a call that nobody wants any more: a new worker would cost more */
+    MAX_READY = 32,   /* of worker_list_ready */
     MAX_REPORT = 4096,
     MAX_NEW = 3,   /* new workers that may end before their first job until the call fails */
     MAX_TURNS = 3, /* attempts to run a job */
@@ -39,6 +42,9 @@ struct running_job {
     const struct worker_function *function;
     const struct worker_call *call;
     struct worker_slot *slot;
+    bool is_sent;   /* the request of the first turn is with the worker `slot` */
+    bool has_ended; /* its end is known: `end` */
+    enum job_end end;
     uint64_t serial;
     unsigned most_threads;
     int fds[WORKER_MAX_DESCRIPTORS];     /* descriptors to send */
@@ -453,13 +459,24 @@ static enum sl_code take_answer(struct running_job *run, struct worker_outcome *
 }
 
 /* ---- the call ---- */
+
+/* Sends the request and waits for the end of the job, as far as worker_begin and worker_take_answer have not done so. */
+static enum sl_code run_turn(struct running_job *run, bool is_new, enum job_end *end, struct sl_error *error)
+{
+    enum sl_code code = run->is_sent ? SL_OK : hand_over(run, is_new, error);
+    if (code == SL_OK)
+        *end = run->has_ended ? run->end : await_answer(run);
+    run->is_sent = run->has_ended = false;
+    return code;
+}
+
 static enum sl_code run_call(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     for (int turn = 1;; turn++) {
-        enum sl_code code = hand_over(run, turn > 1, error);
+        enum job_end end;
+        enum sl_code code = run_turn(run, turn > 1, &end, error);
         if (code != SL_OK)
             return code;
-        enum job_end end = await_answer(run);
         if (end == JOB_ANSWERED)
             return take_answer(run, outcome, error);
         if (!end_job(run, end, outcome, &code, error) || turn == MAX_TURNS) {
@@ -490,34 +507,137 @@ static enum sl_code check_sizes(const struct running_job *run, uint64_t most, st
                : SL_OK;
 }
 
-enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
-                        const struct worker_call *call, void *result, struct worker_outcome *outcome,
-                        struct sl_error *error)
+static void free_job(struct running_job *run)
 {
-    *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
+    close_descriptors(run);
+    free(run);
+}
+
+/* Makes what the request consists of. NULL with the code of the failure. */
+static struct running_job *make_job(struct worker_pool *pool, const struct worker_function *function,
+                                    const struct worker_call *call, void *result, enum sl_code *code,
+                                    struct sl_error *error)
+{
     if (function->result_size)
         memset(result, 0, function->result_size);
     struct worker_settings settings = pool_get_settings(pool);
-    enum sl_code code = check_call(function, call, error);
-    struct running_job *run = code == SL_OK ? malloc(sizeof *run) : NULL;
+    *code = check_call(function, call, error);
+    struct running_job *run = *code == SL_OK ? malloc(sizeof *run) : NULL;
+    if (!run && *code == SL_OK)
+        *code = sl_fail(error, SL_BUSY, "out of memory");
     if (!run)
-        return code == SL_OK ? sl_fail(error, SL_BUSY, "out of memory") : code;
+        return NULL;
     run->pool = pool;
     run->function = function;
     run->call = call;
     run->result = result;
     run->most_threads = settings.max_threads;
+    run->is_sent = run->has_ended = false;
     run->fd_count = 0;
     memset(run->owned, 0, sizeof run->owned);
     memset(run->sizes, 0, sizeof run->sizes);
     run->report[0] = '\0';
     copy_small_inputs(run);
-    code = collect_descriptors(run, error);
-    if (code == SL_OK)
-        code = check_sizes(run, settings.max_mapped, error);
-    if (code == SL_OK)
-        code = run_call(run, outcome, error);
-    close_descriptors(run);
-    free(run);
+    *code = collect_descriptors(run, error);
+    if (*code == SL_OK)
+        *code = check_sizes(run, settings.max_mapped, error);
+    if (*code == SL_OK)
+        return run;
+    free_job(run);
+    return NULL;
+}
+
+enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
+                        const struct worker_call *call, void *result, struct worker_outcome *outcome,
+                        struct sl_error *error)
+{
+    enum sl_code code;
+    *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
+    struct running_job *run = make_job(pool, function, call, result, &code, error);
+    if (!run)
+        return code;
+    code = run_call(run, outcome, error);
+    free_job(run);
+    return code;
+}
+
+/* ---- from an event loop ---- */
+
+int worker_pool_ready_fd(const struct worker_pool *pool)
+{
+    return pool->ready;
+}
+
+/* Lets worker_list_ready return the call once. If this fails nobody does, and the caller's wait ends by its limit. */
+static void watch(struct running_job *run, void *arg)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = arg};
+    int change = run->slot->is_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    run->slot->is_watched = epoll_ctl(run->pool->ready, change, run->slot->socket, &event) == 0;
+}
+
+/* An event that has not come yet must not come later, when `arg` is gone. */
+static void unwatch(struct running_job *run)
+{
+    if (run->slot->is_watched)
+        epoll_ctl(run->pool->ready, EPOLL_CTL_DEL, run->slot->socket, NULL);
+    run->slot->is_watched = false;
+}
+
+size_t worker_list_ready(struct worker_pool *pool, void **args, size_t most)
+{
+    struct epoll_event events[MAX_READY];
+    int count = epoll_wait(pool->ready, events, (int)(most < MAX_READY ? most : MAX_READY), 0);
+    for (int i = 0; i < count; i++)
+        args[i] = events[i].data.ptr;
+    return count > 0 ? (size_t)count : 0;
+}
+
+struct running_job *worker_begin(struct worker_pool *pool, const struct worker_function *function,
+                                 const struct worker_call *call, void *result, void *arg)
+{
+    enum sl_code code;
+    struct sl_error ignored; /* worker_run will fail in the same way */
+    struct running_job *run = pool->ready >= 0 ? make_job(pool, function, call, result, &code, &ignored) : NULL;
+    if (!run)
+        return NULL;
+    run->slot = pool_try_take_worker(pool);
+    if (run->slot && send_request(run)) {
+        run->slot->jobs++;
+        run->is_sent = true;
+        watch(run, arg);
+        return run;
+    }
+    if (run->slot) /* if it is dead or broken, worker_run finds out, too */
+        pool_return_worker(pool, run->slot, 0);
+    free_job(run);
+    return NULL;
+}
+
+bool worker_take_answer(struct running_job *run, struct worker_outcome *outcome, enum sl_code *code,
+                        struct sl_error *error)
+{
+    *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
+    run->end = receive_answer(run);
+    run->has_ended = true;
+    if (run->end != JOB_ANSWERED)
+        return false;
+    *code = take_answer(run, outcome, error);
+    free_job(run);
+    return true;
+}
+
+enum sl_code worker_finish(struct running_job *run, bool is_wanted, struct worker_outcome *outcome,
+                           struct sl_error *error)
+{
+    *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
+    unwatch(run);
+    if (!is_wanted && !run->has_ended) {
+        struct pollfd ready = {run->slot->socket, POLLIN, 0};
+        run->end = poll(&ready, 1, UNWANTED_MS) > 0 ? receive_answer(run) : JOB_CANCELLED;
+        run->has_ended = true;
+    }
+    enum sl_code code = run_call(run, outcome, error);
+    free_job(run);
     return code;
 }

@@ -288,6 +288,20 @@ enum sl_code pool_take_worker(struct worker_pool *pool, bool is_new, struct work
     return code;
 }
 
+struct worker_slot *pool_try_take_worker(struct worker_pool *pool)
+{
+    if (pthread_mutex_trylock(&pool->lock) != 0)
+        return NULL;
+    bool may_take = !pool->waiting && !pool->is_lost && !pool_is_cancelled(pool);
+    struct worker_slot *slot = may_take ? find_idle_locked(pool, false) : NULL;
+    if (slot && !slot->has_greeted)
+        slot = NULL;
+    if (slot)
+        slot->state = WORKER_BUSY;
+    pthread_mutex_unlock(&pool->lock);
+    return slot;
+}
+
 void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint64_t heap)
 {
     pthread_mutex_lock(&pool->lock);

@@ -187,3 +187,35 @@ struct worker_outcome {
 enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
                         const struct worker_call *call, void *result, struct worker_outcome *outcome,
                         struct sl_error *error);
+
+/* ---- one call, from an event loop ----
+ *
+ * For short calls, so that no other thread has to wait for the worker: the thread of the loop sends the request and later reads the
+ * answer. None of these functions but worker_finish blocks, and all are for that one thread.
+ *
+ *     running = worker_begin(..., arg)           NULL: call worker_run on another thread
+ *     wait until worker_pool_ready_fd is readable and worker_list_ready returns `arg`
+ *     worker_take_answer(running, ...)           the usual end
+ *     worker_finish(running, ...)                instead of it or after its failure, on a thread that may wait, e.g. if the call takes long */
+struct running_job;
+
+/* Returns a descriptor that is readable while a call that worker_begin began has an answer. The pool keeps it. */
+int worker_pool_ready_fd(const struct worker_pool *pool);
+/* Fills in the `arg` of up to `most` such calls (at most 32), each call once. Returns their number. */
+size_t worker_list_ready(struct worker_pool *pool, void **args, size_t most);
+
+/* Sends the call if a worker is idle and no thread waits for one. Reads inputs that are sent with the request, so run it under a guard
+ * against SIGBUS if they are mapped. NULL, and nothing has happened: call worker_run. `call`, with all it refers to, and `result` must
+ * live until the call has ended. */
+struct running_job *worker_begin(struct worker_pool *pool, const struct worker_function *function,
+                                 const struct worker_call *call, void *result, void *arg);
+
+/* Takes the answer of a call that worker_list_ready has returned, sets `*code` as worker_run returns it, and ends the call. False if the
+ * worker gave no proper answer: then call worker_finish. */
+bool worker_take_answer(struct running_job *running, struct worker_outcome *outcome, enum sl_code *code,
+                        struct sl_error *error);
+
+/* Ends the call like worker_run, which may repeat it. If it is not `is_wanted` any more, kills a worker that does not answer within some
+ * milliseconds, and returns SL_CANCELLED. */
+enum sl_code worker_finish(struct running_job *running, bool is_wanted, struct worker_outcome *outcome,
+                           struct sl_error *error);
