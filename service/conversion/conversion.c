@@ -121,7 +121,8 @@ struct running {
     struct worker_input *inputs; /* for a worker, like `at_worker`; NULL = none */
     struct worker_call at_worker;
     struct running_job *begun; /* by the loop; NULL = none */
-    bool is_wanted, has_ended;
+    bool is_wanted;            /* for finish_on_pool: the caller still waits for the result */
+    bool has_ended;            /* finish_on_pool has run */
     void *result;
     struct sl_error *error;
     enum sl_code code;
@@ -306,8 +307,8 @@ static void finish_on_pool(void *arg)
     r->code = worker_finish(r->begun, r->is_wanted, &r->outcome, r->error);
 }
 
-/* Ends a call that the loop could not end. The pool does not begin work of a cancelled fiber, but for short jobs: then the worker is
- * killed. */
+/* Ends a call that the loop could not end. The pool does not begin a heavy job of a cancelled fiber; a quick one (POOL_IO) ends the call
+ * then, and kills a worker that is slow. */
 static void finish(struct running *r, bool is_cancelled)
 {
     r->is_wanted = !is_cancelled;
