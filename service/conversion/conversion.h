@@ -23,12 +23,12 @@ void conversions_configure(const struct config *config);
 /* Aborts running and later conversions with SL_CANCELLED. Called when the process shuts down. */
 void conversions_abort_all(void);
 
-/* Creates an output in memory; `name` is for debugging. Once a worker has written to it, it cannot be changed (fcntl(2), file seals). -1 with
- * errno set. */
+/* Creates an output in memory; `name` is for debugging. Once a worker has written to it, it cannot be changed (fcntl(2), file seals).
+ * -1 with errno set. */
 int conversion_new_output(const char *name);
 
-/* Runs the converter, on the pool or in a worker, and returns its code and error. Other codes: SL_UNSUPPORTED if it exceeded a limit; SL_CANCELLED if
- * it was aborted, or cancelled while it waited; SL_BUSY, SL_INTERNAL if it could not run. Inputs without bytes are mapped from their
+/* Runs the converter, on the pool or in a worker, and returns its code and error. Other codes: SL_UNSUPPORTED if it exceeded a limit;
+ * SL_CANCELLED if it was aborted, or cancelled while it waited; SL_BUSY, SL_INTERNAL if it could not run. Inputs without bytes are mapped from their
  * descriptors for the duration of the call. `result` has room for `result_size` bytes, all zero if the converter did not run.
  * Outside of fibers, as in commands, it runs in the calling thread and only the work is limited. */
 enum sl_code conversion_run(const struct conversion_description *about, const struct converter *converter,

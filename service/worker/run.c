@@ -45,6 +45,7 @@ struct running_job {
     bool is_sent;   /* the request of the first turn is with the worker `slot` */
     bool has_ended; /* its end is known: `end` */
     enum job_end end;
+    bool is_taken_back, is_file_kept; /* take_back_files was called; it returned false */
     uint64_t serial;
     unsigned most_threads;
     int fds[WORKER_MAX_DESCRIPTORS];     /* descriptors to send */
@@ -406,16 +407,18 @@ static bool take_back_files(struct running_job *run)
 {
     int written[WORKER_MAX_DESCRIPTORS];
     size_t count = 0;
-    bool good = true;
+    if (run->is_taken_back)
+        return !run->is_file_kept;
+    run->is_taken_back = true;
     for (size_t i = 0; i < run->fd_count; i++)
         if (run->written[i] >= 0)
             written[count++] = run->written[i];
     close_descriptors(run);
     for (size_t i = 0; i < count; i++) {
         lseek(written[i], 0, SEEK_END);
-        good = has_let_go(written[i]) && good;
+        run->is_file_kept |= !has_let_go(written[i]);
     }
-    return good;
+    return !run->is_file_kept;
 }
 
 /* Ends the worker. True if the job is to be repeated: an earlier job may be to blame, or the worker was killed from outside. */
@@ -532,7 +535,7 @@ static struct running_job *make_job(struct worker_pool *pool, const struct worke
     run->call = call;
     run->result = result;
     run->most_threads = settings.max_threads;
-    run->is_sent = run->has_ended = false;
+    run->is_sent = run->has_ended = run->is_taken_back = run->is_file_kept = false;
     run->fd_count = 0;
     memset(run->owned, 0, sizeof run->owned);
     memset(run->sizes, 0, sizeof run->sizes);
@@ -620,7 +623,7 @@ bool worker_take_answer(struct running_job *run, struct worker_outcome *outcome,
     *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
     run->end = receive_answer(run);
     run->has_ended = true;
-    if (run->end != JOB_ANSWERED)
+    if (run->end != JOB_ANSWERED || !take_back_files(run)) /* a worker that kept a file is ended, which may take time */
         return false;
     *code = take_answer(run, outcome, error);
     free_job(run);

@@ -211,7 +211,7 @@ struct running_job *worker_begin(struct worker_pool *pool, const struct worker_f
                                  const struct worker_call *call, void *result, void *arg);
 
 /* Takes the answer of a call that worker_list_ready has returned, sets `*code` as worker_run returns it, and ends the call. False if the
- * worker gave no proper answer: then call worker_finish. */
+ * worker gave no proper answer, or may still have its output open: then call worker_finish. */
 bool worker_take_answer(struct running_job *running, struct worker_outcome *outcome, enum sl_code *code,
                         struct sl_error *error);
 

@@ -2,6 +2,7 @@
 #include "functions.h"
 
 #include <poll.h>
+#include <stdio.h>
 
 #include "core/log.h"
 
@@ -125,6 +126,28 @@ TEST(deaths_are_left_to_a_thread)
         assert_true(b.outcome.is_death);
         assert_none_ready();
     }
+}
+
+/* Ending it takes time, which the loop does not have. */
+TEST(a_worker_that_keeps_its_output_open_is_left_to_a_thread)
+{
+    struct begun b;
+    enum sl_code code;
+    do { /* until a worker is idle that has greeted */
+        assert_int_equal(run_deed(pool, DO_NOTHING, 0).code, SL_OK);
+        b = (struct begun){.options = {.deed = KEEP_OUTPUT, .number = 1},
+                           .call = {.out = fileno(tmpfile()), .limits = test_limits}};
+        b.call.options = (struct sl_bytes){(const uint8_t *)&b.options, sizeof b.options};
+        b.running = worker_begin(pool, &test_functions[DEED], &b.call, &b.result, &b);
+    } while (!b.running);
+    assert_ready(&b);
+    uint64_t started = worker_pool_counts(pool).started;
+    assert_false(worker_take_answer(b.running, &b.outcome, &code, &b.error));
+    assert_int_equal(worker_finish(b.running, true, &b.outcome, &b.error), SL_OK);
+    assert_false(b.outcome.is_death);
+    for (int i = 0; i < 1000 && worker_pool_counts(pool).started == started; i++)
+        poll(NULL, 0, 10);
+    assert_int_equal(worker_pool_counts(pool).started, started + 1); /* another one, as two are kept warm */
 }
 
 /* A worker that was taken over by an earlier file: the calls after it have their answers, whoever gives them. */
