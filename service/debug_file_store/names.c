@@ -400,16 +400,37 @@ static void sort_sha1s(void *arg)
         qsort(list->sha1s.data, list->sha1s.size / SHA1_BYTES, SHA1_BYTES, compare_sha1s);
 }
 
+struct record_naming { /* an item of fiber_for_each */
+    struct sl_str sha1;
+    enum sl_code *code; /* of all: the first failure */
+    struct sl_error *error;
+};
+
 /* Makes the entry of a record. A damaged record has none: the next upload of the file writes both. */
-static enum sl_code name_record(struct sl_str sha1, struct sl_error *error)
+static void name_record(void *arg)
 {
+    const struct record_naming *naming = arg;
     struct sl_arena arena = {0};
     struct debug_file_record record;
-    enum sl_code code = record_get(sha1, &arena, &record, error);
+    struct sl_error error;
+    if (*naming->code != SL_OK)
+        return;
+    enum sl_code code = record_get(naming->sha1, &arena, &record, &error);
     if (code == SL_OK)
-        code = names_put(&record, error);
+        code = names_put(&record, &error);
+    if (code != SL_OK && code != SL_NOT_FOUND && *naming->code == SL_OK) {
+        *naming->code = code;
+        *naming->error = error;
+    }
     sl_arena_free(&arena);
-    return code == SL_NOT_FOUND ? SL_OK : code;
+}
+
+static bool is_named(struct sl_str sha1, const struct sha1_list *named)
+{
+    uint8_t bytes[SHA1_BYTES];
+    return sha1.size != SHA1_TEXT || !sl_hex_decode(sha1, bytes, sizeof bytes, NULL) ||
+           (named->sha1s.size &&
+            bsearch(bytes, named->sha1s.data, named->sha1s.size / SHA1_BYTES, SHA1_BYTES, compare_sha1s));
 }
 
 /* Makes the missing entries of the records whose SHA-1 begins with a byte. */
@@ -418,22 +439,25 @@ static enum sl_code name_records(unsigned byte, const struct sha1_list *named, s
     struct sl_arena arena = {0};
     char directory[32];
     struct sl_str *sha1s;
-    size_t count;
-    uint8_t bytes[SHA1_BYTES];
+    size_t count, missing = 0;
     snprintf(directory, sizeof directory, "uploads/sha1/%02x", byte);
     enum sl_code code =
         store_area_list(debug_files_area(), sl_str(directory), MAX_OF_PREFIX, &arena, &sha1s, &count, error);
     if (code == SL_OK && count == MAX_OF_PREFIX)
         code = sl_fail(error, SL_BUSY, "there are too many records in %s", directory);
+    struct record_naming *namings = SL_ARENA_ARRAY(&arena, struct record_naming, count);
+    void **items = SL_ARENA_ARRAY(&arena, void *, count);
+    if (code == SL_OK && (!namings || !items))
+        code = sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        if (sha1s[i].size != SHA1_TEXT || !sl_hex_decode(sha1s[i], bytes, sizeof bytes, NULL))
+        if (is_named(sha1s[i], named))
             continue;
-        if (!named->sha1s.size ||
-            !bsearch(bytes, named->sha1s.data, named->sha1s.size / SHA1_BYTES, SHA1_BYTES, compare_sha1s))
-            code = name_record(sha1s[i], error);
-        if (code == SL_OK && fiber_cancelled())
-            code = sl_fail(error, SL_CANCELLED, "cancelled");
+        namings[missing] = (struct record_naming){sha1s[i], &code, error};
+        items[missing] = &namings[missing];
+        missing++;
     }
+    if (missing && !fiber_for_each(name_record, items, missing, READ_AT_ONCE))
+        code = sl_fail(error, SL_CANCELLED, "cancelled");
     sl_arena_free(&arena);
     return code;
 }
