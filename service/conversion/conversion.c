@@ -14,7 +14,7 @@
 #include "core/sigbus_guard.h"
 
 enum {
-    SHORT_INPUT = 512 << 10, /* bytes: above, a conversion may take some time, and is left to the pool */
+    SHORT_INPUT = 256 << 10, /* bytes: a larger input takes time to convert and to copy, and is left to the pool */
     SHORT_FILES = 12,        /* as many files are opened on the loop: each takes some microseconds */
     SHORT_MS = 20,           /* for so long the loop waits for a worker; then a thread of the pool does */
 };
