@@ -115,7 +115,7 @@ TEST(a_thread_takes_over_a_call)
 
 TEST(deaths_are_left_to_a_thread)
 {
-    static const enum deed deaths[] = {READ_NOWHERE, END_PROCESS, CALL_OPEN, ANSWER_GARBAGE, ANSWER_FOR_ANOTHER};
+    static const enum deed deaths[] = {READ_NOWHERE, END_PROCESS, ABORT, ANSWER_GARBAGE, ANSWER_FOR_ANOTHER};
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {
         struct begun b;
         enum sl_code code;
