@@ -2,6 +2,7 @@
  *
  * Fills the directory with entries, then measures the start, hits in memory and hits on disk. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -102,11 +103,12 @@ int main(int argc, char **argv)
                             .cache_min_free_space = UINT64_MAX,
                             .upgrade_fallback_after_ns = DURATION_NEVER};
     struct sl_error error = {0};
-    if (argc != 3)
+    uint64_t count;
+    if (argc != 3 || !sl_parse_u64(sl_str(argv[2]), &count) || !count || count > UINT_MAX)
         return 2;
-    entries = (unsigned)atoi(argv[2]);
+    entries = (unsigned)count;
     config.cache_dir = argv[1];
-    if (!entries || !fill(argv[1]))
+    if (!fill(argv[1]))
         return 1;
     loop_init(4);
     uint64_t begin = clock_mono_ns();

@@ -19,9 +19,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Returns the decimal number that the text begins with; -1 if it begins with none, or with one that is negative or no int. What follows is
+ * ignored. */
+static inline int leading_number(const char *text)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    return end == text || errno || number < 0 || number > INT_MAX ? -1 : (int)number;
+}
 
 struct unit_test {
     const char *file, *name;

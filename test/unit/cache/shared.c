@@ -250,7 +250,7 @@ static void redis_body(void *arg)
     snprintf(command, sizeof command, "TTL test:%s", name_of(&derived, "a"));
     assert_non_null(strstr(redis_ask(&server, command), ":-1\r\n"));
     snprintf(command, sizeof command, "TTL test:%s", name_of(&derived, "b"));
-    int ttl = atoi(redis_ask(&server, command) + 1);
+    int ttl = leading_number(redis_ask(&server, command) + 1);
     assert_true(ttl > 3500 && ttl <= 3600);
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":3\r\n"));
     cache_drain();

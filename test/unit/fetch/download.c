@@ -29,7 +29,7 @@ static bool route(struct call *c)
     if (starts(c->path, "/back/"))
         return say(c, "HTTP/1.1 307 X\r\nLocation: %s%s\r\nContent-Length: 0\r\n\r\n", server->base, c->path + 5), true;
     if (starts(c->path, "/chain/")) {
-        int left = atoi(c->path + 7);
+        int left = leading_number(c->path + 7);
         say(c, "HTTP/1.1 302 Found\r\nLocation: %s%d\r\nContent-Length: 0\r\n\r\n", left > 1 ? "/chain/" : "/file",
             left - 1);
         return true;

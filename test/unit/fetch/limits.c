@@ -42,7 +42,8 @@ static struct addrinfo *found(const char *address, const char *port, struct addr
     struct addrinfo *a = calloc(1, sizeof *a + sizeof(struct sockaddr_in));
     struct sockaddr_in *in = (struct sockaddr_in *)(void *)(a + 1);
     in->sin_family = AF_INET;
-    in->sin_port = htons((uint16_t)(port ? atoi(port) : 0));
+    int number = port ? leading_number(port) : 0;
+    in->sin_port = htons((uint16_t)(number > 0 && number <= UINT16_MAX ? number : 0));
     inet_pton(AF_INET, address, &in->sin_addr);
     a->ai_family = AF_INET;
     a->ai_socktype = SOCK_STREAM;

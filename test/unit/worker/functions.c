@@ -338,14 +338,15 @@ unsigned signal_children(pid_t parent, int number)
     for (struct dirent *entry; (entry = readdir(directory));) {
         char path[300], text[512] = "";
         snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-        int fd = atoi(entry->d_name) ? open(path, O_RDONLY) : -1;
+        pid_t pid = leading_number(entry->d_name);
+        int fd = pid > 0 ? open(path, O_RDONLY) : -1;
         if (fd < 0)
             continue;
         ssize_t size = read(fd, text, sizeof text - 1);
         const char *end = size > 0 ? strrchr(text, ')') : NULL;
         int its_parent = 0;
         if (end && sscanf(end + 1, " %*c %d", &its_parent) == 1 && its_parent == parent)
-            count += kill(atoi(entry->d_name), number) == 0;
+            count += kill(pid, number) == 0;
         close(fd);
     }
     closedir(directory);
