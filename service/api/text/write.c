@@ -127,13 +127,14 @@ static bool put_item(struct text_writing *w, const struct text_item *item, size_
 }
 
 /* Writes the frames and copies the text between them. `at` is the position in the results of a native trace (find_calls),
- * which begin anew with each stack. */
+ * which begin anew with each stack. Stops when the text is longer than answers may be, as it will be refused: long names in many
+ * frames could fill the memory. */
 static bool put_items(struct text_writing *w)
 {
     struct sl_str text = w->work->parts[TEXT_TEXT];
     const char *done = text.data;
     size_t at = 0;
-    for (size_t i = 0; i < w->work->item_count; i++) {
+    for (size_t i = 0; i < w->work->item_count && answer_limit_fits(w->work->native.limit, w->out, 0); i++) {
         const struct text_item *item = &w->work->items[i];
         at = item->frame || item->piece.kind != SL_TEXT_NATIVE ? at : 0;
         if (!put_plain(w, done, item->source.data) || !put_item(w, item, &at))
