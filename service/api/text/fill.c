@@ -200,21 +200,25 @@ static enum object_type type_of(struct sl_str name)
     return OBJECT_ELF;
 }
 
-/* Sets the ids of a module from hex digits: the build id of an ELF file, or the debug id of a Mach-O or PE file, without
- * which the module stays if they are none. False when out of memory. */
+/* Sets the ids of a module from hex digits: the build id of an ELF file, or the debug id of a Mach-O or PE file. The module stays without
+ * ids if they are none. False when out of memory. */
 static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *arena)
 {
     uint8_t bytes[64];
     size_t count = 0;
     if (!hex.size)
         return true;
-    for (size_t i = 0; i + 1 < hex.size && count < sizeof bytes; i += 2)
-        bytes[count++] = (uint8_t)(sl_hex_digit(hex.data[i]) << 4 | sl_hex_digit(hex.data[i + 1]));
-    id->has_debug_id = true;
     if (id->type == OBJECT_MACHO || id->type == OBJECT_PE) {
         id->has_debug_id = sl_debug_id_parse(hex, &id->debug_id);
         return true;
     }
+    for (size_t i = 0; i + 1 < hex.size && count < sizeof bytes; i += 2) {
+        int high = sl_hex_digit(hex.data[i]), low = sl_hex_digit(hex.data[i + 1]);
+        if (high < 0 || low < 0)
+            return true;
+        bytes[count++] = (uint8_t)(high << 4 | low);
+    }
+    id->has_debug_id = true;
     id->code_id = sl_code_id_normalise(arena, hex);
     id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, count}, false);
     return id->code_id.data != NULL;

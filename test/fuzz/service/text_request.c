@@ -23,6 +23,10 @@ static void answer(struct text_work *work)
     text_put_jvm_body(work, &jvm);
     assert_json(&js);
     assert_json(&jvm);
+    struct js_request scripts = {.arena = work->native.arena};
+    struct jvm_request traces = {.arena = work->native.arena};
+    if (!text_fill_js(work, &scripts) || !text_fill_jvm(work, &traces))
+        abort();
     if (!text_write(work, &out))
         abort();
     if (!work->reader->counts[SL_TEXT_MARKUP] && !memmem(text.data, text.size, "{{{", 3) &&
@@ -51,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data, *end = size ? memchr(text, 0, size) : NULL;
     work.native.arena = &job.arena;
     work.native.limit = &job.limit;
+    answer_limit_begin(&job.limit, &job.arena, UINT64_MAX);
     work.native.scope = SL_STR("global");
     work.guess = (enum text_guess)(size % 3);
     sl_text_begin(&work.request_reader);
