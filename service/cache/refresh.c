@@ -41,9 +41,12 @@ struct refresh *refresh_begin(struct flight *flight)
         metric_add(METRIC_CACHE_LAZY_REFUSED, 1, state->kind->name, NULL, NULL);
         return NULL;
     }
-    if (state->refreshes.count >= REFRESHES_REMEMBERED)
+    if (state->refreshes.count >= REFRESHES_REMEMBERED) {
         refreshes_expire(state, now);
-    if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
+        refresh =
+            sl_map_get(&state->refreshes, flight->key); /* expiry frees that of this key, too, if its pause is over */
+    }
+    if (!refresh) {
         struct sl_str key;
         refresh = sl_map_add(&state->refreshes, flight->key, sizeof *refresh, &key);
         if (!refresh)

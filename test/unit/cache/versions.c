@@ -89,4 +89,30 @@ FIBER_TEST(failed_refresh_keeps_the_old_entry)
     assert_int_equal(runs, 1);
 }
 
+static void wait_for_runs(const unsigned *runs, unsigned expected)
+{
+    for (int i = 0; i < 5000 && *runs < expected; i++)
+        assert_true(fiber_sleep(1));
+    assert_int_equal(*runs, expected);
+}
+
+/* The refresh of a key ended long ago and is among those that are dropped when the next one of this key begins. */
+FIBER_TEST(refresh_begins_again_when_ended_ones_are_dropped, test_config.downloaded.retry_misses_after = MS,
+           test_config.downloaded.max_lazy = 2000, test_config.default_capacity = 16)
+{
+    enum { REMEMBERED = 1024 };
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
+    char name[24];
+    for (unsigned i = 0; i < REMEMBERED; i++) {
+        snprintf(name, sizeof name, "old%u", i);
+        put_file(path_in(&kind, name, 2), "old", 0);
+        get(&kind, name, &plan, "old");
+    }
+    wait_for_runs(&runs, REMEMBERED);
+    assert_true(fiber_sleep(3)); /* until the pause of the last one is over */
+    get(&kind, "old0", &plan, "old");
+    wait_for_runs(&runs, REMEMBERED + 1);
+}
+
 TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);
