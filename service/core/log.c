@@ -267,7 +267,7 @@ static void ring_note_dropped(struct log_destination *sink)
     int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)sink->dropped);
     if (size <= 0)
         return;
-    static struct log_line line; /* protected by the lock */
+    static _Thread_local struct log_line line; /* each sink has a writer thread of its own */
     static const struct log_field none = {.key = NULL};
     struct log_record record = {clock_wall_us(), LOG_WARN, "core", __FILE__, text, __LINE__, none, &none};
     enum log_format format = (enum log_format)atomic_load(&format_now);
