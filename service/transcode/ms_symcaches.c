@@ -208,51 +208,97 @@ enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena 
 
 /* ---- known versions: one per line, in a file of the cache ---- */
 
-static struct {
-    bool read;
+struct version_list {
     unsigned items[MAX_VERSIONS][3];
     size_t count;
+};
+
+static struct {
+    struct version_list list;
+    bool is_loaded;
+    bool is_loading; /* by a fiber; others wait for `loaded` */
+    struct fiber_wait_list loaded;
 } versions;
 
-static bool versions_hold(const unsigned version[3])
+static bool version_list_has(const struct version_list *list, const unsigned version[3])
 {
-    for (size_t i = 0; i < versions.count; i++)
-        if (memcmp(versions.items[i], version, sizeof versions.items[i]) == 0)
+    for (size_t i = 0; i < list->count; i++)
+        if (memcmp(list->items[i], version, sizeof list->items[i]) == 0)
             return true;
     return false;
 }
 
-static void versions_add(const unsigned version[3])
+static void version_list_add(struct version_list *list, const unsigned version[3])
 {
-    if (versions.count < MAX_VERSIONS && !versions_hold(version))
-        memcpy(versions.items[versions.count++], version, sizeof versions.items[0]);
+    if (list->count < MAX_VERSIONS && !version_list_has(list, version))
+        memcpy(list->items[list->count++], version, sizeof list->items[0]);
 }
 
-/* Reads the versions for which files may be in the cache, and adds those of the configured transcoders. Versions are kept in
- * a file because earlier configurations may have had other transcoders. */
-static void versions_load(void *arg)
+struct version_load { /* pool work */
+    const struct config *config;
+    struct version_list list;
+};
+
+/* Appends the versions of the configured transcoders that the list lacks to the file. */
+static enum sl_code append_configured(struct version_load *load, const char *path, struct sl_error *error)
 {
-    const struct config *config = arg;
-    char path[4096];
-    if (!config->cache_dir)
-        return;
-    snprintf(path, sizeof path, "%s/ms_symcaches", config->cache_dir);
-    mkdir(path, 0750);
-    snprintf(path, sizeof path, "%s/ms_symcaches/versions", config->cache_dir);
-    FILE *file = fopen(path, "r");
-    unsigned v[3];
-    while (file && fscanf(file, "%u.%u.%u", &v[0], &v[1], &v[2]) == 3)
-        versions_add(v);
-    if (file)
-        fclose(file);
+    enum sl_code code = SL_OK;
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
-    for (size_t i = 0; fd >= 0 && i < config->ms_symcache.transcoder_count; i++) {
-        const unsigned *version = config->ms_symcache.transcoders[i].version;
-        if (!versions_hold(version) && dprintf(fd, "%u.%u.%u\n", version[0], version[1], version[2]) < 0)
-            break;
-        versions_add(version);
+    if (fd < 0)
+        return sl_fail_errno(error, errno, "cannot write the list of transcoder versions");
+    for (size_t i = 0; code == SL_OK && i < load->config->ms_symcache.transcoder_count; i++) {
+        const unsigned *v = load->config->ms_symcache.transcoders[i].version;
+        if (!version_list_has(&load->list, v) && dprintf(fd, "%u.%u.%u\n", v[0], v[1], v[2]) < 0)
+            code = sl_fail_errno(error, errno, "cannot write the list of transcoder versions");
+        else
+            version_list_add(&load->list, v);
     }
     sl_close(fd);
+    return code;
+}
+
+/* Pool work: reads the versions for which files may be in the cache, and adds those of the configured transcoders. Versions are
+ * kept in a file because earlier configurations may have had other transcoders. */
+static enum sl_code load_versions(void *arg, struct sl_error *error)
+{
+    struct version_load *load = arg;
+    char path[4096];
+    unsigned v[3];
+    if (!load->config->cache_dir)
+        return SL_OK;
+    snprintf(path, sizeof path, "%s/ms_symcaches", load->config->cache_dir);
+    mkdir(path, 0750);
+    snprintf(path, sizeof path, "%s/ms_symcaches/versions", load->config->cache_dir);
+    FILE *file = fopen(path, "re");
+    if (!file && errno != ENOENT)
+        return sl_fail_errno(error, errno, "cannot read the list of transcoder versions");
+    while (file && fscanf(file, "%u.%u.%u", &v[0], &v[1], &v[2]) == 3)
+        version_list_add(&load->list, v);
+    if (file)
+        fclose(file);
+    return append_configured(load, path, error);
+}
+
+/* Loads the list, unless another fiber that is waited for here has loaded it with this version. After SL_BUSY and SL_CANCELLED the
+ * next look-up tries again; a file that cannot be read counts as loaded. */
+static void update_versions(const struct config *config, const unsigned version[3])
+{
+    while (versions.is_loading)
+        if (fiber_wait_on(&versions.loaded, UINT64_MAX) == FIBER_CANCELLED)
+            return;
+    if (versions.is_loaded && version_list_has(&versions.list, version))
+        return;
+    struct version_load load = {.config = config};
+    struct sl_error error;
+    versions.is_loading = true;
+    enum sl_code code = pool_call(POOL_IO, load_versions, &load, &error);
+    versions.is_loading = false;
+    versions.is_loaded |= code != SL_BUSY && code != SL_CANCELLED;
+    for (size_t i = 0; i < load.list.count; i++)
+        version_list_add(&versions.list, load.list.items[i]);
+    if (code != SL_OK)
+        log_warn("symcache", "older SymCache files may not be found", LOG_ERR(&error));
+    fiber_wake_all(&versions.loaded);
 }
 
 /* Orders versions of three numbers, the greatest first. */
@@ -269,21 +315,21 @@ static int newest_first(const void *left, const void *right)
  * configuration has a version that it lacks. */
 size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
 {
+    const struct version_list *known = &versions.list;
     size_t count = 0;
-    if (!versions.read || !versions_hold(version)) {
-        versions.read = true;
-        pool_run(POOL_IO, versions_load, (void *)(uintptr_t)config, NULL);
-        versions_add(version);
-    }
-    for (size_t i = 0; i < versions.count && count < max; i++)
-        if (versions.items[i][0] == version[0] && newest_first(versions.items[i], version) > 0)
-            memcpy(found[count++], versions.items[i], sizeof versions.items[i]);
+    if (!versions.is_loaded || !version_list_has(known, version))
+        update_versions(config, version);
+    if (versions.is_loaded)
+        version_list_add(&versions.list, version);
+    for (size_t i = 0; i < known->count && count < max; i++)
+        if (known->items[i][0] == version[0] && newest_first(known->items[i], version) > 0)
+            memcpy(found[count++], known->items[i], sizeof known->items[i]);
     qsort(found, count, sizeof *found, newest_first);
     return count;
 }
 
 void ms_symcaches_close(void)
 {
-    versions.read = false;
-    versions.count = 0;
+    versions.is_loaded = false;
+    versions.list.count = 0;
 }
