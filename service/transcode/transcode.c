@@ -314,9 +314,8 @@ enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error 
         pool_run(POOL_IO, transcode_begin, run, error); /* says only whether the step ran; run->code is its result */
     if (code == SL_OK && run->code == SL_OK)
         run->code = run_process(run);
-    struct sl_error end;
     if (code == SL_OK) {
-        enum sl_code ended = pool_run(POOL_IO, transcode_end, run, &end);
+        enum sl_code ended = pool_run(POOL_IO, transcode_end, run, error);
         code = ended == SL_OK ? run->code : ended;
     }
     if (code != SL_OK && code != SL_CANCELLED)
