@@ -223,21 +223,24 @@ static enum sl_code run_process(struct transcode_process *run)
 
 /* ---- results ---- */
 
-/* Finds an entry of this name, ignoring case. */
+/* Finds an entry of this name, ignoring case. False with errno if there is none, or the directory cannot be read. */
 static bool find_entry(const char *directory, const char *name, char path[PATH_LENGTH])
 {
     DIR *dir = opendir(directory);
     bool found = false;
-    for (struct dirent *e; dir && !found && (e = readdir(dir));)
+    if (!dir)
+        return false;
+    for (struct dirent *e; !found && (e = readdir(dir));)
         if (strcasecmp(e->d_name, name) == 0)
             found = snprintf(path, PATH_LENGTH, "%s/%s", directory, e->d_name) < PATH_LENGTH;
-    if (dir)
-        closedir(dir);
+    closedir(dir);
+    if (!found)
+        errno = ENOENT;
     return found;
 }
 
 /* Opens the transcoder's output, `<out>/<pdb name>/<id>/<pdb name>-v<version>.symcache`; transcoders may write other letter
- * case. -1 if there is none. Without following a link or waiting on a FIFO: the output is not trusted. */
+ * case. -1 with errno if there is none. Without following a link or waiting on a FIFO: the output is not trusted. */
 static int open_result(const struct transcode_process *run)
 {
     const unsigned *v = run->job->transcoder->version;
@@ -285,6 +288,8 @@ static enum sl_code take_result(struct transcode_process *run)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder failed: %s %lld", run->signal ? "signal" : "status",
                        run->signal ? (long long)run->signal : (long long)run->status);
     int from = open_result(run);
+    if (from < 0 && sl_fail_errno(run->error, errno, "") == SL_BUSY)
+        return SL_BUSY;
     if (from < 0)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder did not create the expected file");
     enum sl_code code = copy_result(run, from);
