@@ -180,8 +180,8 @@ struct google_answer { /* missing members are empty; all are if the text is not 
     struct sl_opt_u64 life_s;
 };
 
-/* Reads a response; all members are empty if it is not JSON. */
-static void read_answer(struct sl_str text, struct sl_arena *arena, struct google_answer *answer)
+/* Reads a response; all members are empty if it is not JSON. False when out of memory. */
+static bool read_answer(struct sl_str text, struct sl_arena *arena, struct google_answer *answer)
 {
     static const struct sl_field fields[] = {SL_FIELD(TEXT, false, google_answer, token, "access_token"),
                                              SL_FIELD(TEXT, false, google_answer, problem, "error_description"),
@@ -191,6 +191,7 @@ static void read_answer(struct sl_str text, struct sl_arena *arena, struct googl
     sl_json_read_object(&j, fields, answer);
     if (!sl_json_end(&j))
         *answer = (struct google_answer){0};
+    return !j.busy;
 }
 
 /* Converts an error response; sets `*arg`, so that google_request keeps this error. */
@@ -199,8 +200,8 @@ static enum sl_code google_refused(void *arg, int status, struct sl_str body, st
     (void)status;
     struct google_answer answer;
     struct sl_arena arena = {0};
-    read_answer(body, &arena, &answer);
-    enum sl_code code = no_token(answer.problem, error);
+    enum sl_code code =
+        read_answer(body, &arena, &answer) ? no_token(answer.problem, error) : sl_fail(error, SL_BUSY, "out of memory");
     *(bool *)arg = true;
     sl_arena_free(&arena);
     return code;
@@ -211,10 +212,12 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
 {
     struct google_answer answer;
     struct sl_arena arena = {0};
-    read_answer(text, &arena, &answer);
+    bool read = read_answer(text, &arena, &answer);
     enum sl_code code = answer.token.size ? SL_OK : no_token(answer.problem, error);
     *life_s = answer.life_s.value;
     sl_buf_str(token, answer.token);
+    if (!read || token->failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     sl_arena_free(&arena);
     return code;
 }
@@ -233,7 +236,8 @@ static enum sl_code google_request(struct fetch_request *request, struct sl_buf 
     enum sl_code code = fetch_text(request, &answer, error);
     if (code == SL_OK)
         code = google_take(sl_buf_view(&answer), token, life_s, error);
-    else if (code != SL_CANCELLED && code != SL_INTERNAL && !(explained && code == SL_DOWNLOAD_ERROR))
+    else if (code != SL_CANCELLED && code != SL_BUSY && code != SL_INTERNAL &&
+             !(explained && code == SL_DOWNLOAD_ERROR))
         code = no_token(SL_STR(""), error);
     sl_buf_wipe(&answer);
     return code;
@@ -243,7 +247,7 @@ struct signing { /* pool work */
     const struct google_account *account;
     const char *scope;
     struct sl_buf form;
-    bool ok;
+    bool ok, no_memory;
 };
 
 /* Pool work: makes the form of a token request. */
@@ -254,7 +258,7 @@ static void sign_work(void *arg)
     struct sl_buf assertion = {0};
     s->ok = google_assertion(s->account, s->scope, clock_wall_s(), &assertion);
     sl_buf_str(&s->form, sl_buf_view(&assertion));
-    s->ok = s->ok && !s->form.failed;
+    s->no_memory = assertion.failed || s->form.failed;
     sl_buf_free(&assertion);
 }
 
@@ -265,7 +269,9 @@ static enum sl_code exchange(const struct google_account *account, const char *s
     struct signing signing = {.account = account, .scope = scope};
     struct fetch_header type = {SL_STR("Content-Type"), {SL_STR("application/x-www-form-urlencoded")}};
     enum sl_code code = pool_run(POOL_IO, sign_work, &signing, error);
-    if (code == SL_OK && !signing.ok)
+    if (code == SL_OK && signing.no_memory)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (code == SL_OK && !signing.ok)
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "failed encoding JWT");
     request->method = "POST";
     request->headers = &type;
