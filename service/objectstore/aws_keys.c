@@ -173,10 +173,13 @@ static enum sl_code from_instance(struct keys_request *a)
 static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text code = {.name = "Code"};
-    bool ok = body.size && xml_texts(body, &code, 1) && code.text.size;
+    enum sl_code read = body.size ? xml_texts(body, &code, 1) : SL_MALFORMED;
+    bool ok = read == SL_OK && code.text.size;
     enum sl_code result = ok ? sl_fail(error, SL_PERMISSION_DENIED, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&code.text)))
                              : sl_fail(error, SL_DOWNLOAD_ERROR, "AWS responded with status %d", status);
     xml_texts_free(&code, 1);
+    if (read == SL_BUSY)
+        return sl_fail(error, SL_BUSY, "out of memory");
     return status >= 500 || status == 429 ? error->code = SL_DOWNLOAD_ERROR : result;
 }
 
@@ -185,10 +188,14 @@ static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
 {
     struct xml_text texts[] = {
         {.name = "AccessKeyId"}, {.name = "SecretAccessKey"}, {.name = "SessionToken"}, {.name = "Expiration"}};
-    enum sl_code code = xml_texts(xml, texts, 4)
-                            ? keep_keys(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text),
-                                        sl_buf_view(&texts[2].text), sl_buf_view(&texts[3].text))
-                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
+    enum sl_code code = xml_texts(xml, texts, 4);
+    if (code == SL_OK)
+        code = keep_keys(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text), sl_buf_view(&texts[2].text),
+                         sl_buf_view(&texts[3].text));
+    else if (code == SL_BUSY)
+        sl_fail(a->error, SL_BUSY, "out of memory");
+    else
+        code = sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
     xml_texts_free(texts, 4);
     return code;
 }

@@ -124,8 +124,8 @@ enum sl_code google_token(const struct google_account *account, const char *scop
 /* Called at the end of each element with its name, its depth (the root: 1), and its direct text, cut after 16 KiB. */
 typedef void xml_listener(void *arg, const char *element, unsigned depth, struct sl_str text);
 
-/* Returns false if the text is not well-formed, has a document type, or is nested too deeply. */
-bool xml_walk(struct sl_str xml, xml_listener *listener, void *arg);
+/* SL_MALFORMED if the text is not well-formed, has a document type, or is nested too deeply; SL_BUSY when out of memory. */
+enum sl_code xml_walk(struct sl_str xml, xml_listener *listener, void *arg);
 
 struct xml_text {
     const char *name;
@@ -133,5 +133,5 @@ struct xml_text {
     bool found;
     struct sl_buf text; /* text of the first such element */
 };
-bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count); /* contract of xml_walk() */
-void xml_texts_free(struct xml_text *wanted, size_t count);               /* wipes the texts */
+enum sl_code xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count); /* contract of xml_walk() */
+void xml_texts_free(struct xml_text *wanted, size_t count);                       /* wipes the texts */

@@ -54,9 +54,11 @@ static enum sl_code explain(int status, struct sl_str code, struct sl_str messag
 enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text texts[] = {{.name = "Code", .depth = 2}, {.name = "Message", .depth = 2}};
-    bool ok = body.size && xml_texts(body, texts, 2);
-    enum sl_code code = explain(status, ok ? sl_buf_view(&texts[0].text) : SL_STR(""),
-                                ok ? sl_buf_view(&texts[1].text) : SL_STR(""), error);
+    enum sl_code read = body.size ? xml_texts(body, texts, 2) : SL_MALFORMED;
+    bool ok = read == SL_OK;
+    enum sl_code code = read == SL_BUSY ? sl_fail(error, SL_BUSY, "out of memory")
+                                        : explain(status, ok ? sl_buf_view(&texts[0].text) : SL_STR(""),
+                                                  ok ? sl_buf_view(&texts[1].text) : SL_STR(""), error);
     xml_texts_free(texts, 2);
     return code;
 }
@@ -247,7 +249,10 @@ static enum sl_code s3_list(struct bucket_request *request, struct sl_str after,
     enum sl_code code = s3_prepare(request, "GET", SL_STR(""), error);
     if (code == SL_OK)
         code = object_run(request, &answer, error);
-    if (code == SL_OK && !xml_walk(sl_buf_view(&answer), s3_take_text, &s))
+    enum sl_code read = code == SL_OK ? xml_walk(sl_buf_view(&answer), s3_take_text, &s) : SL_OK;
+    if (read == SL_BUSY)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (read != SL_OK)
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of S3 is not a list of objects");
     sl_buf_free(&s.key);
     sl_buf_free(&s.modified);

@@ -10,6 +10,7 @@ struct walking {
     xml_listener *listener;
     void *arg;
     unsigned depth;
+    bool no_memory;                 /* for a text */
     struct sl_buf texts[MAX_DEPTH]; /* of the open elements */
 };
 
@@ -38,6 +39,10 @@ static void XMLCALL text(void *arg, const XML_Char *data, int size)
     struct sl_buf *text = w->depth ? &w->texts[w->depth - 1] : NULL;
     if (text && text->size + (size_t)size <= MAX_TEXT)
         sl_buf_add(text, data, (size_t)size);
+    if (text && text->failed) {
+        w->no_memory = true;
+        XML_StopParser(w->parser, XML_FALSE);
+    }
 }
 
 /* Rejects documents with a DTD, whose entities could expand to any size. */
@@ -46,20 +51,23 @@ static void XMLCALL doctype(void *arg, const XML_Char *name, const XML_Char *sys
     XML_StopParser(((struct walking *)arg)->parser, XML_FALSE);
 }
 
-bool xml_walk(struct sl_str xml, xml_listener *listener, void *arg)
+enum sl_code xml_walk(struct sl_str xml, xml_listener *listener, void *arg)
 {
     struct walking w = {.listener = listener, .arg = arg};
-    if (xml.size > INT32_MAX || !(w.parser = XML_ParserCreate(NULL)))
-        return false;
+    if (xml.size > INT32_MAX)
+        return SL_MALFORMED;
+    if (!(w.parser = XML_ParserCreate(NULL)))
+        return SL_BUSY;
     XML_SetUserData(w.parser, &w);
     XML_SetElementHandler(w.parser, xml_begin, xml_end);
     XML_SetCharacterDataHandler(w.parser, text);
     XML_SetStartDoctypeDeclHandler(w.parser, doctype);
     bool ok = XML_Parse(w.parser, xml.data, (int)xml.size, 1) == XML_STATUS_OK;
+    bool no_memory = w.no_memory || XML_GetErrorCode(w.parser) == XML_ERROR_NO_MEMORY;
     XML_ParserFree(w.parser);
     for (size_t i = 0; i < MAX_DEPTH; i++)
         sl_buf_wipe(&w.texts[i]);
-    return ok;
+    return ok ? SL_OK : no_memory ? SL_BUSY : SL_MALFORMED;
 }
 
 /* ---- selected texts of a response ---- */
@@ -82,10 +90,14 @@ static void take_wanted(void *arg, const char *element, unsigned depth, struct s
     }
 }
 
-bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
+enum sl_code xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
 {
     struct xml_wanted_text all = {wanted, count};
-    return xml_walk(xml, take_wanted, &all);
+    enum sl_code code = xml_walk(xml, take_wanted, &all);
+    for (size_t i = 0; i < count; i++)
+        if (wanted[i].text.failed)
+            code = SL_BUSY;
+    return code;
 }
 
 void xml_texts_free(struct xml_text *wanted, size_t count)
