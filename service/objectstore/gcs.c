@@ -101,7 +101,8 @@ static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *er
         code = object_run(request, &answer, error);
     struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
     if (code == SL_OK && !read_object(&j, request))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not JSON");
+        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not JSON");
     sl_buf_free(&answer);
     return code;
 }
@@ -132,8 +133,10 @@ static struct sl_str describe(struct sl_arena *arena, const struct object_conten
 static void keep_location(void *arg, struct sl_str name, struct sl_str value)
 {
     struct bucket_request *request = arg;
-    if (sl_str_equal_nocase(name, SL_STR("location")) && !request->location)
+    if (sl_str_equal_nocase(name, SL_STR("location")) && !request->location) {
         request->location = sl_arena_strndup(&request->arena, value.data, value.size);
+        request->no_memory |= !request->location;
+    }
 }
 
 static void set_contents(struct bucket_request *request, const struct object_contents *contents)
@@ -163,8 +166,12 @@ static enum sl_code put_described(struct bucket_request *request, const struct o
     request->fetch.body.hidden = describe(&request->arena, contents);
     request->fetch.field = keep_location;
     object_header(request, "Content-Type", SL_STR("application/json"));
+    if (code == SL_OK && !request->fetch.body.hidden.data)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = object_run(request, NULL, error);
+    if (code == SL_OK && request->no_memory)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK || !request->location)
         return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS contains no upload URL") : code;
     request->fetch.url = request->location;
@@ -240,7 +247,8 @@ static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after
         code = object_run(request, &answer, error);
     struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
     if (code == SL_OK && !read_list(&j, after, list))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not a list of objects");
+        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not a list of objects");
     sl_buf_free(&answer);
     return code;
 }

@@ -47,6 +47,7 @@ struct bucket_request {
     size_t metadata_count;
     struct sl_arena *texts; /* arena of the metadata values */
     const char *location;   /* Google's uploads: URL of the upload session */
+    bool no_memory;         /* for `location` */
 };
 
 /* Sets the URL and the credentials of a request. */
