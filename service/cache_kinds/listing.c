@@ -226,8 +226,10 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
 {
     struct source_index_request r = {.source = source,
                                      .scope = source->is_public || !scope.size ? SL_STR("global") : scope};
+    enum sl_code code = origin_index_last(source, r.scope, &r.number, error);
     struct good *known = find_good(&r, arena);
-    enum sl_code code = known ? origin_index_last(source, r.scope, &r.number, error) : SL_INTERNAL;
+    if (!known)
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
         r.known = known->last < r.number ? known->last : 0;
         code = source_index_get(&r, arena, item, error);
@@ -235,7 +237,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
         if (code == SL_OK && known)
             known->last = r.number;
     }
-    if (code == SL_OK || code == SL_CANCELLED || !known || !known->last || known->last == r.number)
+    if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY || !known || !known->last || known->last == r.number)
         return code;
     log_warn("find", "cannot download the current index of a symbol source; using an older one",
              LOG_SLSTR("source", source->id), LOG_ERR(error));

@@ -111,8 +111,29 @@ FIBER_TEST(index_lookup_without_memory_is_busy)
     fetched[0] = 0;
     assert_int_equal(source_index_filter(&source, SL_STR("42"), &arena, &file, &count, &failed), SL_BUSY);
     assert_false(failed);
+    struct sl_arena small;
+    sl_arena_init(&small, 1);
+    assert_int_equal(source_index_filter(&source, SL_STR("42"), &small, &file, &count, &failed), SL_BUSY);
+    assert_false(failed);
     busy = UINT32_MAX;
     expect("n1/1/n1 both/1/both", "0000000001"); /* nothing was kept */
+}
+
+FIBER_TEST(older_index_does_not_stand_in_for_lack_of_memory)
+{
+    struct remote_file file = {.source = &source, .path = SL_STR("n2/1/n2")};
+    size_t count = 1;
+    bool failed = false;
+    source.id = SL_STR("grows");
+    last_id = "1";
+    segments = 2;
+    expect("n1/1/n1 both/1/both", "lastid.txt 0000000001");
+    next_day("2");
+    busy = 2;
+    enum sl_code code = source_index_filter(&source, SL_STR("42"), &arena, &file, &count, &failed);
+    busy = UINT32_MAX;
+    assert_int_equal(code, SL_BUSY); /* and not: the store lacks the file */
+    assert_false(failed);
 }
 
 FIBER_TEST(failed_index_is_cached_as_empty)
