@@ -242,7 +242,7 @@ static bool rate_configured(const struct config *config, const struct object_id 
     return good;
 }
 
-/* Lists the names below objects/ under which look-ups find such a file. */
+/* Lists the names below objects/ under which look-ups find such a file. SIZE_MAX when out of memory. */
 static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enum file_type type,
                          struct sl_str paths[LAYOUT_MAX_PATHS])
 {
@@ -252,6 +252,8 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
     if (type == FILE_PROGUARD)
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
     size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
+    if (count == SIZE_MAX)
+        return count;
     /* a source bundle is stored under all its names, any other file under the first one */
     return type == FILE_SOURCEBUNDLE ? count : count ? 1 : 0;
 }
@@ -262,10 +264,11 @@ enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena
     for (int type = 0; type < FILE_TYPES; type++) {
         struct sl_str paths[LAYOUT_MAX_PATHS];
         struct store_meta meta;
-        if (!list_paths(arena, id, (enum file_type)type, paths))
+        size_t count = list_paths(arena, id, (enum file_type)type, paths);
+        if (!count)
             continue;
         /* Of files that have several paths each path is stored, so the first one stands for all. */
-        struct sl_str name = object_name(arena, paths[0]);
+        struct sl_str name = count == SIZE_MAX ? (struct sl_str){NULL, 0} : object_name(arena, paths[0]);
         enum sl_code code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");
         *found = code == SL_OK;
@@ -282,8 +285,11 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
     struct stored_file stored;
     enum debug_file_quality other;
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "there is no such file");
-    if (list_paths(arena, id, type, paths)) {
-        struct sl_str name = object_name(arena, paths[0]);
+    size_t count = list_paths(arena, id, type, paths);
+    if (count) {
+        struct sl_str name = count == SIZE_MAX ? (struct sl_str){NULL, 0} : object_name(arena, paths[0]);
+        if (!name.data)
+            code = sl_fail(error, SL_BUSY, "out of memory");
         if (name.data)
             code = rate_stored(name, id, NULL, &stored, error);
         if (code == SL_OK)
@@ -412,6 +418,8 @@ static enum sl_code place(struct debug_file_adding *a, const struct checked_obje
     if (!count)
         return sl_fail(error, SL_MALFORMED, "the file has no id, and none was given: it could never be found");
     for (;;) {
+        if (count == SIZE_MAX)
+            return sl_fail(error, SL_BUSY, "out of memory");
         enum debug_file_quality other;
         bool taken = object->quality == QUALITY_LINES || /* no source has a better one */
                      !rate_configured(a->config, &id, type, arena, &other) || other <= object->quality;
@@ -577,7 +585,7 @@ enum sl_code debug_file_remove(const struct object_id *id, enum file_type type, 
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
     size_t count = list_paths(arena, id, type, paths);
-    enum sl_code code = SL_OK;
+    enum sl_code code = count == SIZE_MAX ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         struct sl_str name = object_name(arena, paths[i]);
         code =

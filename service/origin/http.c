@@ -85,6 +85,12 @@ static bool dots(struct sl_str segment)
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
 }
 
+bool http_can_have_files(struct sl_str base)
+{
+    struct http_source_base parts;
+    return http_split(base, &parts);
+}
+
 /* Makes a URL in normal form, so that equal files have equal cache keys: scheme and host in lower case, no default port, no
  * empty components. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, struct sl_str location, bool secret)

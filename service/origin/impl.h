@@ -80,6 +80,8 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 
 /* ---- http.c ---- */
 
+/* False if nothing can be below the source's URL, as it has no host: "data:,". */
+bool http_can_have_files(struct sl_str base);
 /* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
  * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);

@@ -18,6 +18,7 @@ struct layout_parts {
     struct sl_str code_file, debug_file; /* base names */
     struct sl_str code_id, mach_uuid;    /* lower case */
     bool dotnet;
+    bool no_memory; /* for a path or a part of one */
 };
 
 struct paths {
@@ -42,6 +43,7 @@ static struct sl_str text(struct layout_parts *p, const char *format, ...)
         vsnprintf(out, (size_t)size + 1, format, again);
     va_end(again);
     va_end(args);
+    p->no_memory |= !out;
     return out ? (struct sl_str){out, (size_t)size} : (struct sl_str){NULL, 0};
 }
 
@@ -49,6 +51,7 @@ static struct sl_str text(struct layout_parts *p, const char *format, ...)
 static struct sl_str cased(struct layout_parts *p, struct sl_str s, bool upper)
 {
     char *out = s.data ? sl_arena_strndup(p->arena, s.data, s.size) : NULL;
+    p->no_memory |= s.data && !out;
     for (size_t i = 0; out && i < s.size; i++) {
         if (upper && out[i] >= 'a' && out[i] <= 'z')
             out[i] = (char)(out[i] - 32);
@@ -64,7 +67,7 @@ static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
 }
 
-/* Adds a path; not if memory for it was short (data NULL), nor beyond LAYOUT_MAX_PATHS. */
+/* Adds a path; not if there is none (data NULL), nor beyond LAYOUT_MAX_PATHS. */
 static void origin_layout_add(struct paths *paths, struct sl_str path)
 {
     if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
@@ -294,16 +297,21 @@ static void unified(struct layout_parts *p, enum file_type type, struct paths *o
                                     file_type_rows[type].suffix));
 }
 
-/* Adds the path by the debug id, which for some types is that of unified() again. Age 0 is written, so that the path differs from one
+/* Adds the path by the debug id, unless unified() has added it, as it does for some types. Age 0 is written, so that the path differs from one
  * by the UUID alone. */
 static void by_debug_id(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     if (!p->id->has_debug_id)
         return;
     struct sl_str id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);
-    if (id.size >= 2)
-        origin_layout_add(out, text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(layout_part(id, 2, id.size)),
-                                    file_type_rows[type].suffix));
+    if (id.size < 2)
+        return;
+    struct sl_str path = text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(layout_part(id, 2, id.size)),
+                              file_type_rows[type].suffix);
+    for (size_t i = 0; i < out->count; i++)
+        if (sl_str_equal(out->items[i], path))
+            return;
+    origin_layout_add(out, path);
 }
 
 /* Adds `<code file>/<CODE ID>/symbols`, in upper case and, if it differs, as the code id is. */
@@ -406,7 +414,7 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
         if (type == FILE_PDB || type == FILE_PE) /* symbol stores name compressed files `crash.pd_` */
             origin_layout_add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(layout_part(path, 0, path.size - 1))));
     }
-    return result.count;
+    return p.no_memory ? SIZE_MAX : result.count;
 }
 
 /* ---- from path to id ---- */

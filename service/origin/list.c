@@ -14,17 +14,20 @@ static struct sl_str slashed(struct sl_arena *arena, struct sl_str name)
     return (struct sl_str){copy, copy ? name.size : 0};
 }
 
-/* True if a pattern matches the code file or the debug file of the module, or if the source has no patterns. */
-static bool patterns_match(const struct source *source, const struct object_id *id, struct sl_arena *arena)
+/* `*match` tells if a pattern matches the code file or the debug file of the module, or if the source has no patterns. False when out of
+ * memory. */
+static bool match_patterns(const struct source *source, const struct object_id *id, struct sl_arena *arena, bool *match)
 {
     struct sl_str names[] = {id->code_file, id->debug_file};
-    for (size_t n = 0; n < 2; n++) {
+    *match = source->path_pattern_count == 0;
+    for (size_t n = 0; n < 2 && !*match; n++) {
         struct sl_str subject = slashed(arena, names[n]);
-        for (size_t i = 0; subject.size && i < source->path_pattern_count; i++)
-            if (origin_glob(source->path_patterns[i], subject))
-                return true;
+        if (!subject.data)
+            return false;
+        for (size_t i = 0; subject.size && i < source->path_pattern_count && !*match; i++)
+            *match = origin_glob(source->path_patterns[i], subject);
     }
-    return source->path_pattern_count == 0;
+    return true;
 }
 
 /* ---- listing ---- */
@@ -49,41 +52,49 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
 }
 
 /* Adds the files of one type that the source may have. The pointer, a file with the path of another, is in the directory of the first path.
- * Paths for which memory is short are left out. */
-static void list_type(const struct source *source, const struct object_id *id, enum file_type type,
+ * False when
+ * out of memory. */
+static bool list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
     struct sl_str paths[LAYOUT_MAX_PATHS + 1];
     size_t found = layout_paths(arena, source->layout, source->casing, id, type, paths), plain = found;
+    if (found == SIZE_MAX)
+        return false;
+    if (source->type == SOURCE_HTTP && !http_can_have_files(source->url))
+        return true;
     if (found && has_pointers(source, type))
         paths[found++] = pointer_path(arena, source, paths[0]);
     for (size_t n = 0; n < found; n++) {
         struct remote_file *file = &files[*count];
         if (!paths[n].data || !fill_remote_file(arena, source, type, paths[n], file))
-            continue;
+            return false;
         file->pointer = n == plain;
         if (source->type == SOURCE_HTTP)
             file->checksum = id->debug_checksum;
         ++*count;
     }
+    return true;
 }
 
 /* Adds the files that the index of a directory knows; their version is part of cache keys, so that a replaced file is read
- * anew. False if the index cannot be read now, or memory is short. */
-static bool list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
-                         struct sl_arena *arena, struct remote_file *files, size_t *count)
+ * anew. SL_DOWNLOAD_ERROR if the index cannot be read now; SL_BUSY. */
+static enum sl_code list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
+                                 struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
     struct indexed_file found[LAYOUT_MAX_PATHS] = {{.size = 0}};
     size_t found_count = source->index->find(source->index, id, type, arena, found);
-    for (size_t n = 0; found_count != SIZE_MAX && n < found_count; n++) {
+    if (found_count == INDEX_BUSY || found_count == INDEX_UNREADABLE)
+        return found_count == INDEX_BUSY ? SL_BUSY : SL_DOWNLOAD_ERROR;
+    for (size_t n = 0; n < found_count; n++) {
         struct remote_file *file = &files[*count];
         if (!fill_remote_file(arena, source, type, found[n].path, file))
-            return false;
+            return SL_BUSY;
         file->checksum = found[n].version;
         file->known_size = found[n].size;
         ++*count;
     }
-    return found_count != SIZE_MAX;
+    return SL_OK;
 }
 
 enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
@@ -98,21 +109,26 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
             health_note(source, code, error);
         return code;
     }
-    if ((source->requires_checksum && !source->index && id->debug_checksum.size == 0) ||
-        !patterns_match(source, id, arena))
+    if (source->requires_checksum && !source->index && id->debug_checksum.size == 0)
+        return SL_OK;
+    bool match;
+    if (!match_patterns(source, id, arena, &match))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!match)
         return SL_OK;
     *files = sl_arena_alloc(arena, type_count * (LAYOUT_MAX_PATHS + 1) * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
         return sl_fail(error, SL_BUSY, "out of memory");
-    for (size_t i = 0; i < type_count; i++)
-        if (source->index && !list_indexed(source, id, types[i], arena, *files, count))
-            return sl_fail(error, SL_DOWNLOAD_ERROR,
-                           "the index of the symbol source cannot be read now, or memory is short");
-        else if (source->index)
-            continue;
-        else if (!source->filetypes || source->filetypes & 1u << types[i])
-            list_type(source, id, types[i], arena, *files, count);
-    return SL_OK;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < type_count; i++)
+        if (source->index)
+            code = list_indexed(source, id, types[i], arena, *files, count);
+        else if ((!source->filetypes || source->filetypes & 1u << types[i]) &&
+                 !list_type(source, id, types[i], arena, *files, count))
+            code = SL_BUSY;
+    if (code == SL_DOWNLOAD_ERROR)
+        sl_fail(error, code, "the index of the symbol source cannot be read now");
+    return code == SL_BUSY ? sl_fail(error, code, "out of memory") : code;
 }
 
 /* Downloads a file from a bucket. */

@@ -101,9 +101,12 @@ struct indexed_file {
     uint64_t size;         /* of the file that a fetch gives; 0 = unknown, or it may lack what its type stands for */
 };
 struct remote_file;
+/* What `find` of struct source_index returns instead of a number of files. */
+#define INDEX_BUSY       SIZE_MAX       /* memory is short */
+#define INDEX_UNREADABLE (SIZE_MAX - 1) /* the index cannot be read now */
 struct source_index {
-    /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. SIZE_MAX: the index cannot be read
-     * now, or memory is short. */
+    /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. Or returns INDEX_BUSY or
+     * INDEX_UNREADABLE. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
     /* Finds the file that belongs to one that `find` has listed: its path is that of `file` with `suffix` behind it, with or without
@@ -185,7 +188,7 @@ struct remote_file {
 };
 
 /* Returns the relative paths of one file type in one layout, best first, with casing and `_` variants applied. At
- * most LAYOUT_MAX_PATHS. Texts lie in the arena. */
+ * most LAYOUT_MAX_PATHS, none of them twice. Texts lie in the arena. SIZE_MAX when out of memory. */
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str paths[LAYOUT_MAX_PATHS]);
 

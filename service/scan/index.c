@@ -338,7 +338,7 @@ size_t scan_find(const struct source_index *source, const struct object_id *id, 
     struct index_search finding = {.index = &index->index, .id = id, .type = type, .arena = arena, .files = files};
     bool good = sigbus_guard_run(find_all, &finding);
     scan_index_release(index);
-    return good && !finding.no_memory ? finding.count : SIZE_MAX;
+    return !good ? INDEX_UNREADABLE : finding.no_memory ? INDEX_BUSY : finding.count;
 }
 
 /* ---- files beside a file ---- */

@@ -328,14 +328,16 @@ static void check_status(struct http_exchange *x)
     object.has_debug_id = sl_debug_id_parse_breakpad(id, &object.debug_id);
     enum sl_code code = debug_files_have(&object, &x->arena, &found, &error);
     struct sl_str paths[LAYOUT_MAX_PATHS];
+    size_t count;
     if (code == SL_OK && !found && store_is_open() && object.has_debug_id &&
-        layout_paths(&x->arena, LAYOUT_MOZILLA, CASING_DEFAULT, &object, FILE_BREAKPAD, paths)) {
+        (count = layout_paths(&x->arena, LAYOUT_MOZILLA, CASING_DEFAULT, &object, FILE_BREAKPAD, paths)) > 0) {
         struct store_meta meta;
         struct sl_buf full = {0};
         sl_buf_cstr(&full, store_prefixes[STORE_REGULAR]);
-        sl_buf_str(&full, paths[0]);
-        code = full.failed ? sl_fail(&error, SL_BUSY, "out of memory")
-                           : store_stat(sl_buf_view(&full), false, &meta, &error);
+        if (count != SIZE_MAX)
+            sl_buf_str(&full, paths[0]);
+        code = full.failed || count == SIZE_MAX ? sl_fail(&error, SL_BUSY, "out of memory")
+                                                : store_stat(sl_buf_view(&full), false, &meta, &error);
         sl_buf_free(&full);
         found = code == SL_OK;
         code = code == SL_NOT_FOUND ? SL_OK : code;

@@ -287,9 +287,9 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
     return good;
 }
 
-/* Finds the first file of the type at one of the paths of the root's layouts. */
-static bool list_by_layout(const char *directory, const struct object_id *id, enum file_type type,
-                           struct sl_arena *arena, struct indexed_file *file)
+/* Finds the first file of the type at one of the paths of the root's layouts. Returns the number of files, 0 or 1, or INDEX_BUSY. */
+static size_t list_by_layout(const char *directory, const struct object_id *id, enum file_type type,
+                             struct sl_arena *arena, struct indexed_file *file)
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
     char path[4096];
@@ -297,14 +297,16 @@ static bool list_by_layout(const char *directory, const struct object_id *id, en
     for (size_t i = 0; i <= ANY_LAYOUTS; i++) {
         bool last = i == ANY_LAYOUTS;
         size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);
+        if (count == SIZE_MAX)
+            return INDEX_BUSY;
         for (size_t k = 0; k < count; k++) {
             int size = snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, directory, last ? ".build-id/" : "",
                                 SL_STR_ARG(paths[k]));
             if (size < (int)sizeof path && access(path, R_OK) == 0 && locator_index_file(path, arena, file))
-                return true;
+                return 1;
         }
     }
-    return false;
+    return 0;
 }
 
 /* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
@@ -326,8 +328,12 @@ static size_t locator_index_list(const struct source_index *source, const struct
 {
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
-    for (size_t i = 0; i < index->root_count && count < LAYOUT_MAX_PATHS && !index->plain; i++)
-        count += list_by_layout(index->roots[i], id, type, arena, &files[count]);
+    for (size_t i = 0; i < index->root_count && count < LAYOUT_MAX_PATHS && !index->plain; i++) {
+        size_t found = list_by_layout(index->roots[i], id, type, arena, &files[count]);
+        if (found == INDEX_BUSY)
+            return INDEX_BUSY;
+        count += found;
+    }
     if (count)
         return count;
     if (!index->built)

@@ -172,6 +172,27 @@ TEST(unusable_names_give_no_path)
     expect(LAYOUT_NATIVE, module(OBJECT_WASM, "0267e9", NULL, NULL, NULL), FILE_WASM_CODE, "02/67e9 67/e9");
 }
 
+TEST(uploads_layout_lists_each_path_once)
+{
+    expect(LAYOUT_UPLOADS, PE, FILE_PDB,
+           "32/49d99d0c4049318610f4e4fb0b69361/debuginfo 32/49d99d0c4049318610f4e4fb0b69361/debuginf_");
+    expect(LAYOUT_UPLOADS, PE, FILE_SOURCEBUNDLE, "32/49d99d0c4049318610f4e4fb0b69361/sourcebundle");
+    expect(LAYOUT_UPLOADS, ELF, FILE_SOURCEBUNDLE,
+           "df/b85de42daffd09640c8fe377d572de3e168920/sourcebundle e4/5db8dfaf2d09fd640c8fe377d572de0/sourcebundle");
+}
+
+TEST(lack_of_memory_is_not_a_shorter_list_of_paths)
+{
+    struct sl_str paths[LAYOUT_MAX_PATHS];
+    struct object_id id = PE;
+    for (size_t limit = 1; limit < 40; limit++) {
+        struct sl_arena small;
+        sl_arena_init(&small, limit);
+        assert_int_equal(layout_paths(&small, LAYOUT_NATIVE, CASING_LOWERCASE, &id, FILE_PDB, paths), SIZE_MAX);
+        sl_arena_free(&small);
+    }
+}
+
 TEST(casing_applies_to_the_whole_path)
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];

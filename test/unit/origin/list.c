@@ -52,6 +52,63 @@ TEST(files_are_listed_by_source_and_type)
     expect(&source, PE, types, 4, "");
 }
 
+/* With any amount of memory the list is whole, or there is none. */
+TEST(lack_of_memory_leaves_no_file_out)
+{
+    enum { WHOLE = 6, MOST_MEMORY = 64 << 10 };
+    static const enum file_type types[] = {FILE_PE, FILE_BREAKPAD, FILE_PDB, FILE_ELF_DEBUG};
+    struct sl_str pattern = SL_STR("**/crash.exe");
+    struct object_id id = PE;
+    size_t busy = 0, whole = 0;
+    for (size_t limit = 1; limit < MOST_MEMORY; limit += 100) {
+        struct source source = {
+            .type = SOURCE_HTTP, .url = SL_STR("https://h/s/"), .path_patterns = &pattern, .path_pattern_count = 1};
+        struct remote_file *files;
+        struct sl_error error;
+        size_t found;
+        struct sl_arena small;
+        sl_arena_init(&small, limit);
+        enum sl_code code = origin_list(&source, &id, types, 4, &small, &files, &found, &error);
+        assert_true(code == SL_BUSY || (code == SL_OK && found == WHOLE));
+        busy += code == SL_BUSY;
+        whole += code == SL_OK;
+        sl_arena_free(&small);
+    }
+    assert_true(busy && whole);
+}
+
+struct failing_index {
+    struct source_index source;
+    size_t answer;
+};
+
+static size_t find_with(const struct source_index *index, const struct object_id *id, enum file_type type,
+                        struct sl_arena *in, struct indexed_file *found)
+{
+    return ((const struct failing_index *)index)->answer;
+}
+
+TEST(index_without_memory_is_busy)
+{
+    static const enum file_type type = FILE_PE;
+    struct failing_index index = {.source.find = find_with, .answer = INDEX_BUSY};
+    struct source source = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/s"), .index = &index.source};
+    struct object_id id = PE;
+    struct remote_file *files;
+    struct sl_error error;
+    size_t found;
+    assert_int_equal(origin_list(&source, &id, &type, 1, &arena, &files, &found, &error), SL_BUSY);
+    index.answer = INDEX_UNREADABLE;
+    assert_int_equal(origin_list(&source, &id, &type, 1, &arena, &files, &found, &error), SL_DOWNLOAD_ERROR);
+}
+
+TEST(url_without_a_host_has_no_files)
+{
+    static const enum file_type type = FILE_PE;
+    struct source source = {.type = SOURCE_HTTP, .url = SL_STR("data:text/plain,x")};
+    expect(&source, PE, &type, 1, "");
+}
+
 TEST(path_patterns_filter_files)
 {
     static const enum file_type type = FILE_MACH_CODE;
