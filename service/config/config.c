@@ -141,7 +141,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
 {
     static const char broken[] = "failed to parse config YAML";
     struct value *root = SL_ARENA_NEW(&config->arena, struct value);
-    bool empty = false;
+    bool empty = false, no_memory = false;
     *written = NULL;
     if (!root)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -163,7 +163,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         const struct value *mozilla = config_find(root, "mozilla");
         config->mozilla.on = mozilla && mozilla->type == VALUE_MAP;
         config_read_eliot(config, problems);
-        config_read_mozilla(config, root, problems);
+        no_memory = !config_read_mozilla(config, root, problems);
         config_read_access_keys(config, root, problems);
         config_read_tokens(config, root, problems);
         config_read_transcoders(config, root, problems);
@@ -172,6 +172,8 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         drop_echoes(problems, unresolved);
     }
     sort_problems(problems);
+    if (no_memory)
+        return sl_fail(error, SL_BUSY, "out of memory");
     return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
 }
 
@@ -244,7 +246,10 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
         *config = new_config(NULL);
         if (*config) {
             config_read_eliot(*config, problems ? problems : &own);
-            config_read_mozilla(*config, NULL, problems ? problems : &own);
+            if (!config_read_mozilla(*config, NULL, problems ? problems : &own)) {
+                config_release(*config);
+                *config = NULL;
+            }
         }
         sl_arena_free(&arena);
         return *config ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");

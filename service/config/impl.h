@@ -170,8 +170,8 @@ void config_apply_compat(struct config *config);
 /* Reads Eliot's environment variables into `mozilla` and others. Before config_read_mozilla. */
 void config_read_eliot(struct config *config, struct value_problems *problems);
 
-/* Resolves the lists of `mozilla` to sources. */
-void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
+/* Resolves the lists of `mozilla` to sources. False when out of memory. */
+bool config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Reports that the value is not one of `words`, a NULL-terminated list. */
 void config_report_not_one_of(struct value_problems *problems, const struct value *value, const char *path,

@@ -50,27 +50,28 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
     return shown != NULL;
 }
 
-/* The key that identifies the stores: the hash of their list as written. */
+/* Returns the key that identifies the stores: the hash of their list as written. NULL when out of memory. */
 static const char *make_key(struct config *config)
 {
     struct sl_buf text = {0};
     uint8_t hash[32];
+    char *key = NULL;
     for (size_t i = 0; i < config->mozilla.source_count; i++) {
         sl_buf_str(&text, config->mozilla.sources[i]);
         sl_buf_u8(&text, '\n');
     }
-    if (text.failed ||
-        EVP_Digest(text.data ? text.data : (const uint8_t *)"", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
-        memset(hash, 0, sizeof hash);
-    char *key = sl_arena_alloc(&config->arena, 2 * sizeof hash + 1, 1);
+    if (!text.failed &&
+        EVP_Digest(text.data ? text.data : (const uint8_t *)"", text.size, hash, NULL, EVP_sha256(), NULL) == 1)
+        key = sl_arena_alloc(&config->arena, 2 * sizeof hash + 1, 1);
     if (key)
         sl_hex_encode(hash, sizeof hash, key);
     sl_buf_free(&text);
-    return key ? key : "";
+    return key;
 }
 
-/* Resolves the list of servers, whose elements are URLs or ids of sources. Unknown ones are reported and left out. */
-static void read_stores(struct config *config, const struct value *root, struct value_problems *problems)
+/* Resolves the list of servers, whose elements are URLs or ids of sources. Unknown ones are reported and left out.
+ * False when out of memory. */
+static bool read_stores(struct config *config, const struct value *root, struct value_problems *problems)
 {
     size_t count = config->mozilla.source_count;
     struct source *stores = SL_ARENA_ARRAY(&config->arena, struct source, count + 1);
@@ -88,6 +89,7 @@ static void read_stores(struct config *config, const struct value *root, struct 
     config->mozilla.stores_key = make_key(config);
     config->mozilla.stores = stores;
     config->mozilla.source_count = stores ? good : 0;
+    return stores && config->mozilla.stores_key;
 }
 
 /* Checks the URLs of further stores, which cannot be ids of sources. */
@@ -103,8 +105,8 @@ static void check_extra(const struct config *config, const struct value *root, s
     }
 }
 
-/* Resolves the sources that are asked after the servers: all, or those listed. */
-static void read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
+/* Resolves the sources that are asked after the servers: all, or those listed. False when out of memory. */
+static bool read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;
     size_t count = config->mozilla.fallback_count, good = 0;
@@ -112,7 +114,7 @@ static void read_fallbacks(struct config *config, const struct value *root, stru
         config->mozilla.fallbacks = config->sources;
         config->mozilla.fallbacks_count = config->source_count;
         config->mozilla.fallbacks_number = config->sources_number;
-        return;
+        return true;
     }
     struct source *fallbacks = SL_ARENA_ARRAY(&config->arena, struct source, count + 1);
     for (size_t i = 0; fallbacks && i < count; i++) {
@@ -125,13 +127,15 @@ static void read_fallbacks(struct config *config, const struct value *root, stru
     config->mozilla.fallbacks = fallbacks;
     config->mozilla.fallbacks_count = good;
     config->mozilla.fallbacks_number = source_list_number();
+    return fallbacks != NULL;
 }
 
-void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems)
+bool config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems)
 {
     if (!config->mozilla.on)
-        return;
-    read_stores(config, root, problems);
+        return true;
+    if (!read_stores(config, root, problems))
+        return false;
     check_extra(config, root, problems);
-    read_fallbacks(config, root, problems);
+    return read_fallbacks(config, root, problems);
 }
