@@ -9,8 +9,8 @@
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 10000 };
 
 static const char *const op_names[SHARED_OPS] = {"get", "put", "exists", "del", "listen"};
-static const char *const result_names[] = {"hit",     "miss",  "written", "skipped",
-                                           "timeout", "error", "error",   "cancelled"};
+static const char *const result_names[] = {"hit",   "miss",  "written",   "skipped", "timeout",
+                                           "error", "error", "cancelled", "error"};
 
 bool breaker_allows(const struct shared_backend *backend)
 {
@@ -74,6 +74,8 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
     if (result == SHARED_CANCELLED)
         return;
     count(backend, op, kind, begin_ms, result);
+    if (result == SHARED_BUSY)
+        return;
     if (result == SHARED_TIMEOUT || result == SHARED_UNREACHABLE || result == SHARED_ERROR)
         backend->last_error = result == SHARED_TIMEOUT ? "timeout" : result == SHARED_ERROR ? "errors" : "unreachable";
     switch (result) {

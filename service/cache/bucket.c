@@ -83,6 +83,7 @@ static enum shared_result failure(const struct object_store_call *call, enum sl_
     switch (code) {
     case SL_CANCELLED: return SHARED_CANCELLED;
     case SL_TIMEOUT: return SHARED_TIMEOUT;
+    case SL_BUSY: return SHARED_BUSY;
     case SL_NOT_FOUND: return SHARED_MISS;
     default: break;
     }
@@ -139,7 +140,7 @@ static enum shared_result get_within(struct bucket_download *d)
     uint64_t timeout = HEAD_MS;
     fiber_group_init(&group, fiber_group_current());
     if (!fiber_start(&group, download, d))
-        result = SHARED_ERROR;
+        result = SHARED_BUSY;
     while (!d->done && result == SHARED_HIT) {
         enum fiber_wait woken = fiber_wait_on(&d->finished, timeout);
         if (woken == FIBER_CANCELLED)

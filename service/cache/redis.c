@@ -26,7 +26,8 @@ static struct redis *connection;
 
 enum shared_result shared_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
 {
-    static const enum shared_result results[] = {SHARED_HIT, SHARED_TIMEOUT, SHARED_UNREACHABLE, SHARED_CANCELLED};
+    static const enum shared_result results[] = {SHARED_HIT, SHARED_TIMEOUT, SHARED_UNREACHABLE, SHARED_CANCELLED,
+                                                 SHARED_BUSY};
     return results[redis_command(connection, words, count, answer)];
 }
 
@@ -141,7 +142,7 @@ static enum shared_result redis_put(const struct shared_entry *entry)
         sl_buf_add(&value, entry->packed.data, entry->packed.size);
     else
         pack_error(&value, entry->marker);
-    enum shared_result result = value.failed ? SHARED_ERROR : redis_set(entry, sl_buf_view(&value));
+    enum shared_result result = value.failed ? SHARED_BUSY : redis_set(entry, sl_buf_view(&value));
     sl_buf_free(&value);
     return result;
 }

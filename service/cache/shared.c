@@ -110,7 +110,8 @@ enum sl_code cache_check_bucket(const struct config *config, struct sl_error *er
     static const char *const wrong[] = {[SHARED_TIMEOUT] = "no response in time",
                                         [SHARED_UNREACHABLE] = "no connection",
                                         [SHARED_CANCELLED] = "no response in time",
-                                        [SHARED_ERROR] = "refused"};
+                                        [SHARED_ERROR] = "refused",
+                                        [SHARED_BUSY] = "out of memory"};
     struct sl_arena arena = {0};
     struct fiber_group group;
     struct shared_backend *bucket = NULL;

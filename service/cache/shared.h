@@ -23,6 +23,7 @@ enum shared_result {
     SHARED_UNREACHABLE, /* no connection, or it was lost */
     SHARED_ERROR,       /* an unusable answer */
     SHARED_CANCELLED,
+    SHARED_BUSY, /* this process lacks memory, descriptors or a thread: nothing is known of the back end */
 };
 
 struct shared_name {

@@ -110,8 +110,8 @@ static void redis_fail(struct redis *redis, const char *why)
     redis_drop(redis);
 }
 
-/* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it: the link is
- * broken, or out of memory. */
+/* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it, when out of
+ * memory. */
 static bool link_send(struct redis_connection *link, struct redis_call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
@@ -392,7 +392,7 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
         redis->attempts++;
         if (!fiber_start(redis->group, connect_fiber, redis)) {
             redis->state = REDIS_DOWN;
-            return REDIS_UNREACHABLE;
+            return REDIS_BUSY;
         }
     }
     uint64_t attempt = redis->attempts;
@@ -424,11 +424,11 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     uint64_t attempt = redis->attempts;
     struct redis_call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
     if (!call)
-        return REDIS_UNREACHABLE;
+        return REDIS_BUSY;
     call->references = 2;
     if (!link_send(redis->link, call, words, count)) {
         free(call);
-        return REDIS_UNREACHABLE;
+        return REDIS_BUSY;
     }
     while (!call->done && result == REDIS_ANSWERED) {
         uint64_t now = loop_now_ms();
@@ -439,7 +439,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     if (result == REDIS_TIMED_OUT && redis->attempts == attempt)
         redis_drop(redis);
     if (result == REDIS_ANSWERED) {
-        result = call->answered && !call->answer.text.failed ? REDIS_ANSWERED : REDIS_UNREACHABLE;
+        result = !call->answered ? REDIS_UNREACHABLE : call->answer.text.failed ? REDIS_BUSY : REDIS_ANSWERED;
         *answer = call->answer;
         call->answer.text = (struct sl_buf){0};
     }

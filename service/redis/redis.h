@@ -46,7 +46,8 @@ const char *redis_last_error(const struct redis *redis);
  * group's fibers. False: no fiber. */
 bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);
 
-/* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. */
-enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED };
+/* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. REDIS_BUSY: this
+ * process lacks memory or a fiber, which says nothing about the Redis. */
+enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED, REDIS_BUSY };
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer) SL_SUSPENDS;

@@ -69,7 +69,7 @@ static bool results_command(struct job_results *results, const struct sl_str *wo
     enum redis_result result = redis_command(results->redis, words, count, answer);
     if (result == REDIS_ANSWERED && answer->type != REDIS_FAILURE)
         return true;
-    if (result != REDIS_CANCELLED && loop_minutely(&results->next_log_ms))
+    if (result != REDIS_CANCELLED && result != REDIS_BUSY && loop_minutely(&results->next_log_ms))
         log_warn("jobs", "cannot share job results with other nodes: Redis does not respond as expected",
                  LOG_SLSTR("answer", sl_buf_view(&answer->text)));
     if (result == REDIS_TIMED_OUT || result == REDIS_UNREACHABLE)

@@ -153,7 +153,7 @@ static void check_redis(struct connect_check *q)
     fiber_group_init(&group, fiber_group_current());
     struct redis *redis = redis_open(&options, &group);
     enum redis_result result = redis ? redis_command(redis, words, 1, &answer) : REDIS_UNREACHABLE;
-    if (!redis)
+    if (!redis || result == REDIS_BUSY)
         q->code = sl_fail(&q->error, SL_BUSY, "out of memory");
     else if (result == REDIS_ANSWERED && answer.type == REDIS_FAILURE)
         q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&answer.text)));
