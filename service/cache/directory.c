@@ -23,25 +23,37 @@ struct cache_directory_job {
     enum shared_result result;
 };
 
+/* False with errno if the path is too long. */
 static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
 {
-    return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
+    bool fits = snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
+    if (!fits)
+        errno = ENAMETOOLONG;
+    return fits;
 }
 
-/* Copies the rest of a file; false on failure. */
-static bool cache_directory_copy(int from, int to)
+/* What a failed look at an entry means, by errno. */
+static enum shared_result missing_or_error(void)
+{
+    return errno == ENOENT ? SHARED_MISS : sl_fail_errno(NULL, errno, "") == SL_BUSY ? SHARED_BUSY : SHARED_ERROR;
+}
+
+/* Copies the rest of an entry. SHARED_BUSY: out of memory, or this machine cannot write its own file. */
+static enum shared_result copy_entry(int from, int to)
 {
     uint8_t *chunk = malloc(CHUNK);
-    ssize_t n = chunk ? 1 : -1;
-    while (n > 0) {
+    enum shared_result result = chunk ? SHARED_HIT : SHARED_BUSY;
+    for (ssize_t n = 1; n > 0 && result == SHARED_HIT;) {
         n = read(from, chunk, CHUNK);
         if (n < 0 && errno == EINTR)
             n = 1;
+        else if (n < 0)
+            result = SHARED_ERROR;
         else if (n > 0 && !sl_write_all(to, (struct sl_bytes){chunk, (size_t)n}))
-            n = -1;
+            result = SHARED_BUSY;
     }
     free(chunk);
-    return n == 0;
+    return result;
 }
 
 /* On the pool: copies an entry into the job's descriptor. */
@@ -50,13 +62,13 @@ static void get_file(void *arg)
     struct cache_directory_job *job = arg;
     char path[CACHE_PATH_BYTES];
     int fd = make_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    job->result = fd < 0 && errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
-    if (fd < 0)
+    if (fd < 0) {
+        job->result = missing_or_error();
         return;
+    }
     struct stat st;
     job->modified_s = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : 0;
-    if (cache_directory_copy(fd, job->fd))
-        job->result = SHARED_HIT;
+    job->result = copy_entry(fd, job->fd);
     close(fd);
 }
 
@@ -67,7 +79,7 @@ static void exists_file(void *arg)
     struct stat st;
     char path[CACHE_PATH_BYTES];
     bool there = make_path(job->name, path) && stat(path, &st) == 0;
-    job->result = there ? SHARED_HIT : errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
+    job->result = there ? SHARED_HIT : missing_or_error();
 }
 
 /* Uses link(2) instead of rename(2): the first writer wins, and readers never see half a file. Closes `fd`. */
