@@ -30,6 +30,7 @@ struct cleanup_walk {
     bool restart_retries_malformed;
     int64_t now_ns, start_ns;
     struct cleanup_totals totals; /* of this kind */
+    int64_t oldest_ns;            /* when the oldest entry that is left was made; INT64_MAX = there is none */
 };
 
 /* Counts and logs a failed system call; not if another process has removed the file. */
@@ -69,6 +70,9 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
     *is_expired =
         cache_expiry(sweep->lifetimes, &facts, sweep->now_ns, sweep->start_ns, sweep->restart_retries_malformed)
             .expired;
+    int64_t made_ns = facts.exact_ns ? facts.exact_ns : facts.created_ns;
+    if (!*is_expired && made_ns < sweep->oldest_ns)
+        sweep->oldest_ns = made_ns;
     return true;
 }
 
@@ -217,11 +221,14 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                             totals[i].removed_bytes - before[i].removed_bytes);
 }
 
-/* Cleans one kind, with log and metrics. On failure `totals` has what was done until then, with one more error. */
+/* Cleans one kind, with log and metrics. On failure `totals` has what was done until then, with one more error. `*oldest_ns`: when the
+ * oldest entry that may be left was made, if the kind has no lifetime. */
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
-                                 const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
+                                 const struct cache_kind *kind, struct cleanup_totals *totals, int64_t *oldest_ns,
+                                 struct sl_error *error)
 {
     struct cleanup_walk sweep = {.kind = kind,
+                                 .oldest_ns = INT64_MAX,
                                  .lifetimes = cache_get_lifetimes(config, kind->section),
                                  .options = options,
                                  .now_ns = cache_now_ns(),
@@ -234,6 +241,10 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
     }
     cache_count_removed(kind, "age", sweep.totals.removed_files, sweep.totals.removed_bytes);
     *totals = sweep.totals;
+    if (sweep.totals.errors) /* an entry that cannot be read or removed may be of any age */
+        sweep.oldest_ns = 0;
+    if (kind->section == CACHE_BOUNDED && sweep.oldest_ns < *oldest_ns)
+        *oldest_ns = sweep.oldest_ns;
     return code;
 }
 
@@ -244,8 +255,9 @@ static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
-/* Removes stamps that no entry can be older than: entries that were not used for the longest of the lifetimes are removed. */
-static void sweep_stamps(const struct config *config)
+/* Removes stamps that no entry can be older than: entries that were not used for the longest of the lifetimes are removed. The oldest of
+ * those without a lifetime was made at `oldest_ns`. */
+static void sweep_stamps(const struct config *config, int64_t oldest_ns)
 {
     static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
     uint64_t longest = 0, now = (uint64_t)cache_now_ns();
@@ -253,8 +265,8 @@ static void sweep_stamps(const struct config *config)
         uint64_t unused = cache_get_lifetimes(config, sections[i])->max_unused_for;
         longest = unused > longest ? unused : longest;
     }
-    if (longest < now)
-        cache_sweep_stamps(config->cache_dir, (int64_t)(now - longest));
+    int64_t before_ns = longest < now ? (int64_t)(now - longest) : 0;
+    cache_sweep_stamps(config->cache_dir, before_ns < oldest_ns ? before_ns : oldest_ns);
 }
 
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t kind_count,
@@ -272,23 +284,27 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     by_kind = by_kind ? by_kind : own;
     memset(by_kind, 0, kind_count * sizeof *by_kind);
     cache_start_ns(); /* the first call defines the start of the process */
-    if (!options->dry_run) {
+    if (!options->dry_run)
         cache_tmp_sweep(config->cache_dir);
-        sweep_stamps(config);
-    }
     /* Begins with a random kind, so that interrupted runs do not always leave out the same kinds. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
         first = (unsigned)cache_start_ns();
     enum sl_code result = SL_OK;
+    int64_t oldest_ns = INT64_MAX;
     for (size_t i = 0; i < kind_count; i++) {
         struct sl_error failure;
         size_t at = (first + i) % kind_count;
         runs[at] = (struct kind_run){kinds[at], wanted(options, kinds[at]->name)};
-        if (runs[at].wanted && sweep_wanted(config, options, kinds[at], &by_kind[at], &failure) != SL_OK &&
+        if (runs[at].wanted && sweep_wanted(config, options, kinds[at], &by_kind[at], &oldest_ns, &failure) != SL_OK &&
             result == SL_OK)
             result = sl_fail(error, SL_INTERNAL, "%s", failure.message);
     }
+    for (size_t i = 0; i < kind_count; i++)
+        if (!runs[i].wanted && kinds[i]->section == CACHE_BOUNDED)
+            oldest_ns = 0; /* its entries were not looked at */
+    if (!options->dry_run)
+        sweep_stamps(config, oldest_ns);
     evict(config, options, runs, kind_count, by_kind);
     for (size_t i = 0; i < kind_count; i++) {
         cleanup_add(totals, &by_kind[i]);

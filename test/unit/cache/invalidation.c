@@ -272,6 +272,27 @@ TEST(old_invalidation_stamps_are_removed)
     assert_int_equal(files_below("invalidated"), 1);
 }
 
+/* Entries of a bounded kind are used until they are evicted, so a stamp must last as long as an entry that is older. */
+TEST(stamps_are_kept_for_older_entries_without_a_lifetime)
+{
+    static const struct cache_kind bounded = {.name = "mozilla_syms", .section = CACHE_BOUNDED, .version = 1};
+    static const struct cache_kind *const with_bounded[] = {&kind, &bounded};
+    struct cache_file changed = file("s", "file://one");
+    struct cleanup_options options = {0}, others = {.only = (const char *[]){"objects"}, .only_count = 1};
+    struct cleanup_totals totals;
+    test_config.downloaded.max_unused_for = test_config.derived.max_unused_for = test_config.index.max_unused_for = 0;
+    test_config.bounded.lifetimes.max_unused_for = DURATION_NEVER;
+    put_file(path_in(&bounded, "a", 1), "contents", 3600 * S);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
+    assert_int_equal(cache_cleanup(&test_config, with_bounded, 2, &options, &totals, NULL, NULL), SL_OK);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) > 0);
+    assert_int_equal(unlink(in_dir(path_in(&bounded, "a", 1))), 0);
+    assert_int_equal(cache_cleanup(&test_config, with_bounded, 2, &others, &totals, NULL, NULL), SL_OK);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) > 0); /* entries of the kind were not looked at */
+    assert_int_equal(cache_cleanup(&test_config, with_bounded, 2, &options, &totals, NULL, NULL), SL_OK);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) == 0);
+}
+
 TEST(unwritable_directory_fails_the_invalidation)
 {
     struct cache_file changed = file("s", "file://one");
