@@ -118,7 +118,9 @@ static void detect(void *arg)
 static bool read_format(struct sl_bytes file, enum sl_format *format)
 {
     struct detecting d = {.file = file};
-    bool readable = sigbus_guard_run(detect, &d) || !cache_drop_faulted();
+    bool readable = sigbus_guard_run(detect, &d);
+    if (!readable)
+        cache_drop_faulted();
     *format = d.format;
     return readable;
 }
