@@ -155,11 +155,7 @@ void sl_ppdb_table_name(const struct sl_ppdb_table *t, uint32_t id, struct sl_bu
 /* Whether the document has exactly this name; false for an id beyond the last. */
 static bool is_named(const struct sl_ppdb_table *t, uint32_t id, struct sl_str wanted)
 {
-    struct sl_buf name = {0};
-    sl_ppdb_table_name(t, id, &name);
-    bool same = id < t->document_count && sl_str_equal(sl_buf_view(&name), wanted);
-    sl_buf_free(&name);
-    return same;
+    return id < t->document_count && sl_table_string_is(&t->names, id, wanted);
 }
 
 bool sl_ppdb_table_find(const struct sl_ppdb_table *t, struct sl_str name, uint32_t *id)

@@ -149,6 +149,50 @@ static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t g
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
+/* How a string of a group compares with a text. Strings are not put together for that, so that no memory is needed. */
+struct string_match {
+    size_t size;    /* of the string */
+    size_t matched; /* bytes at the start that both have in common */
+    int order;      /* as sl_str_compare(string, text) */
+};
+
+static size_t common_prefix(const uint8_t *a, size_t a_size, struct sl_str b)
+{
+    size_t most = a_size < b.size ? a_size : b.size, i = 0;
+    while (i < most && a[i] == (uint8_t)b.data[i])
+        i++;
+    return i;
+}
+
+/* Compares the next string of the group with the text. If it shares more bytes with the string before it than that has in common with the
+ * text, it differs from the text at the same byte. */
+static bool match_next(struct sl_reader *r, bool first, struct sl_str text, struct string_match *m)
+{
+    uint64_t shared = first ? 0 : sl_read_uleb(r), rest = sl_read_uleb(r);
+    if (r->failed || shared > m->size || rest > sl_reader_left(r))
+        return false;
+    if (shared <= m->matched) {
+        struct sl_str left = {text.data + shared, text.size - (size_t)shared};
+        m->order = sl_str_compare((struct sl_str){(const char *)r->at, (size_t)rest}, left);
+        m->matched = (size_t)shared + common_prefix(r->at, (size_t)rest, left);
+    }
+    m->size = (size_t)(shared + rest);
+    r->at += rest;
+    return true;
+}
+
+bool sl_table_string_is(const struct sl_table_strings *s, uint32_t id, struct sl_str text)
+{
+    struct string_match match = {0};
+    if (id >= s->count)
+        return false;
+    struct sl_reader r = open_group(s, id / SL_TABLE_GROUP);
+    for (uint32_t i = 0; i <= id % SL_TABLE_GROUP; i++)
+        if (!match_next(&r, i == 0, text, &match))
+            return false;
+    return match.order == 0;
+}
+
 /* Returns the number of strings less than the text: a binary search for the group by its first string, then a walk through the group. */
 uint32_t sl_table_strings_before(const struct sl_table_strings *s, struct sl_str text)
 {
@@ -157,12 +201,11 @@ uint32_t sl_table_strings_before(const struct sl_table_strings *s, struct sl_str
     if (low == 0)
         return 0;
     struct sl_reader r = open_group(s, low - 1);
-    struct sl_buf found = {0};
+    struct string_match match = {0};
     uint32_t first = (low - 1) * SL_TABLE_GROUP, left = s->count - first, i = 0;
     for (; i < SL_TABLE_GROUP && i < left; i++)
-        if (!next_string(&r, i == 0, &found, 0) || sl_str_compare(sl_buf_view(&found), text) >= 0)
+        if (!match_next(&r, i == 0, text, &match) || match.order >= 0)
             break;
-    sl_buf_free(&found);
     return first + i;
 }
 

@@ -146,7 +146,10 @@ bool sl_table_strings(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t c
 /* Appends the string to `out`, or nothing if the id is bad. */
 void sl_table_string(const struct sl_table_strings *strings, uint32_t id, struct sl_buf *out);
 
-/* Returns the number of strings less than the text in byte order, which is its id if it is there. */
+/* True if the string with this id is the text. Needs no memory. */
+bool sl_table_string_is(const struct sl_table_strings *strings, uint32_t id, struct sl_str text);
+
+/* Returns the number of strings less than the text in byte order, which is its id if it is there. Needs no memory. */
 uint32_t sl_table_strings_before(const struct sl_table_strings *strings, struct sl_str text);
 
 /* True if all strings can be read and are in byte order. */

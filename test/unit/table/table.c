@@ -274,10 +274,57 @@ TEST(written_tables_read_back)
         assert_int_equal(sl_table_strings_before(&strings, sl_str(decimals[i])), i);
         snprintf(between, sizeof between, "name::of::%05u", i * 2 + 1);
         assert_int_equal(sl_table_strings_before(&strings, sl_str(between)), i + 1);
+        assert_true(sl_table_string_is(&strings, i, sl_str(decimals[i])));
+        assert_false(sl_table_string_is(&strings, i, sl_str(between)));
+        assert_false(sl_table_string_is(&strings, i + 1, sl_str(decimals[i])));
     }
     sl_table_string(&strings, 5000, &text);
     assert_int_equal(text.size, strlen(decimals[4999]));
     sl_buf_free(&text);
+}
+
+/* All texts of up to `longest` of the first `letters` letters. Returns their number. */
+static size_t make_texts(char (*texts)[32], size_t longest, size_t letters)
+{
+    size_t count = 1;
+    texts[0][0] = '\0';
+    for (size_t from = 0; from < count && strlen(texts[from]) < longest; from++)
+        for (size_t i = 0; i < letters; i++) {
+            memcpy(texts[count], texts[from], 32);
+            texts[count][strlen(texts[from])] = (char)('a' + i);
+            texts[count++][strlen(texts[from]) + 1] = '\0';
+        }
+    return count;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(left, right);
+}
+
+/* Texts that are prefixes of others, that share prefixes, and that are not there. */
+TEST(strings_are_found_by_text)
+{
+    static char texts[1024][32], asked[4096][32];
+    size_t count = make_texts(texts, 5, 2), asked_count = make_texts(asked, 6, 3);
+    struct sl_table_string_source source = {get_decimal, texts, count};
+    struct sl_table_writer w;
+    struct sl_table_strings strings;
+    qsort(texts, count, sizeof *texts, by_text);
+    assert_true(sl_table_writer_init(&w, &sectioned, NULL, NULL));
+    assert_true(sl_table_add_strings(&w, STRINGS, GROUPS, &source));
+    assert_true(sl_table_finish(&w, &out));
+    struct sl_table t = opened(&sectioned);
+    assert_true(sl_table_strings(t.sections[GROUPS], t.sections[STRINGS], count, &strings));
+    for (size_t i = 0; i < asked_count; i++) {
+        uint32_t before = 0;
+        while (before < count && strcmp(texts[before], asked[i]) < 0)
+            before++;
+        assert_int_equal(sl_table_strings_before(&strings, sl_str(asked[i])), before);
+        for (uint32_t id = 0; id <= count; id++)
+            assert_int_equal(sl_table_string_is(&strings, id, sl_str(asked[i])),
+                             id < count && strcmp(texts[id], asked[i]) == 0);
+    }
 }
 
 TEST(workers_write_the_same_bytes)
