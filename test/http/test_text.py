@@ -248,3 +248,17 @@ def test_wrong_requests_are_refused(work, objects):
             body, headers = multipart(parts)
             equal(s.request("POST", "/symbolicate-text", body, headers)[0], status, parts)
         equal(s.request("GET", "/symbolicate-text")[0], 405)
+
+
+def test_invalid_parts_for_scripts_are_refused_in_the_media_type_of_the_client(work, objects):
+    """Such a request fails before it waits for anything, so the job has ended when its answer is chosen."""
+    stack = "Error: x\n    at f (http://x/a.js:1:2)\n"
+    with Service(work, {"text": {"max_body": 1000}}) as s:
+        for part, value in ("source", "[]"), ("modules", '[{"type": "sourcemap", "code_file": 5}]'):
+            body, headers = multipart([("text", stack), (part, value)])
+            status, told, data = s.request("POST", "/symbolicate-text", body, headers)
+            equal(status, 400, data)
+            assert part in json.loads(data)["detail"], data
+            status, told, data = s.request("POST", "/symbolicate-text", body, {**headers, "Accept": "application/json"})
+            equal((status, json.loads(data)["status"]), (200, "failed"), data)
+            assert part in json.loads(data)["message"], data

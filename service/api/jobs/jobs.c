@@ -255,6 +255,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
         charge_result(job);
     else if (job->revealed)
         outcome = JOB_BUSY;
+    job->code = code;
     job->outcome = outcome;
     results_publish(job);
     job->finished_ms = loop_now_ms();

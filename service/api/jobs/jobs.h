@@ -82,6 +82,7 @@ struct job {
     bool is_large;               /* needs so much memory that its steps count as heavy work */
     struct sl_str scope;         /* cache scope; in the arena */
     void *request;               /* of kind->size bytes, in the arena; NULL: released */
+    enum sl_code code;           /* result of the steps, unless JOB_RUNNING */
     enum job_outcome outcome;    /* result; `answer` is set too, unless JOB_RUNNING or JOB_BUSY */
     /* private to this folder */
     struct fiber_group group;

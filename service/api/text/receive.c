@@ -92,9 +92,9 @@ static bool read_query(struct http_exchange *x, struct text_work *work)
     return good;
 }
 
-/* True if the client wants JSON rather than text: it names JSON and no text before it. */
-static bool wants_json(struct sl_str accept)
+bool text_wants_json(const struct http_exchange *x)
 {
+    struct sl_str accept = http_header(x, "accept");
     const char *json = accept.size ? memmem(accept.data, accept.size, "application/json", 16) : NULL;
     const char *text = accept.size ? memmem(accept.data, accept.size, "text/plain", 10) : NULL;
     return json && (!text || json < text);
@@ -105,7 +105,7 @@ bool text_receive(struct http_exchange *x, struct job *job, void *arg)
     struct text_work *work = arg;
     struct text_receiver r = {.job = job, .work = work};
     struct sl_error error;
-    work->wants_text = !wants_json(http_header(x, "accept"));
+    work->wants_text = !text_wants_json(x);
     if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
         r.boundary = (struct sl_str){NULL, 0};
     if (!read_scope(x, work) || !read_query(x, work) || http_body(x, &r.bytes) != SL_OK)

@@ -224,7 +224,8 @@ static void report_to_command(const struct text_work *work)
     }
 }
 
-/* Counts the frames. For a failed request that has no answer yet, writes one with the reason. */
+/* Counts the frames. For a failed request that has no answer yet, writes one with the reason: JSON, or for refuse_text the
+ * message alone, as a C string. */
 static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct text_work *work = arg;
@@ -236,6 +237,11 @@ static void text_finish(struct job *job, void *arg, enum sl_code code, const str
     }
     if ((code != SL_MALFORMED && code != SL_UNSUPPORTED) || job->answer.size)
         return;
+    if (work->wants_text && !work->local) {
+        sl_buf_cstr(&job->answer, error->message);
+        sl_buf_u8(&job->answer, '\0');
+        return;
+    }
     struct sl_json_writer w = sl_json_writer(&job->answer);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("failed"));
@@ -275,10 +281,16 @@ static bool text_read_local(struct job *job, void *arg, const void *asked, struc
     return true;
 }
 
-/* True if the client takes a JSON answer, which may come later; texts are waited for. */
-static bool answers_json(struct http_exchange *x, const struct job *job)
+/* Answers a failed request of a client that wants text: 413 if the text with names is too large, else 400. */
+static void refuse_text(struct http_exchange *x, const struct job *job)
 {
-    return job->request && !((const struct text_work *)job->request)->wants_text;
+    if (job->code == SL_UNSUPPORTED)
+        http_reply_detail(x, 413, "the text cannot be answered as a whole",
+                          "ask for application/json to see why; the limit is max_response_bytes");
+    else if (job->answer.failed)
+        http_reply_no_memory(x);
+    else
+        http_reply_detail(x, 400, (const char *)job->answer.data, NULL);
 }
 
 /* Waits for the text and replies with it. */
@@ -288,8 +300,7 @@ static void answer_text(struct http_exchange *x, struct job *job, const struct a
     if (job->outcome == JOB_COMPLETED)
         http_reply(x, 200, "text/plain; charset=utf-8", sl_buf_view(&job->answer));
     else if (job->outcome == JOB_FAILED)
-        http_reply_detail(x, 413, "the text cannot be answered as a whole",
-                          "ask for application/json to see why; the limit is max_response_bytes");
+        refuse_text(x, job);
     else if (job->outcome == JOB_BUSY)
         http_reply_no_memory(x);
     else if (job->outcome == JOB_RUNNING && waited != FIBER_CANCELLED)
@@ -300,12 +311,14 @@ static void answer_text(struct http_exchange *x, struct job *job, const struct a
     job_remove_client(job);
 }
 
+/* The media type is read from the exchange again: the job's request is released when the job ends, and a job that never
+ * waits has ended here. JSON may be answered later, with the id of the job; texts are waited for. */
 static void text_answer(struct http_exchange *x, struct job *job)
 {
     struct api_query query;
     if (!query_read(x, &query))
         job_remove_client(job);
-    else if (answers_json(x, job))
+    else if (text_wants_json(x))
         job_answer(x, job, &query);
     else
         answer_text(x, job, &query);

@@ -75,6 +75,9 @@ struct text_work {
     const struct local_text *local; /* NULL: an HTTP request */
 };
 
+/* receive.c: true if the client wants JSON rather than text: its Accept header names JSON and no text before it. */
+bool text_wants_json(const struct http_exchange *x);
+
 /* receive.c: member of struct job_kind. */
 bool text_receive(struct http_exchange *x, struct job *job, void *work) SL_SUSPENDS;
 
