@@ -41,7 +41,8 @@ void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG
  * first three UUID fields are byte-swapped. */
 struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_endian);
 
-/* Normalises a code id: only its hex digits, lower-cased, in the arena. May be empty. */
+/* Normalises a code id: only its hex digits, lower-cased, in the arena. May be empty. The data is NULL when out of
+ * memory. */
 struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text);
 
 /* False if it is empty, all zeros, or that of a PE file with the time stamp 0: such an id identifies nothing. */

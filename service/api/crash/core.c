@@ -23,7 +23,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     if (!sl_fields_text(s, at, &text))
         return false;
     id->code_id = sl_code_id_normalise(s->json->arena, text);
-    return true;
+    return id->code_id.data || sl_json_no_memory(s->json);
 }
 
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)

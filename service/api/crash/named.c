@@ -40,8 +40,11 @@ static bool named_fill_module(struct named_work *work, size_t index)
         .debug_file = module.debug_file,
     };
     id->has_debug_id = sl_debug_id_parse(module.debug_id, &id->debug_id);
-    if (module.code_id.size)
+    if (module.code_id.size) {
         id->code_id = sl_code_id_normalise(work->crash.native.arena, module.code_id);
+        if (!id->code_id.data)
+            return false;
+    }
     work->crash.native.modules[index] = (struct native_module){.id = id, .upload = &no_upload};
     return true;
 }

@@ -145,7 +145,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
                            .code_file = asm_text(r->name),
                            .debug_file = asm_text(r->debug_name)};
     id.has_debug_id = r->debug_id.data && sl_debug_id_parse(r->debug_id, &id.debug_id);
-    enum sl_code code = program_sources(r, &where) ? SL_OK : SL_BUSY;
+    enum sl_code code = id.code_id.data && program_sources(r, &where) ? SL_OK : SL_BUSY;
     if (code == SL_OK && !id.code_id.size)
         code = native_add_build_id(&where, &id);
     *file = (struct file_lookup){.code = code};

@@ -300,9 +300,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     if (!text.size)
         return true;
     module->id.code_id = sl_code_id_normalise(s->json->arena, text);
-    if (!module->id.code_id.size)
-        module->id.code_id = SL_STR("");
-    return true;
+    return module->id.code_id.data || sl_json_no_memory(s->json);
 }
 
 /* Reads a file id. An invalid one makes the module malformed, not the request. */

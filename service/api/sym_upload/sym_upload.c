@@ -326,7 +326,8 @@ static void check_status(struct http_exchange *x)
     struct sl_str name = {text.data, slash ? slash - 1 : 0}, id = {text.data + slash, text.size - slash};
     struct object_id object = {.type = OBJECT_ELF, .code_id = sl_code_id_normalise(&x->arena, id), .debug_file = name};
     object.has_debug_id = sl_debug_id_parse_breakpad(id, &object.debug_id);
-    enum sl_code code = debug_files_have(&object, &x->arena, &found, &error);
+    enum sl_code code = object.code_id.data ? debug_files_have(&object, &x->arena, &found, &error)
+                                            : sl_fail(&error, SL_BUSY, "out of memory");
     struct sl_str paths[LAYOUT_MAX_PATHS];
     size_t count;
     if (code == SL_OK && !found && store_is_open() && object.has_debug_id &&

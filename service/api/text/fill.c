@@ -310,7 +310,10 @@ static bool fill_module(struct module_filling *m, size_t index)
     const struct sl_text_module *module = &m->work->reader->modules[index];
     const struct sl_text_module *with_id = module_with_id(m, module);
     struct sl_str id = with_id->id;
-    size_t sent = id.size ? find_key(&m->by_id, sl_code_id_normalise(m->work->native.arena, id)) : SIZE_MAX;
+    struct sl_str code_id = id.size ? sl_code_id_normalise(m->work->native.arena, id) : SL_STR("");
+    size_t sent = id.size ? find_key(&m->by_id, code_id) : SIZE_MAX;
+    if (!code_id.data)
+        return false;
     if (sent == SIZE_MAX && !id.size)
         sent = find_key(&m->by_name, sl_crash_file_name(module->name));
     if (sent == SIZE_MAX)

@@ -2,6 +2,7 @@
 #include "../../check.h"
 
 #include "api/native/native.h"
+#include "base/budget.h"
 
 static struct config config = {.max_request_frames = 2000000, .max_request_modules = 50000};
 
@@ -99,4 +100,22 @@ TEST(order_of_keys_does_not_matter)
         assert_null(native_text(frame, SENT_FUNCTION).data);
         sl_arena_free(&arena);
     }
+}
+
+TEST(no_memory_for_a_code_id_does_not_make_it_absent)
+{
+    enum { DIGITS = 100000, LIMIT = 50000 };
+    struct sl_buf text = {0};
+    struct sl_budget budget;
+    sl_budget_init(&budget, DIGITS);
+    sl_budget_limit(&budget, LIMIT, NULL, NULL);
+    struct sl_arena arena = {.budget = &budget};
+    struct native_request request;
+    repeat(&text, "{\"stacktraces\":[],\"modules\":[{\"type\":\"elf\",\"code_id\":\"", "a", DIGITS, "\"}]}");
+    assert_int_equal(read_body(sl_buf_view(&text), &arena, &request), 503);
+    sl_arena_free(&arena);
+    arena.budget = NULL;
+    assert_int_equal(read_body(sl_buf_view(&text), &arena, &request), 200);
+    sl_arena_free(&arena);
+    sl_buf_free(&text);
 }
