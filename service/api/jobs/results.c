@@ -352,6 +352,9 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 
 /* ---- open and close ---- */
 
+static const char no_memory_message[] =
+    "cannot share job results over Redis: out of memory; other nodes cannot answer for jobs of this one";
+
 /* Opens the connections to Redis. NULL if results are not shared, or on failure: the service works without them. Invalid
  * options are not logged: the check of the configuration reports them. */
 struct job_results *results_open(struct service *service)
@@ -362,9 +365,11 @@ struct job_results *results_open(struct service *service)
     const char *key;
     if (service->config->cluster.results != CLUSTER_REDIS || !shared->redis_url)
         return NULL;
+    if (cache_redis_options(service->config, &options, &key, &error) != SL_OK)
+        return NULL;
     struct job_results *results = calloc(1, sizeof *results);
-    if (!results || cache_redis_options(service->config, &options, &key, &error) != SL_OK) {
-        free(results);
+    if (!results) {
+        log_error("jobs", no_memory_message);
         return NULL;
     }
     results->service = service;
@@ -376,8 +381,7 @@ struct job_results *results_open(struct service *service)
     results->redis = redis_open(&options, &results->group);
     results->channel = redis_open(&options, &results->group);
     if (!results->redis || !results->channel) {
-        log_error("jobs",
-                  "cannot share job results over Redis: out of memory; other nodes cannot answer for jobs of this one");
+        log_error("jobs", no_memory_message);
         redis_close(results->redis);
         redis_close(results->channel);
         free(results);
