@@ -386,10 +386,10 @@ static void download_serve(struct http_exchange *x, bool is_try)
         uploads_error(x, w.key.size ? 503 : 404, NULL);
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
-    } else {
-        w.scope_count = uploads_list_scopes(x, token, &w.scopes);
-        if (!try_scopes(&w, try_parts) && !try_extra(&w) && !(is_by_code(&w) && try_scopes(&w, find_by_code)))
-            not_found(&w, "Symbol Not Found");
+    } else if (!uploads_list_scopes(x, token, &w.scopes, &w.scope_count)) {
+        http_reply_no_memory(x);
+    } else if (!try_scopes(&w, try_parts) && !try_extra(&w) && !(is_by_code(&w) && try_scopes(&w, find_by_code))) {
+        not_found(&w, "Symbol Not Found");
     }
     metric_observe_since(METRIC_TECKEN_DOWNLOAD, begin, NULL);
     config_release(config);
@@ -436,11 +436,11 @@ static void syminfo(struct http_exchange *x)
     struct codeinfo_texts texts;
     struct sl_buf info = {0};
     bool is_try;
-    enum sl_code code = SL_NOT_FOUND;
     char(*scopes)[SYMBFILE_SCOPE];
+    size_t count;
     if (!uploads_get_token(x, &token))
         return;
-    size_t count = uploads_list_scopes(x, token, &scopes);
+    enum sl_code code = uploads_list_scopes(x, token, &scopes, &count) ? SL_NOT_FOUND : SL_BUSY;
     for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)
         code = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
     if (code == SL_OK)

@@ -133,18 +133,20 @@ static const struct access_key *find_access_key(struct http_exchange *x, const s
 
 /* Lists the scopes, besides the shared one, whose uploads the request may read: that of its token, or those of its access
  * key. */
-size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE])
+bool uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE],
+                         size_t *count)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     const struct access_key *key = token ? NULL : find_access_key(x, config);
-    size_t most = key ? key->scope_count : 1, count = 0;
+    size_t most = key ? key->scope_count : 1;
+    *count = 0;
     *scopes = (char(*)[SYMBFILE_SCOPE])SL_ARENA_ARRAY(&x->arena, char, (most + 1) * SYMBFILE_SCOPE);
     for (size_t i = 0; *scopes && i < most; i++) {
         if (key)
-            symbfile_scope(key->scopes[i], (*scopes)[count]);
+            symbfile_scope(key->scopes[i], (*scopes)[*count]);
         else
-            uploads_get_scope(x, token, (*scopes)[count]);
-        count += *(*scopes)[count] != '\0';
+            uploads_get_scope(x, token, (*scopes)[*count]);
+        *count += *(*scopes)[*count] != '\0';
     }
-    return count;
+    return *scopes != NULL;
 }

@@ -28,8 +28,9 @@ bool uploads_find(const struct http_exchange *x); /* http_route.there */
 /* Gets the scope of a token's uploads: a directory name of the store (symbfile_scope); empty: shared by all. */
 void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE]);
 /* Lists the scopes that a request may read besides the shared one: that of its token, or those of its access key; in the
- * arena. */
-size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE]);
+ * arena. False when out of memory. */
+bool uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE],
+                         size_t *count);
 
 /* ---- record.c: records of finished uploads, to be queried later ---- */
 
