@@ -282,19 +282,23 @@ static bool read_piece(struct sl_str text, struct session_piece *piece)
 struct session_append {
     int from, to;
     uint64_t at, size;
-    bool good;
 };
 
-/* Pool work: appends the body to the collected pieces, if it has the announced size. */
-static void append_work(void *arg)
+/* Pool work: appends the body to the collected pieces. SL_MALFORMED: it does not have the announced size; else it could not
+ * be read or written. */
+static enum sl_code append_work(void *arg, struct sl_error *error)
 {
     struct session_append *a = arg;
     struct sl_mapping mapping;
-    struct sl_error error;
-    if (sl_map_fd(a->from, &mapping, &error) != SL_OK)
-        return;
-    a->good = mapping.bytes.size == a->size && sl_write_all_at(a->to, mapping.bytes, a->at);
+    enum sl_code code = sl_map_fd(a->from, &mapping, error);
+    if (code != SL_OK)
+        return code;
+    if (mapping.bytes.size != a->size)
+        code = sl_fail(error, SL_MALFORMED, "the part does not have the announced size");
+    else if (!sl_write_all_at(a->to, mapping.bytes, a->at))
+        code = sl_fail_errno(error, errno, "cannot write the part to a temporary file");
     sl_unmap(&mapping);
+    return code;
 }
 
 /* Opens the file that collects the pieces. False if too many are open, or on failure. */
@@ -310,11 +314,31 @@ static bool session_open(struct session *s)
     return true;
 }
 
+/* Answers a piece that was not appended; nothing if the request was cancelled. The client may send it again, as what had
+ * arrived before is still there. */
+static void answer_failed_piece(struct http_exchange *x, const struct session *s, enum sl_code code,
+                                const struct sl_error *error)
+{
+    if (code == SL_CANCELLED)
+        return;
+    if (code == SL_MALFORMED) {
+        uploads_reply_error(x, 400, sl_str(error->message));
+        return;
+    }
+    log_error("uploads", "cannot keep a part of an uploaded file; the client gets an error",
+              LOG_SLSTR("file", ((struct sl_str){s->key, s->key_size})), LOG_ERR(error));
+    if (code == SL_BUSY)
+        http_reply_no_memory(x);
+    else
+        uploads_reply_error(x, 500, SL_STR("Internal Server Error"));
+}
+
 /* Appends a piece. If it does not start where the last one ended, answers how much has arrived. */
 static void session_piece(struct http_exchange *x, struct session *s, const struct config *config,
                           const struct session_piece *piece, int body)
 {
     struct session_append append = {.from = body, .at = s->received, .size = piece->last - piece->first + 1};
+    struct sl_error error;
     if (piece->first != s->received) {
         reply_incomplete(x, s);
         return;
@@ -324,8 +348,9 @@ static void session_piece(struct http_exchange *x, struct session *s, const stru
         return;
     }
     append.to = s->fd;
-    if (pool_run(POOL_IO, append_work, &append, NULL) != SL_OK || !append.good) {
-        uploads_reply_error(x, 400, SL_STR("the part does not have the announced size"));
+    enum sl_code code = pool_call(POOL_IO, append_work, &append, &error);
+    if (code != SL_OK) {
+        answer_failed_piece(x, s, code, &error);
         return;
     }
     s->received += append.size;
