@@ -90,9 +90,9 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_free(&url);
 }
 
-/* Writes what the client is to do with a file: send it, skip it, or correct it. False: the store could not be queried, or
- * memory is short. */
-static bool answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
+/* Writes what the client is to do with a file: send it, skip it, or correct it. SL_BUSY: memory is short; else the code of
+ * the store, which could not be queried. */
+static enum sl_code answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
 {
     struct sl_str key;
     uint8_t md5[16];
@@ -100,30 +100,33 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     enum uploads_found found = UPLOADS_FOUND_NONE;
     if (!uploads_normalize_key(&a->x->arena, file->key, &key)) {
         if (key.size)
-            return false; /* memory is short */
+            return sl_fail(error, SL_BUSY, "out of memory");
         answer_action(&a->w, "error", "invalid key");
-        return true;
+        return SL_OK;
     }
     if (!read_md5(file->md5, md5)) {
         answer_action(&a->w, "error", "invalid MD5 hex digest");
-        return true;
+        return SL_OK;
     }
     enum sl_code code =
         uploads_find_duplicate(a->config, a->scope, a->part, key, file->size.value, md5, 0, &found, error);
     if (code == SL_OK && found == UPLOADS_FOUND_SAME) {
         answer_action(&a->w, "skip", NULL);
-        return true;
+        return SL_OK;
     }
     uint64_t begin = clock_mono_ns();
     uint16_t node = ((const struct service *)a->x->service)->node;
-    if (code != SL_OK || !session_new(node, a->scope, a->part, key, file->size.value, md5, secret))
-        return false;
+    if (code != SL_OK)
+        return code;
+    if (!session_new(node, a->scope, a->part, key, file->size.value, md5, secret))
+        return sl_fail(error, SL_BUSY, "out of memory");
     metric_observe_since(METRIC_TECKEN_INITIATE, begin, NULL);
     answer_upload(a, key, secret);
-    return true;
+    return SL_OK;
 }
 
-/* Answers for each file of the request whether and where to upload it. Any failure is answered with 500. */
+/* Answers for each file of the request whether and where to upload it. Failures are answered with 500, or with 503 when
+ * memory or descriptors are short. */
 static void single_answer(struct http_exchange *x, const struct config *config, const struct mozilla_token *token,
                           const struct single *single)
 {
@@ -131,7 +134,7 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     struct sl_error error = {0};
     struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY,
                               sl_json_writer(&body), ""};
-    bool good = true;
+    enum sl_code code = SL_OK;
     uploads_get_scope(x, token, a.scope);
     sl_json_begin_object(&a.w);
     sl_json_put_key(&a.w, "id");
@@ -146,20 +149,22 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     sl_json_put_str(&a.w, SL_STR("gcs-resumable"));
     sl_json_put_key(&a.w, "files");
     sl_json_begin_array(&a.w);
-    for (size_t i = 0; good && i < single->count; i++) {
+    for (size_t i = 0; code == SL_OK && i < single->count; i++) {
         sl_json_begin_object(&a.w);
         sl_json_put_key(&a.w, "key");
         sl_json_put_str(&a.w, single->files[i].key);
         sl_json_put_key(&a.w, "action");
         sl_json_begin_object(&a.w);
-        good = answer_file(&a, &single->files[i], &error);
+        code = answer_file(&a, &single->files[i], &error);
         sl_json_end_object(&a.w);
         sl_json_end_object(&a.w);
     }
     sl_json_end_array(&a.w);
     sl_json_end_object(&a.w);
-    if (good)
+    if (code == SL_OK)
         http_reply_json(x, 201, &body);
+    else if (code == SL_BUSY)
+        http_reply_no_memory(x);
     else
         uploads_reply_error(x, 500, SL_STR("Internal Server Error"));
     http_set_header(x, "Vary", SL_STR("Auth-Token"));
@@ -178,8 +183,11 @@ static void single_post(struct http_exchange *x)
     if (!uploads_authorize(x, &token)) {
         uploads_discard_body(x);
     } else if (http_body(x, &body) == SL_OK) {
-        if (!single_read((struct sl_str){(const char *)body.data, body.size}, &x->arena, &single))
-            uploads_reply_error(x, single.no_memory ? 503 : 400, SL_STR("malformed JSON request body"));
+        bool is_read = single_read((struct sl_str){(const char *)body.data, body.size}, &x->arena, &single);
+        if (!is_read && single.no_memory)
+            http_reply_no_memory(x);
+        else if (!is_read)
+            uploads_reply_error(x, 400, SL_STR("malformed JSON request body"));
         else if (single.count > config->mozilla.store.v2_max_files)
             uploads_reply_error(x, 400, SL_STR("too many files"));
         else
