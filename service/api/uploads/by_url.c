@@ -1,6 +1,7 @@
 /* Downloads archives from build servers. Each redirect target is checked before a request is sent to it. */
 #include "api/uploads/by_url.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
@@ -90,21 +91,27 @@ static bool head_with_retries(struct url_head *head, const char *url)
     return code == SL_OK || head->status || archive_fail(head->archive, 500, "ConnectionError trying to open %s", url);
 }
 
-/* Resolves a Location header against `url`: absolute, "//host/path", "/path" or relative. */
+/* Resolves a Location header against `url` (RFC 3986, section 5.2). An absolute one is returned as it is, and so is one that
+ * cannot be resolved, which check_url refuses. NULL when out of memory. */
 static const char *url_resolve(struct archive *archive, const char *url, const char *location)
 {
-    struct sl_buf text = {0};
-    const char *authority = strstr(url, "://"), *path = authority ? strchr(authority + 3, '/') : NULL;
-    if (strstr(location, "://"))
-        return location;
-    if (strncmp(location, "//", 2) == 0)
-        sl_buf_add(&text, url, authority ? (size_t)(authority - url) + 1 : 0);
-    else if (*location == '/')
-        sl_buf_add(&text, url, path ? (size_t)(path - url) : strlen(url));
-    else
-        sl_buf_add(&text, url, path ? (size_t)(strrchr(path, '/') - url) + 1 : strlen(url));
-    sl_buf_cstr(&text, location);
-    return sl_buf_move_to_arena(&text, archive->arena).data;
+    CURLU *parser = curl_url();
+    char *text = NULL;
+    const char *found = location;
+    CURLUcode code =
+        parser ? curl_url_set(parser, CURLUPART_URL, location, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OUT_OF_MEMORY;
+    if (code != CURLUE_OK && code != CURLUE_OUT_OF_MEMORY) { /* no scheme: relative */
+        code = curl_url_set(parser, CURLUPART_URL, url, 0);
+        if (code == CURLUE_OK)
+            code = curl_url_set(parser, CURLUPART_URL, location, 0);
+        if (code == CURLUE_OK)
+            code = curl_url_get(parser, CURLUPART_URL, &text, 0);
+        if (code == CURLUE_OK)
+            found = sl_arena_strndup(archive->arena, text, strlen(text));
+    }
+    curl_free(text);
+    curl_url_cleanup(parser);
+    return code == CURLUE_OUT_OF_MEMORY ? NULL : found;
 }
 
 /* ---- all ---- */

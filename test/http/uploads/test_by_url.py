@@ -44,6 +44,17 @@ def test_archives_are_fetched_by_url(work, objects):
         equal(post(s, HOST + "/a/symbols.zip", **{"try": "1"}), (403, {"error": "Forbidden"}))
 
 
+def test_redirects_are_resolved_as_references(work, objects):
+    """RFC 3986, 4.2 and 5.2: a reference is absolute if it begins with a scheme, wherever else "://" stands."""
+    data = pack(SAMPLE)
+    steps = [("/a/b/first.zip?from=c/d", "second.zip?u=https://x.test/y"), ("/a/b/second.zip?u=https://x.test/y", "?v=1"),
+             ("/a/b/second.zip?v=1", "../third.zip"), ("/a/third.zip", "//storage.test/fourth.zip")]
+    routes = {path: (302, b"", [("Location", to)]) for path, to in steps}
+    with fetching(work, {**routes, "/fourth.zip": (200, data)}) as s:
+        status, answer = post(s, HOST + steps[0][0])
+        equal((status, answer["upload"]["redirect_urls"]), (201, [HOST + path for path, _ in steps[1:]] + [HOST + "/fourth.zip"]))
+
+
 def test_disallowed_and_failing_urls_are_refused(work, objects):
     there = HOST + "/symbols.zip"
     routes = {"/symbols.zip": [(500,), (429,), (200, b"no zip")], "/gone.zip": (410,), "/bad.zip": (502,),
