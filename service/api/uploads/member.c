@@ -122,29 +122,29 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
     struct member_job *job = arg;
     char head[HEAD_MAX];
     ssize_t size = pread(job->head, head, sizeof head, 0);
-    if (size > 0)
-        codeinfo_read((struct sl_str){head, (size_t)size}, job->member->key, job->arena, &job->info, job->names);
-    return SL_OK;
+    if (size < 0)
+        return sl_fail_errno(error, errno, "cannot read the beginning of a symbol file");
+    codeinfo_read((struct sl_str){head, (size_t)size}, job->member->key, job->arena, &job->info, job->names);
+    return job->info.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 /* Reads the properties at the beginning of a symbol file, decompressed (no gzip header). A file without them is stored
- * all the same, so errors of the converter are ignored. */
+ * all the same, so errors of the converter about the file are ignored. */
 static enum sl_code read_info(struct member_job *job)
 {
     struct member_write_options options = make_write_options(job);
     struct conversion_description about = about_member(job);
-    struct sl_error ignored;
     options.head_size = 0;
     options.max_output = HEAD_MAX;
     struct converter_call call = make_call(job, CONVERTER_OPTIONS(options));
     call.out = job->head = conversion_new_output("head");
     if (job->head < 0)
         return sl_fail_errno(&job->error, errno, "cannot create a file in memory");
-    enum sl_code code = conversion_run(&about, &converter_member_write, &call, NULL, &ignored);
+    enum sl_code code = conversion_run(&about, &converter_member_write, &call, NULL, &job->error);
     if (code == SL_OK)
-        pool_call(POOL_IO, take_head, job, &ignored);
+        code = pool_call(POOL_IO, take_head, job, &job->error);
     close(job->head);
-    return SL_OK;
+    return code == SL_BUSY || code == SL_CANCELLED ? code : SL_OK;
 }
 
 void member_write(struct member_job *job)
