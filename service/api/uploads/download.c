@@ -120,23 +120,11 @@ static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
     return code;
 }
 
-/* True if the client accepts gzip (RFC 9110, 12.5.3). A weight of 0 refuses it; "q=0." is taken for a small weight. */
-static bool takes_gzip(const struct http_exchange *x)
+/* Answers that the store failed; nothing if the request was cancelled. */
+static void answer_store_failure(struct http_exchange *x, enum sl_code code)
 {
-    struct sl_str accepted = http_header(x, "accept-encoding");
-    for (size_t at = 0; at < accepted.size;) {
-        const char *comma = memchr(accepted.data + at, ',', accepted.size - at);
-        size_t size = comma ? (size_t)(comma - accepted.data) - at : accepted.size - at;
-        struct sl_str one = sl_str_trimmed((struct sl_str){accepted.data + at, size});
-        const char *end = one.size ? memchr(one.data, ';', one.size) : NULL;
-        struct sl_str coding = sl_str_trimmed((struct sl_str){one.data, end ? (size_t)(end - one.data) : one.size});
-        bool refused = end && (memmem(end, (size_t)(one.data + one.size - end), "q=0", 3) != NULL &&
-                               !memmem(end, (size_t)(one.data + one.size - end), "q=0.", 4));
-        if ((sl_str_equal_nocase(coding, SL_STR("gzip")) || sl_str_equal(coding, SL_STR("*"))) && !refused)
-            return true;
-        at += size + 1;
-    }
-    return false;
+    if (code != SL_CANCELLED)
+        uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
 }
 
 /* Sends the file from the store: compressed if it is and the client accepts that. */
@@ -145,12 +133,13 @@ static void send_file(struct download_target *w, struct download_file *file, con
     struct http_exchange *x = w->x;
     const char *type = uploads_media_type(w->config, w->name, &x->arena);
     char etag[64];
-    bool as_it_is = !meta->is_packed || takes_gzip(x);
+    bool as_it_is = !meta->is_packed || http_accepts_gzip(x);
     set_etag(x, meta, meta->is_packed && as_it_is ? "-gzip" : "", etag);
     if (!as_it_is) {
-        if (file_inflate(file) != SL_OK) {
+        enum sl_code code = file_inflate(file);
+        if (code != SL_OK) {
             sl_unmap(&file->mapping);
-            uploads_error(x, 500, NULL);
+            answer_store_failure(x, code);
             return;
         }
     } else if (meta->is_packed) {
@@ -173,13 +162,6 @@ static void redirect(struct download_target *w, const char *url)
 }
 
 /* ---- the store ---- */
-
-/* Answers that the store failed; nothing if the request was cancelled. */
-static void answer_store_failure(struct http_exchange *x, enum sl_code code)
-{
-    if (code != SL_CANCELLED)
-        uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
-}
 
 /* Searches the current scope in one part of the store. The file is sent, unless clients are redirected to the store's own
  * URL. True if it was found, or an error is answered. */

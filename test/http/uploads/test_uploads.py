@@ -142,7 +142,11 @@ def test_stored_files_are_downloaded(work, objects):
         status, headers, body = get(s, path, {"Accept-Encoding": "br, gzip"})
         equal((status, headers["Content-Encoding"], gzip.decompress(body)), (200, "gzip", SYM))
         equal(get(s, path, {"Accept-Encoding": "gzip", "If-None-Match": headers["ETag"]})[0], 304)
+        for accepted in ("gzip;q=0", "gzip;q=0.0", "gzip; q=0.000", "gzip;q=0, *", "br"):
+            status, headers, body = get(s, path, {"Accept-Encoding": accepted})
+            equal((status, headers.get("Content-Encoding"), body), (200, None, SYM), accepted)
         status, part, piece = get(s, path, {"Accept-Encoding": "gzip", "Range": "bytes=10-19"})
+        body = get(s, path, {"Accept-Encoding": "gzip"})[2]
         equal((status, piece, part["Content-Range"]), (206, body[10:20], f"bytes 10-19/{len(body)}"))
         status, head, nothing = get(s, path, {"Accept-Encoding": "gzip"}, "HEAD")
         equal((status, head["Content-Length"], head["Access-Control-Allow-Origin"], nothing), (200, str(len(body)), "*", b""))
