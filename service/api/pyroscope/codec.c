@@ -71,25 +71,40 @@ static bool keep_file(struct sl_arena *arena, const Debuginfo__File *from, struc
            keep(arena, from->otel_file_id, &to->otel_file_id) && keep(arena, from->name, &to->name);
 }
 
+/* Allocates for protobuf-c, which reports a lack of memory and a malformed message alike: `no_memory` tells them apart. */
+static void *unpack_alloc(void *no_memory, size_t size)
+{
+    void *memory = malloc(size);
+    *(bool *)no_memory |= !memory;
+    return memory;
+}
+
+static void unpack_free(void *no_memory, void *memory)
+{
+    (void)no_memory;
+    free(memory);
+}
+
 /* Reads the protobuf message of a request and copies its texts into the arena. Messages are unpacked by malloc: that
  * takes a small multiple of the body, which is limited. */
 static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl_arena *arena,
                                   struct debuginfo_file *file, struct sl_error *error)
 {
-    bool is_read, is_kept = true;
+    bool is_read, is_kept = true, no_memory = false;
+    ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &no_memory};
     if (has_file) {
         Debuginfo__ShouldInitiateUploadRequest *request =
-            debuginfo__should_initiate_upload_request__unpack(NULL, body.size, body.data);
+            debuginfo__should_initiate_upload_request__unpack(&allocator, body.size, body.data);
         is_read = request != NULL;
         is_kept = !request || !request->file || keep_file(arena, request->file, file);
-        debuginfo__should_initiate_upload_request__free_unpacked(request, NULL);
+        debuginfo__should_initiate_upload_request__free_unpacked(request, &allocator);
     } else {
-        Debuginfo__BuildIdRequest *request = debuginfo__build_id_request__unpack(NULL, body.size, body.data);
+        Debuginfo__BuildIdRequest *request = debuginfo__build_id_request__unpack(&allocator, body.size, body.data);
         is_read = request != NULL;
         is_kept = !request || keep(arena, request->gnu_build_id, &file->gnu_build_id);
-        debuginfo__build_id_request__free_unpacked(request, NULL);
+        debuginfo__build_id_request__free_unpacked(request, &allocator);
     }
-    if (!is_kept)
+    if (!is_kept || no_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
     return is_read ? SL_OK : sl_fail(error, SL_MALFORMED, "the body is not the protobuf message of this method");
 }
@@ -162,12 +177,10 @@ static void write_json_object(struct sl_json_writer *w, const struct debuginfo_o
     sl_json_end_object(w);
 }
 
-/* Returns a copy with a NUL behind it, as protobuf-c needs it and texts of records are views; an empty text when out of
- * memory. */
+/* Returns a copy with a NUL behind it, as protobuf-c needs it and texts of records are views. NULL when out of memory. */
 static char *terminated(struct sl_arena *arena, struct sl_str text)
 {
-    char *copy = sl_arena_strndup(arena, text.data ? text.data : "", text.size);
-    return copy ? copy : (char *)(uintptr_t) "";
+    return sl_arena_strndup(arena, text.data ? text.data : "", text.size);
 }
 
 struct packed_object {
@@ -176,8 +189,8 @@ struct packed_object {
     Debuginfo__Timestamp started, finished;
 };
 
-/* Fills in the protobuf message of an upload. Times that are not known are left out. */
-static void fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
+/* Fills in the protobuf message of an upload. Times that are not known are left out. False when out of memory. */
+static bool fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
 {
     *p = (struct packed_object){DEBUGINFO__OBJECT__INIT, DEBUGINFO__FILE__INIT, DEBUGINFO__TIMESTAMP__INIT,
                                 DEBUGINFO__TIMESTAMP__INIT};
@@ -193,6 +206,7 @@ static void fill_packed(struct packed_object *p, const struct debuginfo_object *
     p->object.started_at = from->started_s ? &p->started : NULL;
     p->object.finished_at = from->finished_s ? &p->finished : NULL;
     p->object.size_bytes = (int64_t)from->size;
+    return p->file.gnu_build_id && p->file.go_build_id && p->file.otel_file_id && p->file.name;
 }
 
 static void write_packed_list(const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
@@ -203,7 +217,7 @@ static void write_packed_list(const struct debuginfo_object *objects, size_t cou
     Debuginfo__Object **items = SL_ARENA_ARRAY(&arena, Debuginfo__Object *, count + 1);
     out->failed |= !packed || !items;
     for (size_t i = 0; !out->failed && i < count; i++) {
-        fill_packed(&packed[i], &objects[i], &arena);
+        out->failed = !fill_packed(&packed[i], &objects[i], &arena);
         items[i] = &packed[i].object;
     }
     list.n_object = out->failed ? 0 : count;
