@@ -39,15 +39,18 @@ static bool strip_scheme(struct sl_str *header, const char *name)
     return true;
 }
 
-/* Splits "<id>:<secret>"; both must be printable and not empty. */
+/* Splits "<id>:<secret>"; both must be printable and not empty. Otherwise leaves `id` and `secret` as they are. */
 static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *secret)
 {
     const char *colon = pair.size ? memchr(pair.data, ':', pair.size) : NULL;
     if (!colon)
         return false;
-    *id = (struct sl_str){pair.data, (size_t)(colon - pair.data)};
-    *secret = (struct sl_str){colon + 1, pair.size - id->size - 1};
-    return is_printable(*id) && is_printable(*secret);
+    struct sl_str before = {pair.data, (size_t)(colon - pair.data)}, after = {colon + 1, pair.size - before.size - 1};
+    if (!is_printable(before) || !is_printable(after))
+        return false;
+    *id = before;
+    *secret = after;
+    return true;
 }
 
 /* Decodes base64 into `decoded`, then splits it; `id` and `secret` point into `decoded`. */
@@ -116,10 +119,8 @@ static struct guesser *guesser_set(const struct guesser *wanted)
 /* Finds the slot of `wanted`, or replaces the least recent one. */
 static struct guesser *guesser_find(const struct guesser *wanted)
 {
-
     struct guesser *slots = guesser_set(wanted), *oldest = slots;
     for (size_t i = 0; i < SLOTS; i++) {
-
         if (slots[i].last_ms && slots[i].key_id == wanted->key_id &&
             memcmp(slots[i].address, wanted->address, sizeof wanted->address) == 0)
             return &slots[i];

@@ -43,6 +43,7 @@ def test_each_group_needs_its_right(work, objects):
             equal(ask(service, method, path, bearer("nobody"))[0], 401, path)
             other = "proxy" if right != "proxy" else "metrics"
             equal(ask(service, method, path, bearer(other))[::2], (403, b'{"detail":"not allowed"}'), path)
+            equal(ask(service, method, path, {"Authorization": f"Bearer :{KEY}{right}"})[0], 401, path) # the secret of no key
             basic = base64.b64encode(f"{right}:{KEY}{right}".encode()).decode()
             for form in (bearer(right), {"X-Api-Key": KEY + right}, {"Authorization": f"Bearer {right}:{KEY}{right}"},
                          {"Authorization": "Basic " + basic}, {"Authorization": "APIKey " + basic}):
