@@ -172,6 +172,15 @@ enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error 
     return store_area_tmp_file(&store.area, work, error);
 }
 
+enum sl_code store_fail_write(struct sl_error *error, int number, const char *place)
+{
+    char what[64];
+    if (number == ENOSPC || number == EDQUOT)
+        return sl_fail(error, SL_UNSUPPORTED, "%s is full", place);
+    snprintf(what, sizeof what, "cannot write to %s", place);
+    return sl_fail_errno(error, number, what);
+}
+
 enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     return store_area_stat(&store.area, name, with_md5, meta, error);

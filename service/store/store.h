@@ -51,6 +51,10 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
 /* Creates a temporary file for an object (area.h). Pool. */
 enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error *error);
 
+/* Sets the error of a write that failed with errno `number`. SL_UNSUPPORTED, "`place` is full", when the disk or a quota is
+ * full, which APIs answer with 507 or their own code for that; else as sl_fail_errno. */
+enum sl_code store_fail_write(struct sl_error *error, int number, const char *place);
+
 /* Writes the gzip header with the original's size and MD5: STORE_GZIP_HEADER_SIZE bytes. Pure. */
 enum { STORE_GZIP_HEADER_SIZE = 10 + 2 + 4 + 24 };
 void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE]);

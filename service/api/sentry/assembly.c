@@ -1,6 +1,7 @@
 /* Joins the chunks of files, each in a fiber of its own that outlives the request: clients ask again each second. */
 #include "api/sentry/sentry.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "core/loop.h"
 #include "core/pool.h"
 #include "debug_file_store/artifacts.h"
+#include "store/store.h"
 
 const char *const sentry_state_words[] = {"not_found", "created", "assembling", "ok", "error"};
 
@@ -83,7 +85,7 @@ struct chunk_appending {
 static enum sl_code append_chunk(void *arg, struct sl_error *error)
 {
     const struct chunk_appending *job = arg;
-    return sl_write_all(job->fd, job->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+    return sl_write_all(job->fd, job->bytes) ? SL_OK : store_fail_write(error, errno, "the upload store");
 }
 
 /* Appends the chunks to the file, in their order. SL_MALFORMED beyond store.max_file_size; SL_UNSUPPORTED when the disk

@@ -2,6 +2,7 @@
  * file name. */
 #include "api/sentry/sentry.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -9,6 +10,7 @@
 #include "core/log.h"
 #include "core/pool.h"
 #include "http/multipart.h"
+#include "store/store.h"
 
 struct chunk {
     struct sl_str sha1;
@@ -92,7 +94,7 @@ static enum sl_code take_plain(struct chunk_job *job, struct sl_bytes bytes, str
         return sl_fail(error, SL_MALFORMED, "Chunk size too large");
     if (EVP_DigestUpdate(job->hash, bytes.data, bytes.size) != 1)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return sl_write_all(job->file.fd, bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+    return sl_write_all(job->file.fd, bytes) ? SL_OK : store_fail_write(error, errno, "the upload store");
 }
 
 /* Inflates one gzip stream; bytes after its end are an error. */

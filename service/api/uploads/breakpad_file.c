@@ -1,6 +1,7 @@
 /* Breakpad files for the store of Mozilla's symbol server: as an archive of one file, so that the rules for archives hold. */
 #include "api/breakpad_file.h"
 
+#include <errno.h>
 #include <zlib.h>
 
 #include "api/uploads/uploads.h"
@@ -105,7 +106,7 @@ static enum sl_code pack(void *arg, struct sl_error *error)
     else if ((code = cache_tmp_create(&p->tmp, true, error)) == SL_OK &&
              !(sl_write_all(p->tmp.fd, sl_buf_bytes(&head)) && sl_write_all(p->tmp.fd, p->file) &&
                sl_write_all(p->tmp.fd, sl_buf_bytes(&end))))
-        code = sl_fail(error, SL_UNSUPPORTED, "the disk is full");
+        code = store_fail_write(error, errno, "the disk");
     sl_buf_free(&head);
     sl_buf_free(&end);
     return code;
