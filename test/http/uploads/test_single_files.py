@@ -2,6 +2,7 @@
 import gzip, hashlib, json, os
 from urllib.parse import urlsplit
 
+from faults import small_disk
 from harness import equal, wait_until
 from pushing import SYM, TOKEN, TRY, XPC, get, send, server, stored, upload
 
@@ -83,3 +84,18 @@ def test_try_uploads_expire(work, objects):
         upload(s, {XPC.replace("xpcshell", "other"): SYM}, TRY)
         left = ["codeinfo/xpcshell.dbg/A7D6F1BB18CD4CB48", "codeinfo/xpcshell/80AE0509E7CE", "v1/" + XPC]
         wait_until("tries to go", lambda: stored(work) == left)
+
+
+def test_full_cache_dir_does_not_blame_the_parts_of_a_file(work, objects):
+    """A part that cannot be kept is no part of a wrong size: the client gets 500, and may send less of it again."""
+    data = os.urandom(3000000)
+    with small_disk(work, "2m") as disk:
+        if not disk:
+            return
+        with server(work, {"filesystem": {"path": os.path.join(work, "store")}}, cache_dir=os.path.join(disk, "cache")) as s:
+            path = place(announce(s, [("a.so/AB/a.bin", data)])["files"][0]["action"])
+            put = lambda size: s.request("PUT", path, data[:size], {"Content-Range": f"bytes 0-{size - 1}/{len(data)}"})
+            status, _, answer = put(1500000)
+            equal((status, json.loads(answer)), (500, {"error": "Internal Server Error"}))
+            status, headers, _ = put(100000)
+            equal((status, headers["Range"]), (308, "bytes=0-99999"))
