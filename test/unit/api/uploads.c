@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/uploads/uploads.h"
+#include "base/budget.h"
 
 static struct config *config;
 static struct sl_arena arena;
@@ -234,6 +235,26 @@ TEST(symbol_file_header_gives_its_keys)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_false(read_info(none[i], &info, names));
     sl_buf_free(&info);
+}
+
+/* ---- scopes ---- */
+
+TEST(no_memory_for_scopes_is_no_list_without_scopes)
+{
+    struct config of_scopes = {.uploads_scope = UPLOADS_OF_SCOPE};
+    struct service service = {.config = &of_scopes};
+    const struct mozilla_token token = {.scope = SL_STR("mine")};
+    struct sl_budget budget;
+    sl_budget_init(&budget, 1);
+    sl_budget_limit(&budget, 1, NULL, NULL);
+    struct http_exchange x = {.service = &service, .arena = {.budget = &budget}};
+    char(*scopes)[SYMBFILE_SCOPE];
+    size_t count;
+    assert_false(uploads_list_scopes(&x, &token, &scopes, &count));
+    x.arena.budget = NULL;
+    assert_true(uploads_list_scopes(&x, &token, &scopes, &count));
+    assert_int_equal(count, 1);
+    sl_arena_free(&x.arena);
 }
 
 TEST_FILE(.begin = setup, .end = teardown);
