@@ -87,7 +87,7 @@ struct js_finder {         /* look-ups of one request */
     struct js_request_text sent_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
     struct js_request_table *sent_tables;
     int64_t now_s;
-    /* SL_OK, or why the request ends: SL_CANCELLED, SL_BUSY, SL_INTERNAL (damaged cache file). */
+    /* SL_OK, or why the request ends: SL_CANCELLED, SL_BUSY, SL_INTERNAL (damaged cache file, full disk). */
     enum sl_code stopped;
 };
 

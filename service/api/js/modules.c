@@ -192,8 +192,9 @@ static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded
 
 /* ---- all tables ---- */
 
-/* Makes the table of script and map, or gets it from the cache. Whatever is wrong with the map, it counts as malformed;
- * SL_INTERNAL stays, as it is no fault of the map. False when the request cannot go on. */
+/* Makes the table of script and map, or gets it from the cache. Whatever is wrong with the map, it counts as malformed.
+ * SL_INTERNAL is no fault of the map (a damaged cache file, a full disk) and ends the request: no error of a frame stands for
+ * it. False when the request cannot go on. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
@@ -209,15 +210,18 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
             return false;
         m->code = sourcemap_get(&request, r->arena, &m->item, &error);
     }
+    if (m->code == SL_INTERNAL)
+        log_warn("js", "cannot store the look-up table of a source map; the request fails",
+                 LOG_SLSTR("script", m->abs_path), LOG_STR("reason", error.message));
     if (m->code != SL_OK && r->is_of_text)
         m->problem =
             (struct sl_str){sl_arena_strndup(r->arena, error.message, strlen(error.message)), strlen(error.message)};
-    if (m->code == SL_CANCELLED || m->code == SL_BUSY)
+    if (m->code == SL_CANCELLED || m->code == SL_BUSY || m->code == SL_INTERNAL)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)
         log_debug("js", "cannot use the source map of a script", LOG_SLSTR("script", m->abs_path),
                   LOG_STR("reason", error.message));
-    if (m->code != SL_OK && m->code != SL_INTERNAL)
+    if (m->code != SL_OK)
         m->code = SL_MALFORMED;
     return r->finder.stopped == SL_OK;
 }

@@ -1,8 +1,9 @@
 """POST /symbolicate-js: frames of scripts, by artifacts and bundles of Sentry."""
-import json, threading, urllib.parse
+import json, os, threading, urllib.parse
 
-from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result,
+from artifacts import (FILES, ID, MAP, MAPPINGS, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result,
                        source_map, symbolicate, told, vlq)
+from faults import small_disk
 from harness import Service, equal
 
 
@@ -362,3 +363,19 @@ def test_dart_async_functions_are_named_by_token(work, objects):
     with Sentry([told(1, "~/dart.js"), told(2, "~/dart.map")], {"/dart.js": text, "/dart.map": mapping}) as up, Service(work) as s:
         f = result(symbolicate(s, asked(up, [frame("app:///dart.js", 2, column + 1)], options={"apply_source_context": False})))
         equal(f["function"], "main")
+
+
+def test_table_that_cannot_be_stored_is_no_missing_map(work, objects):
+    """A full disk says nothing about the map: the request ends, and the log has the reason."""
+    script = "".join(f"function f{i:x}(){{}}" for i in range(3300)) + "\n//# sourceMappingURL=test.min.js.map"
+    files = {"/test.min.js": script, "/test.min.js.map": source_map(mappings=MAPPINGS + "," + "C," * 28000)}
+    with small_disk(work, "2m") as disk:
+        if not disk:
+            return
+        with Sentry(TOLD, files) as up, Service(work, cache_dir=os.path.join(disk, "cache")) as s:
+            free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+            with open(os.path.join(disk, "other"), "wb") as f:  # leaves room for script and map, not for the table of 90 KB
+                f.write(bytes(free - (170 << 10)))
+            status, _, answer = s.post("/symbolicate-js", asked(up, [frame("http://example.com/test.min.js", 1, 183)]))
+            equal((status, json.loads(answer)), (200, {"status": "internal_error"}))
+            assert "cannot store the look-up table of a source map" in s.logged()
