@@ -30,17 +30,19 @@ static bool check_url(struct archive *archive, struct sl_str url, const char *ke
 struct url_head {
     struct archive *archive;
     int status; /* status of an error; else 0 */
-    bool has_size;
+    bool has_size, no_memory;
     uint64_t size;
-    const char *location; /* NULL: none */
+    const char *location; /* NULL: none, or no_memory */
 };
 
 /* Called for each field of a response to HEAD: keeps the target of a redirect and the size. A size that overflows counts as not stated. */
 static void head_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct url_head *head = arg;
-    if (sl_str_equal_nocase(name, SL_STR("location")))
+    if (sl_str_equal_nocase(name, SL_STR("location"))) {
         head->location = sl_arena_strndup(head->archive->arena, value.data, value.size);
+        head->no_memory = !head->location;
+    }
     if (!sl_str_equal_nocase(name, SL_STR("content-length")))
         return;
     head->has_size = value.size < 19 && sl_parse_u64(value, &head->size);
@@ -126,6 +128,8 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
     for (;; url = *last) {
         if (!check_url(archive, sl_str(url), url) || !head_with_retries(&head, url))
             return false;
+        if (head.no_memory)
+            return archive_fail(archive, 503, "out of memory");
         *last = url;
         if (!fetch_is_redirect(head.status) || !head.location)
             break;
