@@ -525,7 +525,7 @@ int push_save(const struct push_job *job, const char *directory)
         if (!job->sets[kind].count)
             continue;
         snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
-        /* in a dry run, an executable has one part of each kind */
+        /* a dry run makes one part of each kind */
         if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
             return push_parts_fail(PUSH_FAILED, path, error.message);
         enum sl_code code = output_file_put(path, mapping.bytes, &error);

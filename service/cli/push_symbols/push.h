@@ -71,7 +71,8 @@ void push_job_free(struct push_job *job);
 /* Fills in the hashes, which only uploads need. False when a part cannot be read. */
 bool push_hash(struct push_set *set);
 
-/* Writes `<directory>/<file id>.<kind>.symbfile`; creates the directory, but not its parents. */
+/* Writes `<directory>/<file id>.<kind>.symbfile`; creates the directory, but not its parents. The job must have been made with the
+ * chunk size UINT64_MAX, so that each kind has at most one part. */
 int push_save(const struct push_job *job, const char *directory);
 
 /* ---- upload.c ---- */

@@ -178,8 +178,7 @@ static int push_executable(const struct options *o, const struct push_target *ta
                            uint64_t chunk_size)
 {
     struct push_job job = {
-        /* one part, which push_save writes as one file */
-        .chunk_size = option_given(o, "dry-run") ? UINT64_MAX : chunk_size,
+        .chunk_size = chunk_size,
         .wanted = {!option_given(o, "no-ranges"), !option_given(o, "no-returnpads")},
     };
     const char *directories[MAX_DIRECTORIES + 1] = {0};
@@ -291,6 +290,8 @@ static int push(const struct options *o)
     if (!read_target(o, &target, url, key) ||
         !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
+    if (option_given(o, "dry-run"))
+        chunk_size = UINT64_MAX; /* one part, which push_save writes as one file */
     if (strcmp(mode, "symbfile") == 0 && !options_arguments(o, 1))
         return PUSH_USAGE;
     progress_begin(&bar, o, "sending");

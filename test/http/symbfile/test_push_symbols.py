@@ -97,6 +97,26 @@ def test_dry_run_writes_symbfiles_that_can_be_pushed(work, objects):
         equal(found(s), FIVE)
 
 
+def test_dry_run_writes_all_records_of_a_large_symbfile(work, objects):
+    """The file is larger than a part of the given size; the copy of a dry run has every record nevertheless."""
+    path, first, second = (os.path.join(work, name) for name in ("many", "first", "second"))
+    with open(path + ".s", "w") as f:
+        for i in range(12000):
+            name = f"function_with_{'y' * 100}_{i}"
+            f.write(f".globl {name}\n.type {name}, %function\n{name}: .space 8\n.size {name}, 8\n")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", path, path + ".s"], check=True)
+    push("executable", path, "--no-returnpads", "--dry-run", "--output", first)
+    with open(path, "rb") as f:
+        identity = file_id(f.read())
+    name = identity + ".ranges.symbfile"
+    with open(os.path.join(first, name), "rb") as f:
+        ranges = f.read()
+    equal(len(ranges) > 1 << 20, True, "more than one part")
+    push("symbfile", "--file-id", identity, "--ranges", os.path.join(first, name), "--chunk-size", "1048576", "--dry-run", "--output", second)
+    with open(os.path.join(second, name), "rb") as f:
+        equal(f.read() == ranges, True, "the copy has all bytes")
+
+
 def test_push_failures_report_the_reason(work, objects):
     path = os.path.join(objects.dir, "full")
     push("executable", expect=2)
