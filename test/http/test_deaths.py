@@ -163,3 +163,37 @@ def test_core_dumps_are_enabled_by_the_key(work, objects):
             flags = re.findall(r"^VmFlags: (.*)$", f.read(), re.M)
         if not any(" dd" in line for line in flags):
             raise AssertionError("nothing is left out of dumps")
+
+
+def is_undumped(service, text):
+    """Whether the text is in memory that core dumps leave out (proc_pid_smaps(5), flag dd)."""
+    found, most = False, 64 << 20  # AddressSanitizer reserves terabytes
+    with open(f"/proc/{service.process.pid}/smaps") as maps, open(f"/proc/{service.process.pid}/mem", "rb") as memory:
+        for line in maps.readlines():
+            place = re.match(r"([0-9a-f]+)-([0-9a-f]+) (r?)", line)
+            if place:
+                begin, end, readable = int(place[1], 16), int(place[2], 16), place[3]
+            elif line.startswith("VmFlags:") and re.search(r" dd\b", line) and readable and end - begin <= most:
+                try:
+                    memory.seek(begin)
+                    found = found or text.encode() in memory.read(end - begin)
+                except OSError:  # unmapped since, or not memory
+                    pass
+    return found
+
+
+def test_core_dumps_leave_out_secrets_of_a_reloaded_configuration(work, objects):
+    """The limit of core dumps is set at the start, so a reload that turns the key off changes nothing."""
+    secrets = ["first-" + "s" * 40, "second-" + "t" * 40]
+    config = lambda secret, dumps: {"core_dumps": dumps, "sources": [
+        {"id": "a", "type": "http", "url": "http://127.0.0.1:1/", "headers": {"X-Key": secret}, "layout": {"type": "native"}}]}
+    with Service(work, config(secrets[0], True)) as s:
+        equal(is_undumped(s, secrets[0]), True)
+        path = os.path.join(s.work, "config.yml")
+        with open(path) as f:
+            changed = {**json.load(f), **config(secrets[1], False)}
+        with open(path, "w") as f:
+            json.dump(changed, f)
+        s.process.send_signal(signal.SIGHUP)
+        wait_until("the new configuration is left out", lambda: is_undumped(s, secrets[1]))
+        equal("the old value stays in use key=core_dumps" in s.logged(), True)

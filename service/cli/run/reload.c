@@ -82,6 +82,8 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->bounded.redis_url = before->bounded.redis_url;
     fresh->bounded.redis_manage = before->bounded.redis_manage;
     keep_store(&before->mozilla.store, &fresh->mozilla.store);
+    fresh->conversion.isolation = before->conversion.isolation;
+    fresh->core_dumps = before->core_dumps;
     fresh->process = before->process;
 }
 
