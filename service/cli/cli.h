@@ -102,6 +102,8 @@ enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_er
 enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error);
 
 bool path_is_directory(const char *path);
+/* Whether both paths name one regular file, perhaps through links; equal paths do, even if there is no such file. */
+bool is_same_file(const char *a, const char *b);
 /* The DWARF file in a .dSYM bundle: of several, the first by name. NULL if there is none; the caller frees. */
 char *find_dsym_file(const char *directory);
 

@@ -100,10 +100,18 @@ bool path_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
 /* ---- separate debug files ---- */
 
 struct finder {
     const struct sl_object *object; /* the object without debug information */
+    const char *path;               /* its file */
     struct debug_file *file;
     struct input *input; /* gets notes about what was not found; may be NULL */
     bool refused;        /* a file of another object was found, and noted */
@@ -228,7 +236,7 @@ static bool try_path(struct finder *f, const char *path)
         return false;
     if (debug_file_select_object(f->object, file->mapping.bytes, &file->object) && (file->path = strdup(path)))
         return true;
-    if (file->mapping.bytes.data != sl_object_file(f->object).data)
+    if (!is_same_file(path, f->path)) /* a debug link may name its own file */
         note_refused(f, path, file->mapping.bytes);
     debug_file_close(file);
     return false;
@@ -369,7 +377,7 @@ static void note_searched(struct finder *f, const char *path, const char *const 
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
                      const char *const *dsym_hints, struct debug_file *file, struct input *input)
 {
-    struct finder f = {.object = object, .file = file, .input = input};
+    struct finder f = {.object = object, .path = path, .file = file, .input = input};
     const char *const *searched = directories && *directories ? directories : usual_debug_directories;
     bool found = false;
     *file = (struct debug_file){0};

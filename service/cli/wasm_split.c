@@ -305,14 +305,6 @@ static int split_module(struct wasm_splitting *s, const char *input)
     return status;
 }
 
-/* Whether both paths name one file. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return strcmp(a, b) == 0 ||
-           (stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-}
-
 /* The command: reads the module, finds or makes its id, and writes the module and its debug companion. Without --out the module itself is
  * replaced. Returns the exit status. */
 static int split_run(const struct options *o)

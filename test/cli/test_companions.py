@@ -129,6 +129,9 @@ def test_dump_syms_finds_debug_files_as_lookup_does(work, files):
     contains(lacking.err, f"warning: {program}: no debug information: p.debug was not found beside it")
     files.run(f"cd {work} && objcopy -R .gnu_debuglink -R .note.gnu.build-id p q")
     contains(symloom("dump-syms", f"{work}/q").err, "no debug information; only names from the symbol table")
+    # a link to the file itself leads nowhere: it is not another file, which could be rejected
+    files.run(f"cd {work} && objcopy -R .gnu_debuglink p r && echo > own && objcopy --add-gnu-debuglink=own r r2 && mv r2 own")
+    contains(symloom("dump-syms", f"{work}/own").err, f"warning: {work}/own: no debug information: own was not found beside it")
 
 
 def test_files_without_id_are_usable_by_path(work, files):
