@@ -153,10 +153,11 @@ static bool add_value(struct options *o, size_t spec, const char *value)
     }
     if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
         return usage_error(o, "option given more than once: --", spec_at(o, spec)->name);
-    const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
+    const char **grown = realloc(o->values[spec], (o->counts[spec] + 2) * sizeof *grown);
     if (!grown)
         return usage_error(o, "out of memory", "");
     grown[o->counts[spec]++] = value;
+    grown[o->counts[spec]] = NULL;
     o->values[spec] = grown;
     return true;
 }
@@ -285,6 +286,17 @@ const char *const *option_values(const struct options *o, const char *name, size
     size_t i = options_find(o, name);
     *count = o->counts[i];
     return o->values[i];
+}
+
+const char **option_values_joined(const struct options *o, const char *first, const char *second, size_t *count)
+{
+    size_t before, after;
+    const char *const *list = option_values(o, first, &before), *const *more = option_values(o, second, &after);
+    const char **joined = calloc(before + after + 1, sizeof *joined);
+    *count = before + after;
+    for (size_t i = 0; joined && i < *count; i++)
+        joined[i] = i < before ? list[i] : more[i - before];
+    return joined;
 }
 
 const char *const *option_values_of_all(const struct options *o, const char *name, size_t *count)

@@ -56,8 +56,11 @@ bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often the option was given */
 /* Checks that there are at most `count` arguments: false after a report of the first one too many. */
 bool options_arguments(const struct options *options, size_t count);
-/* All values, in order; `count` of them. */
+/* All values, in order: `count` of them, then NULL. The list itself is NULL if there are none. */
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
+/* All values of two options, those of `first` before those of `second`; `count` of them, then NULL. The caller frees the list. NULL when
+ * out of memory. */
+const char **option_values_joined(const struct options *options, const char *first, const char *second, size_t *count);
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without a value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
 

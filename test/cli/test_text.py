@@ -127,6 +127,9 @@ def test_markup_equals_llvm_symbolizer(work, files):
     wanted = run("llvm-symbolizer-19", *words, input=log)
     equal(re.search(r":\d+:[1-9]\d* \(", wanted) is not None, True)
     equal(symloom(*words, "-q", program=linked(work, "llvm-symbolizer"), input=log).out, wanted)
+    both = ["--filter-markup", "--debug-file-directory", os.path.join(work, "empty"), "--fallback-debug-path", os.path.join(work, "debug")]
+    os.mkdir(os.path.join(work, "empty"))
+    equal(columns(symloom(*both, "-q", program=os.path.join(work, "llvm-symbolizer"), input=log).out), columns(wanted))
 
 
 def test_text_holds_several_kinds_of_stacks(work, files):

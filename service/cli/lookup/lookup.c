@@ -392,18 +392,6 @@ static bool read_options(struct lookup *l, const struct options *o)
     return true;
 }
 
-/* Joins the values of two options into a list that ends with NULL. The caller frees. */
-static const char **joined_list(const struct options *o, const char *first, const char *second)
-{
-    size_t counts[2];
-    const char *const *lists[] = {option_values(o, first, &counts[0]), option_values(o, second, &counts[1])};
-    const char **joined = calloc(counts[0] + counts[1] + 1, sizeof *joined);
-    for (size_t i = 0, at = 0; joined && i < 2; i++)
-        for (size_t j = 0; j < counts[i]; j++)
-            joined[at++] = lists[i][j];
-    return joined;
-}
-
 /* ---- running ---- */
 
 /* Reports unusable files and notes; input lines may have named further files. Returns the status. */
@@ -518,16 +506,15 @@ static char *translate_word(char *word)
 static int lookup_with(const struct options *o)
 {
     struct lookup lookup = {.persona = (enum command_compatibility)o->command->persona, .options = o};
-    const char **directories = NULL, **hints = NULL;
+    const char **directories = NULL;
+    size_t count;
     int status = 2;
     if (read_options(&lookup, o)) {
-        directories = joined_list(o, "debug-file-directory", "fallback-debug-path");
-        hints = joined_list(o, "dsym-hint", "");
+        directories = option_values_joined(o, "debug-file-directory", "fallback-debug-path", &count);
         if (lookup.persona == PERSONA_LOOKUP)
             progress_begin(&lookup.progress, o, "reading");
         lookup.open.debug_directories = directories;
-        lookup.open.dsym_hints = hints;
-        status = lookup_run(&lookup, o);
+        status = directories ? lookup_run(&lookup, o) : report_no_memory();
     }
     lookup_modules_free(&lookup);
     locator_close(lookup.locator);
@@ -538,7 +525,6 @@ static int lookup_with(const struct options *o)
     sl_buf_free(&lookup.cells);
     free(lookup.rows);
     free(directories);
-    free(hints);
     return status;
 }
 

@@ -57,20 +57,16 @@ static const struct option_spec asan_specs[] = {
 /* The command asan_symbolize.py: its options become those of the text mode. */
 static int asan_run(const struct options *o)
 {
-    size_t roots, symbols;
-    const char *const *root = option_values(o, "sysroot", &roots), *const *symbol =
-                                                                       option_values(o, "symbols", &symbols);
+    size_t count;
     if (o->argument_count)
         return options_wrong(o, "paths to cut from file names are not supported: '%s'", o->arguments[0]);
-    const char **paths = calloc(roots + symbols + 1, sizeof *paths);
+    const char **paths = option_values_joined(o, "sysroot", "symbols", &count);
     if (!paths)
         return report_no_memory();
-    for (size_t i = 0; i < roots + symbols; i++)
-        paths[i] = i < roots ? root[i] : symbol[i - roots];
     struct text_words words = {.count = 0};
     /* the report names the modules by their paths on this machine */
     add(&words, "--local-debug-info");
-    int status = run_as_text(o, &words, paths, roots + symbols, option_value(o, "logfile", "-"));
+    int status = run_as_text(o, &words, paths, count, option_value(o, "logfile", "-"));
     free(paths);
     return status;
 }
@@ -147,14 +143,16 @@ static const struct option_spec markup_specs[] = {
 /* The command llvm-symbolizer --filter-markup. */
 static int markup_run(const struct options *o)
 {
-    size_t count, others;
-    const char *const *paths = option_values(o, "debug-file-directory", &count);
-    const char *const *other = option_values(o, "fallback-debug-path", &others);
+    size_t count;
+    const char **paths = option_values_joined(o, "debug-file-directory", "fallback-debug-path", &count);
     struct text_words words = {.count = 0};
+    if (!paths)
+        return report_no_memory();
     if (option_given(o, "debuginfod"))
         add(&words, "--debuginfod");
-    return run_as_text(o, &words, count ? paths : other, count ? count : others,
-                       o->argument_count ? o->arguments[0] : "-");
+    int status = run_as_text(o, &words, paths, count, o->argument_count ? o->arguments[0] : "-");
+    free(paths);
+    return status;
 }
 
 const struct command command_filter_markup = {
