@@ -245,6 +245,16 @@ def test_partly_written_files_are_removed(work, files):
         equal([name for _, _, found in os.walk(into) for name in found], [], str(arguments))
 
 
+def test_full_disk_is_not_an_unreadable_input(work, files):
+    """Standard input is copied to a temporary file, and that one is what cannot be written."""
+    from harness import SYMLOOM
+    run = subprocess.run([SYMLOOM, "symbolicate", "-"], capture_output=True, text=True, input="x" * 1000, timeout=DEADLINE,
+                         restore_signals=False,  # that of the limit stays ignored
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)))
+    equal((run.returncode, run.stdout), (1, ""))
+    contains(run.stderr, "cannot write a temporary file: File too large")
+
+
 def test_keys_without_effect_are_warned_of(work, files):
     """Said by the check and by the service itself; with --strict an error."""
     path = os.path.join(work, "config.yml")

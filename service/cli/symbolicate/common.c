@@ -28,16 +28,19 @@ const char *symbolicate_format(const struct options *o, const char *usual)
 static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl_error *error)
 {
     static char block[64 * 1024];
-    ssize_t n = 1;
+    ssize_t n;
+    bool written = true;
     int fd = temporary_file();
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot create a temporary file");
-    while (n > 0 || (n < 0 && errno == EINTR)) {
+    do {
         n = read(stream, block, sizeof block);
-        if (n > 0 && !sl_write_sparse(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n}))
-            break;
-    }
-    enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read the input") : sl_map_fd(fd, mapping, error);
+        if (n > 0)
+            written = sl_write_sparse(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n});
+    } while (written && (n > 0 || (n < 0 && errno == EINTR)));
+    enum sl_code code = !written ? sl_fail_errno(error, errno, "cannot write a temporary file")
+                        : n < 0  ? sl_fail_errno(error, errno, "cannot read the input")
+                                 : sl_map_fd(fd, mapping, error);
     close(fd);
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
