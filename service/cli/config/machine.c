@@ -195,6 +195,7 @@ static void check_stores(const struct config *config, struct value_problems *pro
         report_store_error(config, key, &error, problems);
     check_bucket(config, "mozilla.store", &config->mozilla.store.bucket, problems);
     check_bucket(config, "symbfile.store", &config->symbfile.bucket, problems);
+    check_bucket(config, "store", &config->uploads_store.bucket, problems);
 }
 
 void config_check_machine(const struct config *config, struct value_problems *problems)
