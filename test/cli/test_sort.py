@@ -196,6 +196,24 @@ def test_with_sources_option_adds_source_bundles(work, files):
     contains(ok("inspect", "--sources", place), os.path.join(given, "app.c"))
 
 
+def test_source_bundles_are_made_for_each_member_of_an_archive(work, files):
+    given, out = os.path.join(work, "in"), os.path.join(work, "out")
+    path = os.path.join(work, "all.zip")
+    ids = {name: program(given, name, f"int {name}(int a) {{ return a; }}\nint main(void) {{ return {name}(3); }}\n")
+           for name in ("one", "two", "three")}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme", "no debug file")
+        for name in ids:
+            archive.write(os.path.join(given, name + ".debug"), f"below/{name}.debug")
+    rows = [json.loads(line) for line in ok("sort", "--json", "--with-sources", "-o", out, path).splitlines()]
+    equal(rows[-1], {"sorted": 6, "source_bundles": 3, "errors": 0})
+    equal({(row["input"], row["member"]) for row in rows if row.get("kind") == "src"}, {(path, name + ".debug") for name in ids})
+    for name, build_id in ids.items():
+        place = os.path.join(out, build_id[:2], build_id[2:], "sourcebundle")
+        contains(ok("inspect", "--sources", place), os.path.join(given, name + ".c"))
+        equal(json.loads(read(place + ".meta"))["name"], name + ".debug")
+
+
 def test_interrupted_sort_leaves_no_partial_file(work, files):
     from harness import SYMLOOM
     out = os.path.join(work, "out")

@@ -232,7 +232,7 @@ void sort_inspect(struct sort_file *file)
         for (size_t i = 0; i < opened.zip.count; i++)
             inspect_member(file, &opened, i);
     else if (name)
-        inspect_bytes(file, name, opened.mapping.bytes, 0);
+        inspect_bytes(file, name, opened.mapping.bytes, SORT_NO_MEMBER);
     sort_close(&opened);
 }
 

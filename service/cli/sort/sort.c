@@ -360,7 +360,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
         size_t from = s->file_count;
         print_heading(s, "Creating source bundles");
         totals->bundles += sort_sources(s);
-        ok = write_pieces(s, from);
+        ok = !s->failed && write_pieces(s, from);
         if (ok)
             report_pieces(s, from, totals);
     }

@@ -12,11 +12,13 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 
+#define SORT_NO_MEMBER SIZE_MAX /* `member` of a piece that is not inside a ZIP archive */
+
 enum sort_action { SORT_WRITTEN, SORT_EXISTS, SORT_DUPLICATE, SORT_SKIPPED, SORT_ERROR };
 
 struct sort_piece {       /* an object, or a file that cannot be sorted */
     const char *name;     /* last component of the file's or the member's name */
-    size_t member, slice; /* index in an archive; in a fat file */
+    size_t member, slice; /* index in a ZIP archive, or SORT_NO_MEMBER; in a fat file */
     const char *target;   /* path below the root: "67/e9247c..f/debuginfo"; NULL: cannot be sorted */
     const char *alias;    /* a second path for the same file, or NULL */
     const char *id;       /* the id in `target` */
@@ -79,5 +81,5 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error);
 
 /* sources.c: makes a source bundle for each id with debug information that has none; the bundles become pieces to sort. Returns their
- * number. */
+ * number; sets s->failed when out of memory. */
 size_t sort_sources(struct sort *s);

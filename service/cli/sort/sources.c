@@ -16,15 +16,26 @@ static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
     return false;
 }
 
-/* Adds a bundle as a file with its piece; takes ownership of the buffer. */
-static bool add_bundle(struct sort *s, const char *path, struct sl_buf *bytes)
+/* Whether a source bundle is to be made for the piece. */
+static bool needs_sources(const struct sort *s, const struct sort_piece *piece)
 {
-    if (!sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files))
+    return piece->has_debug && piece->target && !has_sources(s, &piece->debug_id);
+}
+
+/* Adds a bundle as a file with its piece; takes ownership of the buffer. `member` (may be NULL): the member of a ZIP archive `path` that
+ * it was made of, whose name the piece gets. False when out of memory. */
+static bool add_bundle(struct sort *s, const char *path, const char *member, struct sl_buf *bytes)
+{
+    if (!sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files)) {
+        s->failed = true;
         return false;
+    }
     struct sort_file *file = &s->files[s->file_count++];
     *file = (struct sort_file){.path = path, .size = bytes->size, .made = *bytes};
     *bytes = (struct sl_buf){0};
     sort_inspect(file);
+    for (size_t i = 0; member && i < file->piece_count; i++)
+        file->pieces[i].name = member;
     return true;
 }
 
@@ -39,21 +50,63 @@ static size_t sources_of_slice(struct sort *s, const char *path, size_t slice)
     if (input_open_archive(path, &input, &error) == SL_OK && !input.has_cache &&
         sl_archive_object(&input.archive, slice, NULL, &input.object, &error) == SL_OK &&
         bundle_object_sources(path, &input, !s->quiet, &bytes, &some, &error) == SL_OK && some)
-        made = add_bundle(s, path, &bytes);
+        made = add_bundle(s, path, NULL, &bytes);
     input_close(&input);
     sl_buf_free(&bytes);
     return made;
 }
 
+struct member_sources {
+    struct sort *s;
+    const char *path; /* of the ZIP archive */
+    size_t made;
+};
+
+/* Makes the bundle of a piece in a ZIP archive, if it needs one. */
+static void add_sources_of_member(void *arg, struct sort_piece *piece, struct sl_bytes object)
+{
+    struct member_sources *m = arg;
+    struct input input;
+    struct sl_buf bytes = {0};
+    struct sl_error error = {0};
+    bool some = false;
+    if (!needs_sources(m->s, piece))
+        return;
+    if (input_open_bytes(piece->name, object, NULL, &input, &error) == SL_OK && input.object &&
+        bundle_object_sources(piece->name, &input, !m->s->quiet, &bytes, &some, &error) == SL_OK && some)
+        m->made += add_bundle(m->s, m->path, piece->name, &bytes);
+    input_close(&input);
+    sl_buf_free(&bytes);
+}
+
+/* Makes the bundles of the pieces in a ZIP archive; returns their number. */
+static size_t sources_of_members(struct sort *s, size_t index)
+{
+    struct member_sources m = {.s = s, .path = s->files[index].path};
+    /* room for all bundles, so that the list of files does not move while one of them is read */
+    if (sl_grow(&s->files, &s->file_capacity, s->file_count + s->files[index].piece_count, sizeof *s->files))
+        sort_for_each(&s->files[index], add_sources_of_member, &m);
+    else
+        s->failed = true;
+    return m.made;
+}
+
 size_t sort_sources(struct sort *s)
 {
     size_t made = 0, count = s->file_count; /* not the bundles added here */
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        bool has_members = false;
         for (size_t k = 0; k < s->files[i].piece_count; k++) {
             struct sort_piece piece = s->files[i].pieces[k];
-            bool alone = piece.member == 0; /* not inside a ZIP archive */
-            if (alone && piece.has_debug && piece.target && !has_sources(s, &piece.debug_id))
+            if (!needs_sources(s, &piece))
+                continue;
+            if (piece.member == SORT_NO_MEMBER)
                 made += sources_of_slice(s, s->files[i].path, piece.slice);
+            else
+                has_members = true;
         }
+        if (has_members)
+            made += sources_of_members(s, i);
+    }
     return made;
 }
