@@ -104,7 +104,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!rows[i].known)
             continue;
-        struct sl_buf text = {0};
+        struct sl_buf text = {.budget = arena->budget};
         struct sl_json_writer w = sl_json_writer(&text);
         rows[i].write(&w, dump);
         struct sl_str json = sl_buf_move_to_arena(&text, arena);
