@@ -197,12 +197,11 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
     return breakpad ? breakpad : symbols;
 }
 
-bool file_index_add(struct file_index *index, const char *path)
+void file_index_add(struct file_index *index, const char *path)
 {
-    size_t before = index->files;
-    index->built = true;
+    if (!index->built)
+        locator_index_build(index);
     locator_index_add_file(index, path);
-    return index->files > before;
 }
 
 /* ---- by name ---- */

@@ -196,7 +196,10 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
 bool locator_add_file_later(struct locator *b, const char *path)
 {
     const char *copied = sl_arena_strndup(&b->arena, path, strlen(path));
-    return copied && b->local && file_index_add(b->local, copied);
+    if (!copied || !b->local)
+        return false;
+    file_index_add(b->local, copied);
+    return true;
 }
 
 const struct source *locator_sources(const struct locator *b, size_t *count)

@@ -131,8 +131,8 @@ enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
 /* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
                                       size_t *parts);
-/* Adds a file to an index. False when out of memory. */
-bool file_index_add(struct file_index *index, const char *path);
+/* Adds a file to an index, behind the files of its roots. */
+void file_index_add(struct file_index *index, const char *path);
 /* The index in the form that sources use. It searches the layouts of each root first, and only then all files below. Paths are
  * relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);
