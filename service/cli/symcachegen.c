@@ -23,10 +23,11 @@ static bool make_directory(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-static int symcachegen_fail(const char *what, const char *why)
+/* Reports an error; returns the exit status. */
+static int symcachegen_fail(int status, const char *what, const char *why)
 {
     fprintf(stderr, "error: %s: %s\n", what, why);
-    return 1;
+    return status;
 }
 
 /* Writes the symcache; returns the exit status. */
@@ -49,7 +50,7 @@ static int symcachegen_write(const struct input *input, const char *root, struct
     bool good = size > 0 && size < 3000 && make_directory(path);
     snprintf(path, sizeof path, "%s/" SL_STR_FMT "/%s", root, SL_STR_ARG(name), id);
     if (!good || !make_directory(path))
-        return symcachegen_fail(path, strerror(errno));
+        return symcachegen_fail(1, path, strerror(errno));
     snprintf(path, sizeof path, "%s/" SL_STR_FMT "/%s/" SL_STR_FMT "-v%s.symcache", root, SL_STR_ARG(name), id,
              SL_STR_ARG(name), own_version);
     return symcachegen_put(input, path);
@@ -62,7 +63,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
     struct input input;
     struct sl_error error;
     struct progress progress;
-    int status = 1;
+    int status;
     progress_begin(&progress, o, "converting");
     progress_file(&progress, pdb);
     enum sl_code code = input_open(pdb, NULL, &input, &error);
@@ -75,8 +76,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
         status =
             output ? symcachegen_put(&input, output) : symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
     else
-        /* symcachegen_fail only reports: the exit status comes from the code */
-        status = symcachegen_fail(pdb, error.message) ? status_of_code(code) : 1;
+        status = symcachegen_fail(status_of_code(code), pdb, error.message);
     input_close(&input);
     return status;
 }

@@ -152,7 +152,6 @@ void http_reply_content(struct http_exchange *x, int status, const char *content
 {
     http_reply_empty(x, status);
     http_set_header(x, "Content-Type", sl_str(content_type));
-    shared_blob_release(x->content);
     x->content = content;
 }
 

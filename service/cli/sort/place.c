@@ -39,7 +39,7 @@ static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
     size_t at = 0, left = 1;
     bool same = stream && chunk;
     /* `left` is 0 at the end of a frame. A round that neither reads nor writes means that the file is truncated. */
-    while (same && left && (in.pos < in.size || left)) {
+    while (same && left) {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         size_t before = in.pos;
         left = ZSTD_decompressStream(stream, &out, &in);

@@ -262,7 +262,7 @@ static void report_pieces(struct sort *s, size_t from, struct sort_totals *total
             bool sorted = piece->action == SORT_WRITTEN || piece->action == SORT_EXISTS;
             totals->sorted += sorted;
             totals->skipped += piece->action == SORT_SKIPPED;
-            if (s->json && (sorted || piece->action != SORT_SKIPPED || s->verbose))
+            if (s->json && (piece->action != SORT_SKIPPED || s->verbose))
                 print_json_line(s, &s->files[i], piece);
             else if (sorted && !s->json && !s->quiet)
                 print_line(s, piece);
