@@ -41,10 +41,13 @@ void sort_walk(struct sort *s, const char *input)
 
 /* ---- pieces ---- */
 
-struct sort_piece *sort_add_piece(struct sort_file *file, const char *name)
+/* Adds a piece; the caller provides its texts. NULL when out of memory. */
+static struct sort_piece *add_piece(struct sort_file *file, const char *name)
 {
-    if (!sl_grow(&file->pieces, &file->piece_capacity, file->piece_count + 1, sizeof *file->pieces))
+    if (!sl_grow(&file->pieces, &file->piece_capacity, file->piece_count + 1, sizeof *file->pieces)) {
+        file->failed = true;
         return NULL;
+    }
     struct sort_piece *piece = &file->pieces[file->piece_count++];
     *piece = (struct sort_piece){.name = name, .action = SORT_SKIPPED};
     return piece;
@@ -53,13 +56,22 @@ struct sort_piece *sort_add_piece(struct sort_file *file, const char *name)
 /* Copies a text into the arena of the file; NULL when out of memory. */
 static const char *copy_text(struct sort_file *file, struct sl_str text)
 {
-    return sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
+    const char *copy = sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
+    file->failed = file->failed || !copy;
+    return copy;
+}
+
+void sort_fail_piece(struct sort_file *file, struct sort_piece *piece, const char *reason)
+{
+    const char *copy = sl_arena_strndup(&file->arena, reason, strlen(reason));
+    piece->action = SORT_ERROR;
+    piece->reason = copy ? copy : "out of memory";
 }
 
 /* Adds a piece that cannot be sorted; `error`: it should be possible. */
 static void add_problem(struct sort_file *file, const char *name, const char *reason, bool error)
 {
-    struct sort_piece *piece = sort_add_piece(file, name);
+    struct sort_piece *piece = add_piece(file, name);
     if (!piece)
         return;
     piece->action = error ? SORT_ERROR : SORT_SKIPPED;
@@ -71,13 +83,15 @@ static const char *get_target(struct sort_file *file, const char *id, const char
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "%.2s/%s/%s", id, strlen(id) > 2 ? id + 2 : "", suffix);
-    return sl_buf_move_to_arena(&text, &file->arena).data;
+    const char *target = sl_buf_move_to_arena(&text, &file->arena).data;
+    file->failed = file->failed || !target;
+    return target;
 }
 
 /* Fills a piece with what the object is, and its target by the rules of the layout `unified`: PE files and objects
  * without code id by debug id (or one made from the contents), all others by code id. WASM files by the code id as
  * stored, which includes its length, with an alias for the plain id. */
-static bool fill_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
+static void fill_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     static const struct {
@@ -98,7 +112,7 @@ static bool fill_piece(struct sort_file *file, struct sort_piece *piece, struct 
     piece->is_source = info->kind == SL_KIND_SRC;
     if (!suffix) {
         piece->reason = "neither a program nor a debug file";
-        return true;
+        return;
     }
     char id[SL_DEBUG_ID_TEXT];
     struct sl_str code = info->raw_code_id.size ? info->raw_code_id : info->code_id;
@@ -106,7 +120,7 @@ static bool fill_piece(struct sort_file *file, struct sort_piece *piece, struct 
     if (by_debug_id && !sl_object_make_id(object, &piece->debug_id)) {
         piece->action = SORT_ERROR;
         piece->reason = "failed to generate debug identifier";
-        return true;
+        return;
     }
     sl_debug_id_format_breakpad(&piece->debug_id, id);
     for (char *at = id; *at; at++)
@@ -118,7 +132,6 @@ static bool fill_piece(struct sort_file *file, struct sort_piece *piece, struct 
         piece->alias = plain ? get_target(file, plain, suffix) : NULL;
     }
     piece->action = SORT_WRITTEN;
-    return piece->target != NULL;
 }
 
 static bool is_zip(struct sl_bytes bytes)
@@ -137,7 +150,7 @@ static void inspect_slice(struct sort_file *file, const char *name, const struct
         add_problem(file, name, nested ? "not a debug file" : error.message, !nested);
         return;
     }
-    struct sort_piece *piece = sort_add_piece(file, name);
+    struct sort_piece *piece = add_piece(file, name);
     if (piece) {
         piece->member = member;
         piece->slice = slice;
@@ -275,8 +288,7 @@ void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_
             visit_piece(piece, zipped ? sl_buf_bytes(&member) : opened.mapping.bytes, visit, arg);
             continue;
         }
-        piece->action = SORT_ERROR;
-        piece->reason = copy_text(file, sl_str(error.message));
+        sort_fail_piece(file, piece, error.message);
     }
     sl_buf_free(&member);
     sort_close(&opened);

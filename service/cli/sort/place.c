@@ -185,13 +185,6 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     return code == SL_OK ? write_reference(s, piece->alias, error) : code;
 }
 
-/* Notes why a piece could not be written. */
-static void sort_fail(struct sort_file *file, struct sort_piece *piece, const struct sl_error *error)
-{
-    piece->action = SORT_ERROR;
-    piece->reason = sl_arena_strndup(&file->arena, error->message, strlen(error->message));
-}
-
 /* Computes the result of a dry run: compares the piece with the first one of its target as if that had been written. */
 static void predict_action(struct sort_piece *piece, struct sl_bytes bytes)
 {
@@ -209,8 +202,7 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     if (!output_path(s, piece->target, "", path)) {
-        sl_fail(&error, SL_INTERNAL, "the path of the output file is too long");
-        sort_fail(file, piece, &error);
+        sort_fail_piece(file, piece, "the path of the output file is too long");
         return;
     }
     /* the files beside the object are written even if the same object exists, because an interrupted run may have left
@@ -230,5 +222,5 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
     if (code == SL_OK)
         code = write_alias(s, piece, path, bytes, &error);
     if (code != SL_OK)
-        sort_fail(file, piece, &error);
+        sort_fail_piece(file, piece, error.message);
 }

@@ -84,6 +84,15 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
 
 /* ---- the passes ---- */
 
+/* Whether the lack of memory has made files or pieces disappear. */
+static bool lacks_memory(const struct sort *s)
+{
+    bool failed = s->failed;
+    for (size_t i = 0; i < s->file_count; i++)
+        failed = failed || s->files[i].failed;
+    return failed;
+}
+
 /* Finds the debug files in one input file, on a thread. */
 static void read_work(void *arg, size_t index, unsigned worker)
 {
@@ -353,14 +362,14 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
         sort_walk(s, inputs[i]);
     progress_set_item(&s->progress, inputs[0], 0);
     sl_parallel_run(s->parallel, s->file_count, read_work, s);
-    bool ok = !s->failed && write_pieces(s, 0);
+    bool ok = !lacks_memory(s) && write_pieces(s, 0);
     if (ok)
         report_pieces(s, 0, totals);
     if (ok && s->with_sources) {
         size_t from = s->file_count;
         print_heading(s, "Creating source bundles");
         totals->bundles += sort_sources(s);
-        ok = !s->failed && write_pieces(s, from);
+        ok = !lacks_memory(s) && write_pieces(s, from);
         if (ok)
             report_pieces(s, from, totals);
     }

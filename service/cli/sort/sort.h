@@ -39,6 +39,7 @@ struct sort_file {
     struct sl_arena arena; /* for its pieces: only one thread uses a file at a time */
     struct sort_piece *pieces;
     size_t piece_count, piece_capacity;
+    bool failed; /* out of memory: pieces, or texts of them, are missing */
 };
 
 struct sort {
@@ -62,11 +63,11 @@ struct sort {
 /* Adds the regular files below `input`, sorted by path; reports unreadable ones on stderr. */
 void sort_walk(struct sort *s, const char *input);
 
-/* Reads the file and fills its pieces. */
+/* Reads the file and fills its pieces; sets file->failed when out of memory. */
 void sort_inspect(struct sort_file *file);
 
-/* Adds a piece; the caller provides its texts. NULL when out of memory. */
-struct sort_piece *sort_add_piece(struct sort_file *file, const char *name);
+/* Marks the piece as one that could not be sorted, for a reason that is copied. */
+void sort_fail_piece(struct sort_file *file, struct sort_piece *piece, const char *reason);
 
 /* Calls `visit` with the bytes of each piece that has a target, in order. */
 void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
