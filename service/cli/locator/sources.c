@@ -90,10 +90,13 @@ static enum sl_code add_server(struct locator_source_list *list, struct sl_str u
                             .layout = layout,
                             .filetypes = filetypes,
                             .configured = true};
-    const char *host = source.url.data ? fetch_url_host(list->arena, source.url.data) : NULL;
-    if (!host || !fetch_url_valid(source.url.data))
+    if (!source.url.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!fetch_url_valid(source.url.data))
         return bad_url(url, error);
-    source.id = copy_text(list, host, strlen(host));
+    /* a valid URL of HTTP has a host, so that NULL is a lack of memory, which add_copied reports */
+    const char *host = fetch_url_host(list->arena, source.url.data);
+    source.id = host ? copy_text(list, host, strlen(host)) : (struct sl_str){NULL, 0};
     return add_copied(list, &source, error);
 }
 
