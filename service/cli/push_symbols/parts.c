@@ -111,8 +111,11 @@ bool push_hash(struct push_set *set)
     unsigned size = 0;
     for (size_t i = 0; i < set->count; i++)
         sl_buf_add(&hashes, set->parts[i].sha256, sizeof set->parts[i].sha256);
-    EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL);
+    if (hashes.failed || EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL) != 1)
+        h.failed = true;
     sl_buf_hex(&hex, digest, size);
+    if (hex.failed)
+        h.failed = true;
     snprintf(set->sha256, sizeof set->sha256, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&hex)));
     sl_buf_free(&hashes);
     sl_buf_free(&hex);

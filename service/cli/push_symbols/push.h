@@ -68,7 +68,7 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job);
 
 void push_job_free(struct push_job *job);
 
-/* Fills in the hashes, which only uploads need. False when a part cannot be read. */
+/* Fills in the hashes, which only uploads need. False when out of memory, or when a part cannot be read. */
 bool push_hash(struct push_set *set);
 
 /* Writes `<directory>/<file id>.<kind>.symbfile`; creates the directory, but not its parents. The job must have been made with the

@@ -166,7 +166,7 @@ static int deliver(const struct options *o, const struct push_target *target, st
     if (!option_given(o, "dry-run")) {
         bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
         if (!hashed)
-            fputs("error: cannot hash the parts: a temporary file is unreadable\n", stderr);
+            fputs("error: cannot hash the parts: out of memory, or a temporary file is unreadable\n", stderr);
         return hashed ? push_upload(target, job) : PUSH_FAILED;
     }
     const char *directory = option_value(o, "output", NULL);
