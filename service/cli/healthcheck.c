@@ -66,9 +66,10 @@ static int healthcheck_request(const char *address, const char *name, long secon
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, address + 5);
     struct curl_slist *headers = NULL;
     if (name) {
-        char host[300];
-        snprintf(host, sizeof host, "Host: %s", name);
-        headers = curl_slist_append(NULL, host);
+        if (!libcurl_add_header(&headers, SL_STR("Host"), sl_str(name))) {
+            curl_easy_cleanup(curl);
+            return server_failed("out of memory", NULL);
+        }
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     }
     CURLcode code = curl_easy_perform(curl);

@@ -13,6 +13,7 @@
 #include "core/pool.h"
 #include "core/status.h"
 #include "fetch/impl.h"
+#include "fetch/libcurl.h"
 
 enum {
     ATTEMPTS = 3,
@@ -72,21 +73,6 @@ static enum sl_code check_headers(const struct fetch_request *request, struct sl
     return SL_OK;
 }
 
-/* Adds a header. `Name;` is curl's form for a header with an empty value. */
-static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
-{
-    struct sl_buf line = {0};
-    sl_buf_str(&line, name);
-    sl_buf_cstr(&line, value.size ? ": " : ";");
-    sl_buf_str(&line, value);
-    sl_buf_u8(&line, 0);
-    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
-    sl_buf_wipe(&line);
-    if (longer)
-        *list = longer;
-    return longer != NULL;
-}
-
 /* Whether the source's configuration sets this header. After a redirect to another host its headers are not sent: they may be secret. */
 static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
@@ -114,11 +100,11 @@ static struct curl_slist *request_headers(const struct fetch_download *d, const 
         const struct fetch_header *h = &d->request->headers[i];
         if (!sent(h->name))
             continue;
-        ok = add_field(&list, h->name, secret_open(h->value));
+        ok = libcurl_add_header(&list, h->name, secret_open(h->value));
     }
     for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
         if (own[i].value && !configured(d, hop, sl_str(own[i].name)))
-            ok = add_field(&list, sl_str(own[i].name), sl_str(own[i].value));
+            ok = libcurl_add_header(&list, sl_str(own[i].name), sl_str(own[i].value));
     if (ok)
         return list;
     curl_slist_free_all(list);

@@ -10,6 +10,8 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
+#include "base/buf.h"
+
 /* `const` in newer versions of libcurl. */
 typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, char **, unsigned)
                              : (CURLU *)NULL, default
@@ -117,3 +119,17 @@ _Static_assert(sizeof(long) == sizeof(void *) && sizeof(curl_off_t) == sizeof(vo
         return functions.name(of, option, argument);                                                                   \
     }
 OPTIONS(DEFINE_OPTION)
+
+bool libcurl_add_header(struct curl_slist **list, struct sl_str name, struct sl_str value)
+{
+    struct sl_buf line = {0};
+    sl_buf_str(&line, name);
+    sl_buf_cstr(&line, value.size ? ": " : ";");
+    sl_buf_str(&line, value);
+    sl_buf_u8(&line, 0);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
+    sl_buf_wipe(&line);
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}

@@ -11,6 +11,7 @@
 
 #include "core/value_tree.h"
 #include "fetch/fetch.h"
+#include "fetch/libcurl.h"
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
 
@@ -24,6 +25,7 @@ struct push_symbols_transfer {
     uint64_t not_before_ms;
     unsigned attempts;
     bool running, done, accepts_zstd;
+    bool failed; /* out of memory: the request lacks a header */
     long retry_after_s;
 };
 
@@ -134,14 +136,11 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     return size * count;
 }
 
-/* Adds a header to the request, unless the value is empty. */
+/* Adds a header to the request, unless the value is empty. Sets t->failed when out of memory. */
 static void add_header(struct push_symbols_transfer *t, const char *name, const char *value)
 {
-    char line[4400];
-    if (!value || !*value)
-        return;
-    snprintf(line, sizeof line, "%s: %s", name, value);
-    t->headers = curl_slist_append(t->headers, line);
+    if (value && *value && !libcurl_add_header(&t->headers, sl_str(name), sl_str(value)))
+        t->failed = true;
 }
 
 /* Sets up a request; false when out of memory or the URL is too long. */
@@ -152,6 +151,7 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
     if (!t->curl || snprintf(url, sizeof url, "%s%s", target->url, path) >= (int)sizeof url)
         return false;
     sl_buf_clear(&t->answer);
+    t->failed = false;
     t->retry_after_s = -1;
     snprintf(agent, sizeof agent, "symloom/%s", SYMLOOM_VERSION);
     if (target->key) {
@@ -178,7 +178,7 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
         curl_easy_setopt(t->curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(t->curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    return true;
+    return !t->failed;
 }
 
 /* Frees what one attempt has used. */
@@ -238,6 +238,8 @@ static bool start(struct upload_run *s, struct push_symbols_transfer *t)
     add_header(t, "FileParts", text);
     add_header(t, "Content-Type", "application/octet-stream");
     add_identity(s, t);
+    if (t->failed)
+        return false;
     curl_easy_setopt(t->curl, CURLOPT_POST, 1L);
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDS, body.data);
     curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
@@ -357,6 +359,14 @@ static void push_upload_finish(struct upload_run *s, struct push_symbols_transfe
     end_request(t);
 }
 
+/* Reports a request that could not be made, and ends the run. */
+static void report_unprepared(struct upload_run *s, const char *what)
+{
+    progress_end(s->target->bar);
+    fprintf(stderr, "error: cannot prepare %s\n", what);
+    s->status = PUSH_FAILED;
+}
+
 /* ---- a set ---- */
 /* Starts parts that are neither running nor waiting for a retry, up to `concurrency`. Lowers `*wait_ms` to the time of the next retry. */
 static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *wait_ms)
@@ -371,9 +381,7 @@ static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *
             continue;
         }
         if (!start(s, t)) {
-            fprintf(stderr, "error: cannot prepare a part: out of memory, its temporary file is unreadable, or the URL "
-                            "is too long\n");
-            s->status = PUSH_FAILED;
+            report_unprepared(s, "a part: out of memory, its temporary file is unreadable, or the URL is too long");
             return;
         }
         running++;
@@ -435,7 +443,8 @@ static int send_set(struct upload_run *s)
 
 /* ---- state on the service ---- */
 
-/* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "". */
+/* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "".
+ * s->status is PUSH_FAILED, after a report, when the request could not be made. */
 static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][65])
 {
     struct push_symbols_transfer t = {0};
@@ -451,6 +460,8 @@ static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][6
             answer = parse_answer(&t, &arena);
         curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &http);
         s->zstd = t.accepts_zstd;
+    } else {
+        report_unprepared(s, "a request: out of memory, or the URL is too long");
     }
     /* only symloom answers this request in this form, also for an unknown file */
     bool is_symloom =

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "fetch/libcurl.h"
+
 struct workload_run { /* shared by the threads of a workload */
     const struct stress_load *load;
     struct stress_workload *workload;
@@ -68,39 +70,41 @@ static void prepare(CURL *curl, const struct stress_workload *workload)
     }
 }
 
-static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
-{
-    char line[4200];
-    snprintf(line, sizeof line, "%s: %s", name, value);
-    return curl_slist_append(list, line);
-}
-
-/* The headers of a request. All uploads of a workload use one file id; with --cold each uses a new one, as for scopes. */
-static struct curl_slist *make_headers(const struct workload_run *run, size_t number)
+/* Makes the headers of a request. All uploads of a workload use one file id; with --cold each uses a new one, as for scopes. False when
+ * out of memory. The caller frees `*list` in either case. */
+static bool make_headers(const struct workload_run *run, size_t number, struct curl_slist **list)
 {
     const struct stress_workload *workload = run->workload;
     const char *key = getenv("SYMLOOM_API_KEY");
     char text[4200] = "APIKey ";
     /* without a value curl leaves the header out: no pause before large bodies for "100 Continue" */
-    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    *list = curl_slist_append(NULL, "Expect:");
+    bool good = *list != NULL;
     if (workload->type)
-        list = add_header(list, "Content-Type", workload->type);
+        good = good && libcurl_add_header(list, SL_STR("Content-Type"), sl_str(workload->type));
     if (!workload->uploads)
-        return list;
+        return good;
     if (key && access_key_encode(key, text + strlen(text), sizeof text - strlen(text)))
-        list = add_header(list, "Authorization", text);
+        good = good && libcurl_add_header(list, SL_STR("Authorization"), sl_str(text));
     snprintf(text, sizeof text, "%016zx%016zx", run->number + 1, run->load->cold ? number + 1 : 0);
-    return add_header(list, "FileID", text);
+    return good && libcurl_add_header(list, SL_STR("FileID"), sl_str(text));
 }
 
-/* Sends a request. True if it was answered with 200, and completed. */
-static bool stress_request(CURL *curl, const struct workload_run *run, size_t number)
+/* Sends a request. True if it was answered with 200, and completed. Sets run->failed, and sends nothing, when out of memory. */
+static bool stress_request(CURL *curl, struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;
-    struct curl_slist *headers = make_headers(run, number);
+    struct curl_slist *headers;
     struct answer_begin begin = {.size = 0};
     char url[4096], scope[64] = "";
     long status = 0;
+    if (!make_headers(run, number, &headers)) {
+        curl_slist_free_all(headers);
+        pthread_mutex_lock(&run->lock);
+        run->failed = true;
+        pthread_mutex_unlock(&run->lock);
+        return false;
+    }
     if (workload->scoped && run->load->cold)
         snprintf(scope, sizeof scope, "?scope=%zu-%zu", run->number, number);
     else if (workload->scoped)
@@ -164,12 +168,14 @@ static void *stress_thread(void *arg)
 }
 
 /* Sends the warmup requests of each workload in sequence. */
-static bool stress_warm(const struct stress_load *load, struct stress_workload *workloads, size_t count)
+static enum sl_code stress_warm(const struct stress_load *load, struct stress_workload *workloads, size_t count,
+                                struct sl_error *error)
 {
-    bool good = true;
+    bool good = true, failed = false;
     for (size_t i = 0; i < count; i++) {
         struct stress_load warm = *load;
-        struct workload_run run = {.load = &warm, .workload = &workloads[i], .number = i};
+        struct workload_run run = {
+            .load = &warm, .workload = &workloads[i], .number = i, .lock = PTHREAD_MUTEX_INITIALIZER};
         CURL *curl = curl_easy_init();
         /* the scope and file id of all requests without --cold */
         warm.cold = false;
@@ -179,8 +185,13 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
             good = stress_request(curl, &run, n) && good;
         if (curl)
             curl_easy_cleanup(curl);
+        failed = failed || !curl || run.failed;
     }
-    return good;
+    if (failed)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return good ? SL_OK
+                : sl_fail(error, SL_INTERNAL,
+                          "a warm-up request failed; the service must answer each workload before it is measured");
 }
 
 static int by_seconds(const void *a, const void *b)
@@ -224,17 +235,13 @@ enum sl_code stress_run(const struct stress_load *load, struct stress_workload *
         all += workloads[i].concurrency;
     struct workload_run *runs = calloc(count, sizeof *runs);
     pthread_t *threads = calloc(all, sizeof *threads);
-    enum sl_code code = SL_OK;
     double begin = stress_now();
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    bool warm = stress_warm(load, workloads, count);
+    enum sl_code code = stress_warm(load, workloads, count, error);
     *warmup_s = stress_now() - begin;
     if (!runs || !threads)
         code = sl_fail(error, SL_BUSY, "out of memory");
-    else if (!warm)
-        code = sl_fail(error, SL_INTERNAL,
-                       "a warm-up request failed; the service must answer each workload before it is measured");
-    else
+    else if (code == SL_OK)
         code = run_workloads(load, workloads, count, runs, threads, error);
     free(runs);
     free(threads);
