@@ -214,6 +214,20 @@ def test_source_bundles_are_made_for_each_member_of_an_archive(work, files):
         equal(json.loads(read(place + ".meta"))["name"], name + ".debug")
 
 
+def test_unwritable_alias_is_reported_with_its_reason(work, files):
+    """A WASM file is also written below its plain id."""
+    path, out, build_id = os.path.join(work, "t.wasm"), os.path.join(work, "out"), "ab" + "cd" * 15
+    shutil.copy(files.get("t.wasm"), path)
+    ok("wasm-split", path, "--build-id", build_id)
+    os.mkdir(out)
+    with open(os.path.join(out, build_id[:2]), "w"):
+        pass
+    result = symloom("sort", "-o", out, path)
+    equal(result.status, 1)
+    contains(result.err, "error: failed to process file t.wasm\n"
+             f"  caused by: cannot write {out}/{build_id[:2]}/{build_id[2:]}/executable: Not a directory\n")
+
+
 def test_interrupted_sort_leaves_no_partial_file(work, files):
     from harness import SYMLOOM
     out = os.path.join(work, "out")

@@ -17,10 +17,24 @@
 
 enum { CHUNK = 256 * 1024 };
 
-/* Path of a file below the root; false if it is too long. */
-static bool output_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
+/* Builds the path of a file below the root. SL_INTERNAL if it is too long. */
+static enum sl_code make_output_path(const struct sort *s, const char *below, const char *suffix, char path[4096],
+                                     struct sl_error *error)
 {
-    return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096;
+    return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
+}
+
+/* Creates the directories of a file. SL_INTERNAL on failure, SL_BUSY without memory or descriptors. */
+static enum sl_code make_directories_of(const char *path, struct sl_error *error)
+{
+    if (files_make_parents(path, 0777))
+        return SL_OK;
+    char what[4200];
+    int number = errno;
+    snprintf(what, sizeof what, "cannot write %s", path);
+    return sl_fail_errno(error, number, what);
 }
 
 /* ---- existing files ---- */
@@ -74,17 +88,15 @@ static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_
     struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
     if (has_contents(path, bytes))
         return SL_OK;
-    if (!files_make_parents(path, 0777))
-        return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
-    return output_file_put(path, bytes, error);
+    enum sl_code code = make_directories_of(path, error);
+    return code == SL_OK ? output_file_put(path, bytes, error) : code;
 }
 
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error)
 {
     char path[4096];
-    if (!output_path(s, below, "", path))
-        return sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
-    return write_whole(path, text, error);
+    enum sl_code code = make_output_path(s, below, "", path, error);
+    return code == SL_OK ? write_whole(path, text, error) : code;
 }
 
 /* ---- the file itself ---- */
@@ -125,9 +137,9 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
                                  struct sl_error *error)
 {
     struct output_file file;
-    if (!files_make_parents(path, 0777))
-        return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
-    enum sl_code code = output_file_open(&file, path, error);
+    enum sl_code code = make_directories_of(path, error);
+    if (code == SL_OK)
+        code = output_file_open(&file, path, error);
     if (code != SL_OK)
         return code;
     bool ok = s->level ? write_packed(s, &file, bytes, workers) : write_plain(&file, bytes);
@@ -151,9 +163,9 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     for (size_t i = 0; i < 3; i++)
         sl_json_member_str(&w, members[i][0], sl_str(members[i][1]));
     sl_json_end_object(&w);
-    enum sl_code code = output_path(s, target, ".meta", path)
-                            ? write_whole(path, sl_buf_view(&text), error)
-                            : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
+    enum sl_code code = make_output_path(s, target, ".meta", path, error);
+    if (code == SL_OK)
+        code = write_whole(path, sl_buf_view(&text), error);
     sl_buf_free(&text);
     return code;
 }
@@ -161,13 +173,12 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
 /* Writes `refs/<bundle id>` in the target's directory. */
 static enum sl_code write_reference(const struct sort *s, const char *target, struct sl_error *error)
 {
-    char below[4096], path[4096];
+    char below[4096];
     const char *slash = strrchr(target, '/');
     if (!s->bundle_id)
         return SL_OK;
     snprintf(below, sizeof below, "%.*s/refs/%s", (int)(slash - target), target, s->bundle_id);
-    return output_path(s, below, "", path) ? write_whole(path, SL_STR(""), error)
-                                           : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
+    return sort_write_small(s, below, SL_STR(""), error);
 }
 
 /* Puts the object under its second name too, if it has one: as a hard link if the file system allows that, otherwise as a copy. */
@@ -177,11 +188,13 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     char other[4096];
     if (!piece->alias)
         return SL_OK;
-    if (!output_path(s, piece->alias, "", other) || !files_make_parents(other, 0777))
-        return sl_fail(error, SL_INTERNAL, "cannot write %s", other);
-    if (link(path, other) != 0 && errno != EEXIST && write_target(s, other, bytes, 0, error) != SL_OK)
-        return error->code;
-    enum sl_code code = write_meta(s, piece, piece->alias, error);
+    enum sl_code code = make_output_path(s, piece->alias, "", other, error);
+    if (code == SL_OK)
+        code = make_directories_of(other, error);
+    if (code == SL_OK && link(path, other) != 0 && errno != EEXIST)
+        code = write_target(s, other, bytes, 0, error);
+    if (code == SL_OK)
+        code = write_meta(s, piece, piece->alias, error);
     return code == SL_OK ? write_reference(s, piece->alias, error) : code;
 }
 
@@ -200,9 +213,9 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
 {
     char path[4096];
     struct sl_error error = {0};
-    enum sl_code code = SL_OK;
-    if (!output_path(s, piece->target, "", path)) {
-        sort_fail_piece(file, piece, "the path of the output file is too long");
+    enum sl_code code = make_output_path(s, piece->target, "", path, &error);
+    if (code != SL_OK) {
+        sort_fail_piece(file, piece, error.message);
         return;
     }
     /* the files beside the object are written even if the same object exists, because an interrupted run may have left
