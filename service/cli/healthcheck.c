@@ -77,7 +77,7 @@ static int healthcheck_request(const char *address, const char *name, long secon
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_cleanup(curl);
     if (code != CURLE_OK) {
-        snprintf(text, sizeof text, "Failed to check symloom (%s) health: %s", where, curl_easy_strerror(code));
+        snprintf(text, sizeof text, "cannot check the health of symloom (%s): %s", where, curl_easy_strerror(code));
         return unhealthy(text);
     }
     if (status < 200 || status > 299) {

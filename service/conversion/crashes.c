@@ -1,6 +1,7 @@
 /* Reads crash files. */
 #include "conversion/crashes.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 /* The converter: reads a crash report of Apple and writes it as a packed struct sl_crash. */
@@ -96,8 +97,10 @@ enum sl_code crash_read_packed(int fd, struct sl_arena *arena, struct sl_bytes *
         return sl_fail(error, SL_BUSY, "out of memory");
     for (uint64_t at = 0; at < size;) {
         ssize_t n = pread(fd, copy + at, size - at, (off_t)at);
-        if (n <= 0)
-            return sl_fail(error, SL_INTERNAL, "cannot read what was read of a crash file");
+        if (n < 0)
+            return sl_fail_errno(error, errno, "cannot read the converted crash file");
+        if (n == 0)
+            return sl_fail(error, SL_INTERNAL, "the converted crash file was cut while it was read");
         at += (uint64_t)n;
     }
     *packed = (struct sl_bytes){copy, size};
