@@ -65,6 +65,18 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
+/* True if the operator allows the reserved address. The networks are parsed for each such address, which is rare, so that no lack of memory
+ * can refuse it. */
+static bool is_allowed(const uint8_t bytes[16])
+{
+    const struct fetch_options *options = &fetch_state.options;
+    struct network network;
+    for (size_t i = 0; i < options->allowed_reserved_network_count; i++)
+        if (network_parse(options->allowed_reserved_networks[i], &network) && network_contains(&network, bytes))
+            return true;
+    return false;
+}
+
 /* True if a download may not connect to the address. Protects the operator's network from URLs that clients choose. Not even the
  * operator's sources may use a metadata service, except for downloads of the service itself. */
 static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool)
@@ -75,10 +87,7 @@ static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool
         return true;
     if (pool == DRIVER_TRUSTED || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
         return false;
-    for (size_t i = 0; i < fetch_state.allowed_count; i++)
-        if (network_contains(&fetch_state.allowed[i], bytes))
-            return false;
-    return true;
+    return !is_allowed(bytes);
 }
 
 /* True for a proxy that the operator has set: it may be reached although its address is reserved. */

@@ -220,24 +220,15 @@ void fetch_init(const struct fetch_options *options)
     fetch_configure(options);
 }
 
-/* The networks are valid, as the configuration was checked. Without memory for them none is allowed. */
 void fetch_configure(const struct fetch_options *options)
 {
-    free(fetch_state.allowed);
     fetch_state.options = *options;
     fetch_state.tmp_dir = options->tmp_dir;
     fetch_state.max_download_size = options->max_download_size;
     fetch_state.max_download_timeout_ns = options->max_download_timeout_ns;
     fetch_state.max_inflate_ratio = options->max_inflate_ratio;
-    fetch_state.allowed = NULL;
-    fetch_state.allowed_count = 0;
     if (!fetch_state.options.split_size)
         fetch_state.options.split_size = 128u << 20;
-    if (options->allowed_reserved_network_count)
-        fetch_state.allowed = calloc(options->allowed_reserved_network_count, sizeof *fetch_state.allowed);
-    for (size_t i = 0; fetch_state.allowed && i < options->allowed_reserved_network_count; i++)
-        fetch_state.allowed_count +=
-            network_parse(options->allowed_reserved_networks[i], &fetch_state.allowed[fetch_state.allowed_count]);
 }
 
 void fetch_collect_metrics(void)
@@ -250,6 +241,4 @@ void fetch_close(void)
     driver_close();
     slots_close();
     deny_close();
-    free(fetch_state.allowed);
-    fetch_state.allowed = NULL;
 }

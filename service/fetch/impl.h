@@ -21,8 +21,6 @@ struct fetch_state {
     _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
     fetch_failure_listener *failure_listener; /* NULL = none */
     void *failure_arg;
-    struct network *allowed; /* allowed_reserved_networks */
-    size_t allowed_count;
     const char *ca_file; /* SSL_CERT_FILE of the environment, or NULL */
     struct proxy {
         struct network address;

@@ -202,13 +202,13 @@ TEST(reserved_and_metadata_addresses_are_recognised)
 
 TEST(allowed_networks_are_not_refused)
 {
-    struct network network;
-    assert_true(network_parse(SL_STR("10.1.0.0/16"), &network));
-    fetch_state = (struct fetch_state){.allowed = &network, .allowed_count = 1};
+    struct sl_str network = SL_STR("10.1.0.0/16");
+    fetch_state =
+        (struct fetch_state){.options = {.allowed_reserved_networks = &network, .allowed_reserved_network_count = 1}};
     assert_false(address_host_refused("10.1.2.3", DRIVER_RESTRICTED));
     assert_true(address_host_refused("10.2.2.3", DRIVER_RESTRICTED));
     assert_false(address_host_refused("[::ffff:10.1.0.1]", DRIVER_RESTRICTED));
-    assert_true(network_parse(SL_STR("0.0.0.0/0"), &network)); /* the metadata stay out of reach */
+    network = SL_STR("0.0.0.0/0"); /* the metadata stay out of reach */
     assert_true(address_host_refused("169.254.169.254", DRIVER_RESTRICTED));
     fetch_state = (struct fetch_state){.options = {.connect_to_reserved_ips = true}};
     assert_false(address_host_refused("127.0.0.1", DRIVER_RESTRICTED));
