@@ -110,7 +110,7 @@ struct source_index {
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
     /* Finds the file that belongs to one that `find` has listed: its path is that of `file` with `suffix` behind it, with or without
-     * ".debug" in front of that, in the same package. Returns 0 or 1, or SIZE_MAX as `find` does. NULL: files have no names of their
+     * ".debug" in front of that, in the same package. Returns 0 or 1, or INDEX_BUSY. NULL: files have no names of their
      * own. */
     size_t (*find_companion)(const struct source_index *index, const struct remote_file *file, const char *suffix,
                              struct sl_arena *arena, struct indexed_file *found);
