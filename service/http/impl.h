@@ -258,6 +258,14 @@ void listeners_unset_environment(void);
 /* Uses one of them, which listens already. */
 enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_error *error);
 
+/* ---- certificates.c ---- */
+
+/* Reads certificate, key and the CA of clients as the options name them. The code and error of tls_context_server. */
+enum sl_code server_load_certificate(const struct http_options *options, struct tls_context **context,
+                                     struct sl_error *error);
+/* Reads them again, after a reload. If they are invalid, the server keeps the old ones instead of ending. */
+void server_renew_certificate(struct http_server *server);
+
 /* ---- server.c ---- */
 void server_timer(struct connection *c, enum connection_timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
 void server_add_connection(struct connection *c);                         /* a new connection */

@@ -399,42 +399,7 @@ static enum sl_code listen_on_all(struct http_server *server, struct sl_error *e
     return code;
 }
 
-/* ---- certificates ---- */
-static enum sl_code load_certificate(const struct http_options *o, struct tls_context **context, struct sl_error *error)
-{
-    struct tls_files files = {o->certificate_path, o->key_path, o->client_ca_path};
-    return tls_context_server(&files, context, error);
-}
-
-void http_server_check_certificate(const struct http_server *server)
-{
-    enum { DAY_S = 24 * 60 * 60, SOON_DAYS = 14 };
-    if (!server->tls)
-        return;
-    int64_t left = tls_context_expiry(server->tls) - clock_wall_s();
-    if (left <= 0)
-        log_error("http", "the certificate has expired; clients will reject it",
-                  LOG_STR("path", server->options.certificate_path));
-    else if (left < SOON_DAYS * DAY_S)
-        log_warn("http", "the certificate expires soon", LOG_STR("path", server->options.certificate_path),
-                 LOG_I64("hours_left", left / 3600));
-}
-
-/* Reads certificate and key again, after a reload. If they are invalid, the service keeps the old ones instead of ending. */
-static void renew_certificate(struct http_server *server)
-{
-    struct tls_context *fresh;
-    struct sl_error error;
-    if (!server->tls)
-        return;
-    if (load_certificate(&server->options, &fresh, &error) != SL_OK) {
-        log_error("http", "cannot load the new certificate; keeping the old one", LOG_ERR(&error));
-        return;
-    }
-    tls_context_free(server->tls);
-    server->tls = fresh;
-    http_server_check_certificate(server);
-}
+/* ---- handles ---- */
 
 /* One more handle is closed: after the last one http_server_stop goes on, or a server that failed to start is freed. */
 static void on_handle_closed(uv_handle_t *handle)
@@ -660,7 +625,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     set_proxies(server, NULL);
     set_timeouts(server);
     renew_prefixes(server);
-    renew_certificate(server);
+    server_renew_certificate(server);
     if (server->connection_count)
         uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
 }
