@@ -588,7 +588,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     if (good)
         set_timeouts(server);
     if (code == SL_OK && options->bind_https_count)
-        code = load_certificate(options, &server->tls, error);
+        code = server_load_certificate(options, &server->tls, error);
     if (code == SL_OK)
         code = listen_on_all(server, error);
     if (code == SL_OK)

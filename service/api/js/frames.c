@@ -99,6 +99,23 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
     return js_kept(s, &text);
 }
 
+struct js_text_frame *js_text_frame(const struct js_request *request, const struct js_frame *frame)
+{
+    return request->is_of_text ? (struct js_text_frame *)frame : NULL; /* its first member */
+}
+
+const struct js_frame *js_next_call(const struct js_request *request, const struct js_frame *frame)
+{
+    const struct js_text_frame *text = js_text_frame(request, frame);
+    return text ? text->call : NULL;
+}
+
+bool js_is_left_out(const struct js_request *request, const struct js_frame *frame)
+{
+    const struct js_text_frame *text = js_text_frame(request, frame);
+    return text && text->is_left_out;
+}
+
 /* Sets the frame's function, file and position from the map. Maps count from 0, frames from 1. */
 static void js_set_position(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                             struct js_frame *frame, const struct sl_smcache_position *position)
@@ -113,8 +130,11 @@ static void js_set_position(struct js_resolving *s, const struct js_module *modu
     }
     frame->line = (struct sl_opt_u64){true, (uint64_t)position->line + 1};
     frame->column = (struct sl_opt_u64){true, (uint64_t)position->column + 1};
-    frame->is_hidden = position->is_hidden;
-    frame->knows_function = position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
+    struct js_text_frame *text = js_text_frame(s->request, frame);
+    if (text) {
+        text->is_hidden = position->is_hidden;
+        text->knows_function = position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
+    }
 }
 
 /* Adds the lines of the original source: from the map if it contains the text. */
@@ -138,22 +158,38 @@ static void set_position_and_lines(struct js_resolving *s, const struct js_modul
         js_set_source(s, module, raw, frame, position);
 }
 
+/* Makes a frame of the result, which begins as a copy of the frame that was sent; NULL when out of memory. */
+static struct js_frame *make_result(struct js_resolving *s, const struct js_frame *raw)
+{
+    const struct js_text_frame *text = js_text_frame(s->request, raw);
+    struct js_text_frame *more = text ? SL_ARENA_NEW(s->request->arena, struct js_text_frame) : NULL;
+    struct js_frame *frame = text ? &more->frame : SL_ARENA_NEW(s->request->arena, struct js_frame);
+    if (text && !more)
+        frame = NULL;
+    s->request->out_of_memory |= !frame;
+    if (more)
+        *more = *text;
+    else if (frame)
+        *frame = *raw;
+    if (frame)
+        frame->context = NULL; /* lines of the script */
+    return frame;
+}
+
 /* Sets function, file and position of a frame, and makes the frames into which its function was inlined if they are wanted. */
 static void set_calls(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_frame *frame, struct sl_smcache_position position)
 {
     struct sl_str token = position.name;
     set_position_and_lines(s, module, raw, frame, &position);
-    while (raw->wants_calls && sl_smcache_caller(module->item->loaded, &position)) {
-        struct js_frame *call = SL_ARENA_NEW(s->request->arena, struct js_frame);
-        s->request->out_of_memory |= !call;
+    const struct js_text_frame *text = js_text_frame(s->request, raw);
+    while (text && text->wants_calls && sl_smcache_caller(module->item->loaded, &position)) {
+        struct js_frame *call = make_result(s, raw);
         if (!call)
             return;
-        *call = *raw;
-        call->context = NULL;
         call->origin = frame->origin;
         set_position_and_lines(s, module, raw, call, &position);
-        frame->call = call;
+        js_text_frame(s->request, frame)->call = call;
         frame = call;
     }
     s->caller = token;
@@ -184,12 +220,9 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
     if (!sl_smcache_lookup(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &position))
         return false;
-    struct js_frame *frame = SL_ARENA_NEW(s->request->arena, struct js_frame);
-    s->request->out_of_memory |= !frame;
+    struct js_frame *frame = make_result(s, raw);
     if (!frame)
         return false;
-    *frame = *raw;
-    frame->context = NULL; /* lines of the script */
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
     if (!js_set_origin(s, module, module->label, frame))
         return false;
@@ -247,21 +280,22 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
 
 /* Leaves out frames of hidden functions whose caller is known. If the function is an outlined part of the calling one, the caller gets the
  * position in it, which says more than that of the call. For traces with the callee first. */
-static void leave_out_hidden(const struct js_trace *sent, struct js_trace *trace)
+static void leave_out_hidden(const struct js_request *r, const struct js_trace *sent, struct js_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++) {
         struct js_entry *entry = &trace->frames[i], *next = i + 1 < trace->count ? &trace->frames[i + 1] : NULL;
         if (!entry->symbolicated)
             continue;
-        bool is_called = next && next->symbolicated && !sent->frames[i].frame->is_apart;
-        for (struct js_frame *frame = entry->frame; frame; frame = frame->call) {
-            struct js_frame *caller = frame->call ? frame->call : is_called ? next->frame : NULL;
-            if (!frame->is_hidden || !caller || !frame->is_alone)
+        bool is_called = next && next->symbolicated && !js_text_frame(r, sent->frames[i].frame)->is_apart;
+        for (struct js_text_frame *text = js_text_frame(r, entry->frame); text; text = js_text_frame(r, text->call)) {
+            struct js_frame *caller = text->call ? text->call : is_called ? next->frame : NULL;
+            if (!text->is_hidden || !caller || !text->is_alone)
                 continue;
-            frame->is_left_out = true;
-            if (sl_str_equal(frame->function, caller->function) && sl_str_equal(frame->abs_path, caller->abs_path)) {
-                caller->line = frame->line;
-                caller->column = frame->column;
+            text->is_left_out = true;
+            if (sl_str_equal(text->frame.function, caller->function) &&
+                sl_str_equal(text->frame.abs_path, caller->abs_path)) {
+                caller->line = text->frame.line;
+                caller->column = text->frame.column;
             }
         }
     }
@@ -283,13 +317,14 @@ void js_resolve(struct js_request *r)
                 continue;
             }
             const struct js_entry *sent = &r->raw[t].frames[i];
-            if (!sent->sent_size && sent->frame->is_apart)
+            const struct js_text_frame *text = sent->sent_size ? NULL : js_text_frame(r, sent->frame);
+            if (text && text->is_apart)
                 s.caller = (struct sl_str){NULL, 0};
             if (!resolve_frame(&s, sent, &r->results[t].frames[i]))
                 s.caller = (struct sl_str){NULL, 0};
         }
         if (r->is_of_text)
-            leave_out_hidden(&r->raw[t], &r->results[t]);
+            leave_out_hidden(r, &r->raw[t], &r->results[t]);
     }
     sl_buf_free(&s.line);
 }

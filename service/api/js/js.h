@@ -104,11 +104,15 @@ struct js_frame {
     struct sl_opt_u64 line, column;
     const struct js_frame_origin *origin; /* NULL: unknown */
     const struct frame_lines *context;    /* replaces the lines that were sent; NULL: none found */
-    /* Frames of texts (api/text): what their lines say. JSON requests leave these members false. */
+};
+
+struct js_text_frame { /* each frame of a request with `is_of_text`: api/text */
+    struct js_frame frame;
+    /* What the line of the text says. */
     bool is_apart;    /* the next frame of the trace is not the caller */
     bool is_alone;    /* the line has nothing but the frame: it may be left out */
     bool wants_calls; /* functions that were inlined become frames of their own */
-    /* Results of texts. */
+    /* Results. */
     bool is_hidden;        /* the source map marks the function as hidden */
     bool is_left_out;      /* hidden, and its caller is on the stack */
     bool knows_function;   /* the source map says in which function the position is */
@@ -239,6 +243,13 @@ bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
 void js_release_modules(struct js_request *request);
 
 /* ---- frames.c: pure, on the pool ---- */
+
+/* Returns what belongs to the frame of a text; NULL for a request that is none. */
+struct js_text_frame *js_text_frame(const struct js_request *request, const struct js_frame *frame);
+/* Returns the frame into which this one was inlined and which follows it; NULL if there is none. */
+const struct js_frame *js_next_call(const struct js_request *request, const struct js_frame *frame);
+/* True if the frame is not part of the answer. */
+bool js_is_left_out(const struct js_request *request, const struct js_frame *frame);
 
 struct js_missing_source { /* a frame whose source is not in its map */
     struct js_frame *frame;

@@ -44,24 +44,25 @@ static void write_one(struct sl_json_writer *w, const struct js_frame *frame, bo
 }
 
 /* Writes a frame, and those into which it was inlined. One that stays as it was sent is copied from the request. */
-static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entry, int64_t index)
+static void js_write_frame(struct sl_json_writer *w, const struct js_request *r, const struct js_entry *entry,
+                           int64_t index)
 {
     if (entry->sent_size) {
         sl_json_put_raw(w, (struct sl_str){entry->sent, entry->sent_size});
         return;
     }
-    for (const struct js_frame *frame = entry->frame; frame; frame = frame->call)
-        if (!frame->is_left_out)
+    for (const struct js_frame *frame = entry->frame; frame; frame = js_next_call(r, frame))
+        if (!js_is_left_out(r, frame))
             write_one(w, frame, entry->symbolicated, index);
 }
 
 /* Writes the traces until the answer's limit is reached; `behind` bytes of it are kept free for what follows. Frames that are `numbered`
  * have their index among the frames that were sent. */
-static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
-                            bool numbered, struct answer_limit *limit, uint64_t behind)
+static void js_write_traces(struct sl_json_writer *w, const struct js_request *r, const char *key,
+                            const struct js_trace *traces, bool numbered, struct answer_limit *limit, uint64_t behind)
 {
     sl_json_member_array(w, key);
-    for (size_t t = 0; t < count; t++) {
+    for (size_t t = 0; t < r->trace_count; t++) {
         sl_json_begin_object(w);
         sl_json_member_array(w, "frames");
         for (size_t i = 0; i < traces[t].count; i++) {
@@ -69,7 +70,7 @@ static void js_write_traces(struct sl_json_writer *w, const char *key, const str
                 limit->omitted += traces[t].count - i;
                 break;
             }
-            js_write_frame(w, &traces[t].frames[i], numbered ? (int64_t)i : NO_INDEX);
+            js_write_frame(w, r, &traces[t].frames[i], numbered ? (int64_t)i : NO_INDEX);
         }
         sl_json_end_array(w);
         sl_json_end_object(w);
@@ -236,8 +237,8 @@ void js_write(const struct js_request *r, struct sl_buf *out)
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
     sl_json_member_if_set(w, "status", SL_STR("completed"));
-    js_write_traces(w, "stacktraces", r->results, r->trace_count, r->is_of_text, r->limit, r->limit->max / 2);
-    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, false, r->limit, 0);
+    js_write_traces(w, r, "stacktraces", r->results, r->is_of_text, r->limit, r->limit->max / 2);
+    js_write_traces(w, r, "raw_stacktraces", r->raw, false, r->limit, 0);
     js_write_errors(w, r->errors, r->error_count, r->limit);
     if (r->config->js.used_artifact_bundles)
         write_used_bundles(w, r);

@@ -93,20 +93,21 @@ static bool fill_js_frame(const struct text_work *work, const struct text_item *
                           struct js_request *r, struct js_entry *entry)
 {
     const struct sl_js_stack_frame *text = &item->piece.js;
-    struct js_frame *frame = SL_ARENA_NEW(r->arena, struct js_frame);
+    struct js_text_frame *more = SL_ARENA_NEW(r->arena, struct js_text_frame);
     struct sl_buf url = {0};
     sl_js_stack_put_url(text->url, &url);
     struct sl_str plain = sl_buf_move_to_arena(&url, r->arena);
-    if (!frame || !plain.data)
+    if (!more || !plain.data)
         return false;
+    struct js_frame *frame = &more->frame;
     frame->abs_path = plain.size ? plain : only;
     frame->line = (struct sl_opt_u64){true, text->line};
     frame->column = (struct sl_opt_u64){true, text->column};
     if (text->function.size)
         frame->function = text->function;
-    frame->is_apart = item->is_apart;
-    frame->is_alone = is_alone(text);
-    frame->wants_calls = can_be_repeated(work, item);
+    more->is_apart = item->is_apart;
+    more->is_alone = is_alone(text);
+    more->wants_calls = can_be_repeated(work, item);
     entry->frame = frame;
     return true;
 }

@@ -41,10 +41,11 @@ static struct sl_js_stack_frame inlined_frame(const struct sl_js_stack_frame *te
 }
 
 /* Writes a frame of the result, in the form of the frame in the text. False when out of memory. */
-static bool put_frame(struct sl_js_stack_frame frame, const struct js_frame *now, const struct js_frame *sent,
+static bool put_frame(struct sl_js_stack_frame frame, const struct js_text_frame *result, const struct js_frame *sent,
                       struct sl_arena *scratch, struct sl_buf *out)
 {
-    bool has_name = frame.function.size || now->knows_function;
+    const struct js_frame *now = &result->frame;
+    bool has_name = frame.function.size || result->knows_function;
     bool has_path = frame.url.size || now->abs_path.data != sent->abs_path.data;
     /* a source has no place if the frame names no script */
     struct sl_str path = frame.url.size ? without_slash(frame.url, now->abs_path) : now->filename;
@@ -68,10 +69,10 @@ bool text_put_script(const struct text_work *work, const struct text_item *item,
     }
     const struct js_request *r = work->js.request;
     const struct js_frame *sent = r->raw[work->stacks[item->stack].trace].frames[item->frame].frame;
-    for (; now; now = now->call) {
-        struct sl_js_stack_frame frame = now->call ? inlined_frame(&item->piece.js) : item->piece.js;
+    for (const struct js_text_frame *result = js_text_frame(r, now); result; result = js_text_frame(r, result->call)) {
+        struct sl_js_stack_frame frame = result->call ? inlined_frame(&item->piece.js) : item->piece.js;
         sl_arena_reset(scratch);
-        if (!now->is_left_out && !put_frame(frame, now, sent, scratch, out))
+        if (!result->is_left_out && !put_frame(frame, result, sent, scratch, out))
             return false;
     }
     return true;
