@@ -129,7 +129,7 @@ def test_markup_equals_llvm_symbolizer(work, files):
     equal(symloom(*words, "-q", program=linked(work, "llvm-symbolizer"), input=log).out, wanted)
     both = ["--filter-markup", "--debug-file-directory", os.path.join(work, "empty"), "--fallback-debug-path", os.path.join(work, "debug")]
     os.mkdir(os.path.join(work, "empty"))
-    equal(columns(symloom(*both, "-q", program=os.path.join(work, "llvm-symbolizer"), input=log).out), columns(wanted))
+    equal(symloom(*both, "-q", program=os.path.join(work, "llvm-symbolizer"), input=log).out, wanted)
 
 
 def test_text_holds_several_kinds_of_stacks(work, files):
@@ -188,12 +188,12 @@ def test_long_log_needs_constant_memory(work, files):
         writer = threading.Thread(target=write)
         writer.start()
         first = process.stdout.read(len(named))
-        size = len(first)
+        size, peak = len(first), 0
         while data := process.stdout.read(1 << 20):
             size += len(data)
+            with open(f"/proc/{process.pid}/status") as f:  # what wait4 tells would be this process's memory, if that is more
+                peak = max(peak, int((re.search(r"^VmHWM:\s+(\d+)", f.read(), re.M) or [0, 0])[1]) >> 10)
         writer.join()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
     equal((process.returncode, first.decode()), (0, named))
     equal(size, count * (len(named) + len(block)))
-    equal(usage.ru_maxrss >> 10 < 96, True, f"{usage.ru_maxrss >> 10} MiB")
+    equal(0 < peak < 96, True, f"{peak} MiB")

@@ -115,6 +115,7 @@ def test_file_that_kills_one_of_several_processes_is_quarantined(work, objects):
 def test_blocked_loop_logs_its_stack(work, objects):
     """What systemd sends when the watchdog is not fed."""
     s = Service(work)
+    equal(s.request("GET", "/healthcheck")[0], 200)  # the loop runs
     s.process.send_signal(signal.SIGABRT)
     s.process.wait()
     offsets = re.findall(r"^0x[0-9a-f]{16} symloom\+(0x[0-9a-f]+)$", s.logged(), re.M)

@@ -4,7 +4,7 @@ import json, os, threading, urllib.parse
 from artifacts import (FILES, ID, MAP, MAPPINGS, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result,
                        source_map, symbolicate, told, vlq)
 from faults import small_disk
-from harness import Service, equal
+from harness import Service, equal, wait_until
 
 
 def test_minified_stack_is_mapped_to_source(work, objects):
@@ -378,4 +378,4 @@ def test_table_that_cannot_be_stored_is_no_missing_map(work, objects):
                 f.write(bytes(free - (170 << 10)))
             status, _, answer = s.post("/symbolicate-js", asked(up, [frame("http://example.com/test.min.js", 1, 183)]))
             equal((status, json.loads(answer)), (200, {"status": "internal_error"}))
-            assert "cannot store the look-up table of a source map" in s.logged()
+            wait_until("the reason", lambda: "cannot store the look-up table of a source map" in s.logged())
