@@ -177,14 +177,15 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
     enum sl_code code = sl_object_debug_map(object, &arena, &map, error);
     for (size_t i = 0; code == SL_OK && i < map.file_count; i++) {
         const struct sl_debug_map_file *file = &map.files[i];
-        bool made = false;
+        bool made;
         if (!file->count || !has_wanted_function(&map, file, sink))
             continue;
         any = true;
-        /* not opened if the path was read before, or the map is out of memory */
-        struct sl_object *part = sl_map_find_or_add(&paths_read, file->path, &made) && made
-                                     ? companions->open_object(companions->arg, file->path, file->stamp)
-                                     : NULL;
+        if (!sl_map_find_or_add(&paths_read, file->path, &made)) {
+            code = sl_budget_fail(paths_read.budget, error);
+            break;
+        }
+        struct sl_object *part = made ? companions->open_object(companions->arg, file->path, file->stamp) : NULL;
         enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;
         if (read == SL_MALFORMED && !sink->skipped_units++)
             sink->first_skipped = reason;

@@ -642,7 +642,8 @@ bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_
 
 /* ---- debug_map.c ---- */
 
-/* Like sl_dwarf_read, for the object files that the object's debug map names. SL_NOT_FOUND if it names none. */
+/* Like sl_dwarf_read, for the object files that the object's debug map names. Object files that cannot be opened are left out. SL_NOT_FOUND
+ * if the map names no object file with a wanted function. */
 enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,
                                   const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                   struct sl_error *error);
