@@ -23,7 +23,7 @@ struct debuginfod_request {
     struct object_id id;         /* of an ELF file */
     struct search_scope where;
     uint64_t max_size; /* X-DEBUGINFOD-MAXSIZE; UINT64_MAX: no limit */
-    uint64_t end_ms;   /* end of the hold, by loop_now_ms */
+    uint64_t end_ms;   /* until when the request may wait for sources (debuginfod.hold), by loop_now_ms */
     int64_t begun_s;   /* seconds since the epoch */
     bool answered;     /* the metric has counted it */
 };
@@ -65,7 +65,7 @@ struct debuginfod_answer {
 void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answer *answer);
 /* Answers that no source has it. */
 void debuginfod_not_found(struct debuginfod_request *r);
-/* Answers why nothing was found, by the code of debuginfod_hold. */
+/* Answers why nothing was found; `code` is that of debuginfod_retry. */
 void debuginfod_fail(struct debuginfod_request *r, enum sl_code code);
 
 /* Makes a strong entity tag for a file of this origin and size. */
@@ -73,14 +73,14 @@ void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t siz
 
 /* ---- find.c ---- */
 
-/* One attempt to find something. SL_OK: it is found. SL_NOT_FOUND: every source has said that it has none. SL_BUSY: a source could not
- * say. SL_UNSUPPORTED: it is known without fetching it that the file is larger than the client wants. SL_CANCELLED. A result of the attempt before is still there, and must be released. */
+/* Makes one attempt to find something. SL_OK: it is found. SL_NOT_FOUND: every source has said that it has none. SL_BUSY: a source could
+ * not say. SL_UNSUPPORTED: it is known without fetching it that the file is larger than the client wants. SL_CANCELLED. `arg` may still have
+ * the result of the attempt before, which the attempt must release first. */
 typedef enum sl_code debuginfod_attempt(struct debuginfod_request *r, void *arg) SL_SUSPENDS;
 
-/* Attempts until the result is other than SL_BUSY or the hold is over, whose end also cancels an attempt. SL_OK, SL_NOT_FOUND,
- * SL_UNSUPPORTED; SL_BUSY:
- * still undecided; SL_CANCELLED: the client is gone. */
-enum sl_code debuginfod_hold(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg) SL_SUSPENDS;
+/* Repeats the attempt, with pauses, until its result is other than SL_BUSY, or r->end_ms; that time also cancels an attempt that runs.
+ * SL_OK, SL_NOT_FOUND, SL_UNSUPPORTED: as the attempt; SL_BUSY: it was still undecided at the end; SL_CANCELLED: the client is gone. */
+enum sl_code debuginfod_retry(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg) SL_SUSPENDS;
 
 /* A file that is found; zeros = none. */
 struct debuginfod_file {
@@ -92,7 +92,8 @@ struct debuginfod_file {
 debuginfod_attempt debuginfod_find_file;
 void debuginfod_release_file(struct debuginfod_file *file);
 
-/* Holds for a file; at the end of the hold a lesser one is good enough. */
+/* Finds a file, with debuginfod_retry. At the end of that time it takes a lesser file if a source may still have a better one. SL_OK,
+ * SL_NOT_FOUND, SL_BUSY ... as debuginfod_retry. */
 enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purpose,
                                  struct debuginfod_file *file) SL_SUSPENDS;
 

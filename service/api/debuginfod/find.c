@@ -9,8 +9,8 @@
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 2000 };
 
 /* Requests that wait between attempts keep a fiber each; beyond this number they fail at once, so that fibers are left for others. */
-enum { MOST_HELD = 4000 };
-static size_t held; /* requests that wait now */
+enum { MAX_PAUSING = 4000 };
+static size_t pausing_requests; /* requests that wait now */
 
 struct bounded_attempt {
     struct debuginfod_request *request;
@@ -31,32 +31,32 @@ static uint64_t time_left_ms(const struct debuginfod_request *r)
     return r->end_ms > now ? r->end_ms - now : 0;
 }
 
-/* Makes one attempt in a fiber that ends with the hold. SL_BUSY if no fiber is available, or if it was cancelled by that end. */
+/* Makes one attempt in a fiber that is cancelled at r->end_ms. SL_BUSY if no fiber is available, or if that time cancelled it. */
 static enum sl_code attempt_once(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
 {
     struct bounded_attempt b = {r, attempt, arg, SL_BUSY};
     struct fiber_group group;
     uint64_t left = time_left_ms(r);
     fiber_group_init(&group, fiber_group_current());
-    fiber_group_deadline(&group, left ? left : 1); /* a first attempt is made even without a hold */
+    fiber_group_deadline(&group, left ? left : 1); /* a first attempt is made even if requests may not wait */
     fiber_start_admitted(&group, run_attempt, &b);
     fiber_group_wait(&group);
     return b.code == SL_CANCELLED && !fiber_cancelled() ? SL_BUSY : b.code;
 }
 
-enum sl_code debuginfod_hold(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
+enum sl_code debuginfod_retry(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
 {
     for (uint64_t pause = FIRST_PAUSE_MS;; pause = pause < LONGEST_PAUSE_MS / 2 ? 2 * pause : LONGEST_PAUSE_MS) {
         enum sl_code code = attempt_once(r, attempt, arg);
         uint64_t left = time_left_ms(r);
         if (code != SL_BUSY || !left)
             return code;
-        if (held >= MOST_HELD)
+        if (pausing_requests >= MAX_PAUSING)
             return code;
         fiber_set_wait_reason("symbol sources");
-        held++;
+        pausing_requests++;
         bool going = fiber_sleep(pause < left ? pause : left);
-        held--;
+        pausing_requests--;
         if (!going)
             return SL_CANCELLED;
     }
@@ -134,7 +134,7 @@ enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purp
     bool is_cached = peek(r, file);
     if (r->where.max_size)
         r->where.list = 0; /* other requests want other sizes */
-    enum sl_code code = is_cached ? SL_OK : debuginfod_hold(r, debuginfod_find_file, file);
+    enum sl_code code = is_cached ? SL_OK : debuginfod_retry(r, debuginfod_find_file, file);
     if (code == SL_BUSY && file->found.code == SL_OK && file->found.item)
         code = SL_OK; /* a lesser file */
     if (code != SL_OK)

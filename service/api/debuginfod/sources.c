@@ -41,7 +41,7 @@ static void clear(struct source_search *s)
     s->undecided = false;
 }
 
-/* Notes a result that is neither "found" nor "not found". False if the search must end. */
+/* Notes a result that is neither "found" nor "not found". False if the search must end, because the request was cancelled. */
 static bool note_failure(struct source_search *s, enum sl_code code)
 {
     s->undecided =
@@ -107,13 +107,15 @@ static enum sl_code find_objects(struct debuginfod_request *r, struct source_sea
 
 /* ---- what the line tables say ---- */
 
-/* Asks the debug file whether it names the path, and how. SL_NOT_FOUND: there is no such file, or it does not. */
+/* Asks the debug file of the id whether its line tables name the path, and how (`relative`). SL_NOT_FOUND: there is no debug file, it does
+ * not name the path, or that could not be found out (s->undecided). SL_CANCELLED: the search must end. Makes one attempt to find the debug
+ * file and does not wait for sources that cannot answer now: find_source as a whole is attempted again for them. */
 static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_search *s, struct sl_str *relative)
 {
     struct debuginfod_file file = {.purpose = PURPOSE_DEBUG_FILE};
     struct sl_error error = {0};
     bool named = false;
-    enum sl_code code = debuginfod_find_file(r, &file); /* no hold: find_source is repeated as a whole */
+    enum sl_code code = debuginfod_find_file(r, &file);
     bool is_public = file.found.is_public;
     if (code == SL_OK)
         code = object_names_source(file.found.item, s->canonical, &r->x->arena, &named, relative, &error);
@@ -332,7 +334,7 @@ void debuginfod_source(struct http_exchange *x)
     if (debuginfod_begin(&r, x, "source")) {
         enum sl_code code = read_path(x, &s);
         if (code == SL_OK)
-            code = debuginfod_hold(&r, find_source, &s);
+            code = debuginfod_retry(&r, find_source, &s);
         sl_path_split(s.canonical, &directory, &name);
         if (code != SL_OK)
             debuginfod_fail(&r, code);
