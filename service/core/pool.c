@@ -449,7 +449,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
         return sl_fail(error, SL_CANCELLED, "cancelled");
     }
     if (!job.whole)
-        return sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+        return sl_fail(error, SL_INTERNAL, "a file was truncated while it was read, or its disk failed");
     return SL_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Records of stored files:
+/* Records of uploaded debug files. The store has one for each, below uploads/sha1, a JSON document that describes the file:
  *
  *     {"sha1":"...","sha256":"...","name":"app.debug","type":"elf_debug","cpu":"x86_64","debug_id":"...","code_id":"...",
  *      "kind":"dbg","size":123,"created":1700000000,"features":["debug","unwind"],"paths":["ab/cdef/debuginfo"]} */
@@ -71,7 +71,9 @@ static enum sl_code parse_record(struct sl_str text, struct sl_arena *arena, str
     struct sl_json json = sl_json(text, arena, true);
     if (!sl_json_read_object(&json, record_fields, &found))
         return json.busy ? sl_fail(error, SL_BUSY, "out of memory")
-                         : sl_fail(error, SL_NOT_FOUND, "the record of an uploaded file is damaged");
+                         : sl_fail(error, SL_NOT_FOUND,
+                                   "the stored description (record) of this uploaded debug file is damaged; "
+                                   "upload the file again to replace it");
     *record = found.record;
     record->size = found.size.value;
     record->created_s = found.created.value;

@@ -133,7 +133,7 @@ enum sl_code worker_pool_probe(struct worker_pool *pool, uint32_t *measures, str
     if (code != SL_OK)
         return code;
     bool good = pool_read_hello(pool, slot), is_dying = false;
-    char report[256];
+    char report[256] = "";
     if (good)
         pool_return_worker(pool, slot, 0);
     else
@@ -145,5 +145,6 @@ enum sl_code worker_pool_probe(struct worker_pool *pool, uint32_t *measures, str
         return SL_OK;
     return *measures && !(*measures & MEASURE_FILTER) /* a worker without a filter says hello and ends */
                ? sl_fail(error, SL_UNSUPPORTED, "this system has no seccomp filters: workers cannot be confined")
-               : sl_fail(error, SL_BUSY, "a worker ended before its first job");
+               : sl_fail(error, SL_BUSY, "a worker process ended while it started, so that workers cannot be used%s%s",
+                         *report ? ": " : "", report);
 }

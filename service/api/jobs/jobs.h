@@ -160,7 +160,8 @@ void job_release(struct job *job);
 /* Runs the steps of the job's kind, then `finish` and `release`. SL_OK: `answer` is complete; else as job_step. */
 enum sl_code job_run(struct job *job, struct sl_error *error) SL_SUSPENDS;
 
-/* Reserves `bytes` beyond what the arena holds; waits for memory. SL_BUSY if there is not enough; SL_CANCELLED. */
+/* Reserves `bytes` of the memory budget beyond what the arena holds. Waits while other requests have the memory, for a limited time
+ * (memory.h). SL_BUSY if the memory was not free in time, or the whole budget is smaller; SL_CANCELLED if the job was cancelled. */
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs a pure step on the pool (`executor` is an enum pool_job, maybe with POOL_HEAVY) or on the loop (JOB_ON_LOOP). SL_INTERNAL

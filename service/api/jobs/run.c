@@ -61,7 +61,8 @@ enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct
     if (executor != JOB_ON_LOOP)
         code = pool_run(job->is_large ? executor | POOL_HEAVY : executor, work, &w, error);
     else if (!sigbus_guard_run(work, &w))
-        code = sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+        code = sl_fail(error, SL_INTERNAL,
+                       "a file that the answer needs was truncated while it was read, or its disk failed");
     if (job->memory.bytes < job->arena.used)
         memory_resize(&job->memory, job->arena.used);
     return code == SL_OK ? w.code : code;

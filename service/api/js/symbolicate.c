@@ -14,7 +14,8 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     switch (r->finder.stopped) {
     case SL_CANCELLED: return sl_fail(error, SL_CANCELLED, "cancelled");
     case SL_INTERNAL:
-        return sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+        return sl_fail(error, SL_INTERNAL,
+                       "a script or source map was truncated while it was read, or its disk failed");
     default: return sl_fail(error, SL_BUSY, "out of memory");
     }
 }

@@ -191,7 +191,7 @@ enum sl_code native_name(struct native_request *request, struct name_cache *name
     enum sl_code code =
         sigbus_guard_run(name_all, &n)
             ? SL_OK
-            : sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+            : sl_fail(error, SL_INTERNAL, "a symbol table was truncated while names were read, or its disk failed");
     if (code == SL_OK && !demangle_on_pool(&n, error))
         code = error->code;
     drop_failed_names(request);

@@ -161,7 +161,9 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
         if (!again.data)
             code = sl_fail(error, SL_BUSY, "out of memory");
         else if (!good || again.size != kept.size || CRYPTO_memcmp(again.data, kept.data, kept.size) != 0)
-            code = sl_fail(error, SL_PERMISSION_DENIED, "the URL of this upload is another one");
+            code = sl_fail(error, SL_PERMISSION_DENIED,
+                           "the secret in the URL (parameter t) is not that of this upload: use the "
+                           "uploadUrl that uploads:create returned");
         else if (clock_wall_s() >= (int64_t)ends_s)
             code = sl_fail(error, SL_PERMISSION_DENIED, "the URL of this upload has expired");
     }
