@@ -92,8 +92,9 @@ enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl
 /* The architecture of this machine; SL_ARCH_UNKNOWN if enum sl_arch has no value for it. */
 enum sl_arch machine_arch(void);
 
-/* True for a ZIP archive that packs files; false for a source bundle, which is a ZIP archive too. */
-bool is_packed_zip(struct sl_bytes bytes);
+/* True for a ZIP archive whose members are files to read, such as compressed debug files. False for a source bundle: that is a ZIP archive
+ * too, but an object of its own. */
+bool is_zip_of_files(struct sl_bytes bytes);
 
 /* Maps a file. A compressed one (gzip, zstd, zlib, xz, zip, cabinet: the formats of downloads) is unpacked into an unlinked file first.
  * SL_MALFORMED if the compressed data are damaged; other errors as for sl_map_file. */

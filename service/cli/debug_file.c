@@ -24,7 +24,7 @@ int temporary_file(void)
     return sl_unlinked_file(temp_dir());
 }
 
-bool is_packed_zip(struct sl_bytes bytes)
+bool is_zip_of_files(struct sl_bytes bytes)
 {
     struct sl_object *object;
     struct sl_object_limits limits = {.identity = true};
@@ -38,11 +38,12 @@ bool is_packed_zip(struct sl_bytes bytes)
     return false;
 }
 
-/* Whether the bytes are a file of a known format, which must not be taken for a compressed one. */
+/* True if the bytes are a file of a known format, which must not be taken for a compressed file. sl_format_detect takes every ZIP archive for
+ * a source bundle; one that is none is unpacked. */
 static bool is_plain(struct sl_bytes bytes)
 {
     struct sl_symcache cache;
-    if (is_packed_zip(bytes))
+    if (is_zip_of_files(bytes))
         return false;
     return sl_format_detect(bytes) != SL_FORMAT_UNKNOWN || sl_symbfile_detect(bytes) ||
            sl_symcache_open(bytes, &cache, NULL) == SL_OK;
@@ -117,7 +118,7 @@ struct finder {
     bool refused;        /* a file of another object was found, and noted */
 };
 
-/* Whether the file has the checksum of the debug link, which identifies it if there is no id (GDB manual, "Separate Debug Files"). */
+/* True if the file has the checksum of the debug link, which identifies it if there is no id (GDB manual, "Separate Debug Files"). */
 static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
 {
     uLong sum = crc32(0, NULL, 0);
@@ -133,13 +134,13 @@ static bool has_checksum(const struct sl_object_info *info, struct sl_bytes byte
     return sum == info->debug_link_crc;
 }
 
-/* Whether both objects have the same debug id, and have one. */
+/* True if both objects have a debug id, and the same one. */
 static bool same_id(const struct sl_object_info *a, const struct sl_object_info *b)
 {
     return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* The code section of a WASM module; empty if there is none. */
+/* Returns the code section of a WASM module; empty if there is none. */
 static struct sl_bytes wasm_code(struct sl_object *object)
 {
     struct sl_section_info s;

@@ -235,22 +235,23 @@ static int run_command(int argc, char **argv)
     return command_start(command, argc - 2, argv + 2);
 }
 
-/* Opens closed standard streams on /dev/null in the wrong mode, so that no later file gets their numbers, and reading or writing them
- * still fails. */
-static void reserve_streams(void)
+/* Occupies the descriptors 0, 1 and 2 where the parent closed them, so that no file that is opened later becomes a standard stream. They
+ * are opened on /dev/null in the wrong mode: reading stdin and writing stdout or stderr still fail. */
+static void occupy_closed_streams(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
             return;
 }
 
-/* Runs the command. Under the name of another tool, such as addr2line by a symbolic link, the program takes that tool's options; the last
- * part of argv[0] decides. */
+/* Runs the command. A symbolic link may give the program the name of another tool (the last part of argv[0]): under most names, such as
+ * addr2line, the program is that tool, with its options; under the others of `tools`, such as symbolicator, it has all its commands, and only
+ * help and errors show the name. */
 int main(int argc, char **argv)
 {
     static char name[64];
     const struct command *command = NULL;
-    reserve_streams();
+    occupy_closed_streams();
     signal(SIGPIPE, SIG_IGN); /* failed writes return EPIPE instead */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)

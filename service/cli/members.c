@@ -333,12 +333,12 @@ void member_archive_close(struct member_archive *a)
     *a = (struct member_archive){.path = NULL};
 }
 
-/* Whether a file packs several files. A ZIP archive of one file is a compressed file (map_unpacked). */
+/* True for an archive of several files. A ZIP archive with one member is only a compressed file, which map_unpacked unpacks. */
 static bool is_archive(struct sl_bytes bytes)
 {
     struct sl_arena arena = {0};
     struct sl_zip zip;
-    bool several = is_packed_zip(bytes) && sl_zip_open(bytes, 0, &arena, &zip, NULL) == SL_OK && zip.count > 1;
+    bool several = is_zip_of_files(bytes) && sl_zip_open(bytes, 0, &arena, &zip, NULL) == SL_OK && zip.count > 1;
     sl_arena_free(&arena);
     return several || sl_ar_detect(bytes);
 }

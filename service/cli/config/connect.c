@@ -30,7 +30,7 @@ struct connect_checks {
     struct connect_check *items;
     size_t count, capacity;
     struct sl_arena arena;
-    bool failed; /* out of memory */
+    bool failed; /* not all checks could be added, for lack of memory */
 };
 
 static const char *connect_text(struct sl_arena *arena, struct sl_str text)
@@ -39,7 +39,8 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
     return copy ? copy : "";
 }
 
-/* Adds a check of a server. NULL when out of memory. */
+/* Adds a check of a server. all->items has room for max_checks() checks, which are all that are added; a further one would be refused: NULL,
+ * and all->failed. */
 static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
                                        struct sl_str where)
 {
@@ -69,7 +70,9 @@ static const struct object_id absent_id = {
     .has_debug_id = true,
 };
 
-/* Sends one request: for a file, or to Sentry for a list of files. */
+/* Sends one request, for what the source certainly lacks: "not found" shows that it works. A symstore with an index (000Admin) is asked for
+ * the number of its last transaction, as only the index is asked whether the store has a file; Sentry is asked for a list of files, other
+ * sources for one file. */
 static void check_source(struct connect_check *q)
 {
     enum file_type types[FILE_TYPES];

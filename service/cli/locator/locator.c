@@ -22,12 +22,13 @@ struct locator {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    /* the sources of the options, and `symbols` of the configuration: searched first; after the layouts of a root, its index */
+    /* The sources of the options, and `symbols` of the configuration: searched first. A root is a directory or file given without a layout;
+     * it has several items here, one for each directory layout that is tried, and an index of all debug files at or below it. */
     struct locator_source_list own;
-    struct locator_source_list configured; /* `sources` of the configuration */
-    /* `own`, `local`, `configured`; a root is one source, its index, not one per layout */
-    struct locator_source_list all;
-    struct file_index **indexes, *local; /* an index per root of `own`; an index of the files of locator_add_files */
+    struct locator_source_list configured; /* `sources` of the configuration: searched last */
+    struct file_index **indexes;           /* one for each root of `own`: own.roots[i] */
+    struct file_index *local;              /* of the files of locator_add_files; NULL = none */
+    struct locator_source_list all;        /* see join_sources */
     struct held_file *held;
     struct progress progress;
     const char *verbosity;
@@ -84,8 +85,9 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     return code;
 }
 
-/* Builds `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources,
- * so each root becomes one source that consists of its index. */
+/* Builds b->all, the list for searches by other code (locator_sources): first the sources of the options (b->own), then the files of
+ * locator_add_files (b->local), then `sources` of the configuration. Other code only knows sources, not file indexes; so a root, a directory
+ * or file given without a layout, becomes one source that answers from its index, instead of one for each layout tried. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
@@ -96,7 +98,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
         size_t root_number = b->own.root_of[i];
         if (!root_number)
             good = good && source_list_add(&b->all, &b->own.items[i]);
-        if (root_number <= done) /* its index includes the layouts */
+        if (root_number <= done) /* another layout of the last root: its index has the files of all layouts */
             continue;
         done = root_number;
         index.id = b->own.items[i].id;
