@@ -444,8 +444,9 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
     return move_texts_to_arena(r, &text);
 }
 
-/* Sets the reason (the exception, else the termination) and the details: all causes if wanted, else the first that is not empty in the
- * order of `details`. */
+/* Sets the reason (the exception, else the termination) and the details. These are all causes if the caller wants them; otherwise one text,
+ * the first that the report has of: application information, the exception's message, its subtype, the termination's details, the
+ * exception's codes. */
 static void read_reason(struct ips_reader *r)
 {
     struct ips_exception exception = {.type = {NULL, 0}};

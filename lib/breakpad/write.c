@@ -45,7 +45,7 @@ static int by_range(const void *left, const void *right)
 }
 
 /* Removes all but the last of several functions with equal ranges, and sorts the records by address. */
-static void fold_records(struct sl_breakpad_writer *w)
+static void merge_equal_ranges(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
     if (!w->record_count)
@@ -64,11 +64,12 @@ static void fold_records(struct sl_breakpad_writer *w)
     qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
-/* Sorts functions and symbols, and adds functions for code that has neither. */
+/* Sorts functions (w->records) and symbols by address, and adds unnamed functions for code that has neither. breakpad_add_unnamed needs both
+ * lists sorted and appends to the functions, so these are sorted again if it added any. */
 static void order_records(struct sl_breakpad_writer *w)
 {
     size_t named;
-    fold_records(w);
+    merge_equal_ranges(w); /* also sorts the functions */
     if (w->symbol_count)
         qsort(w->symbols, w->symbol_count, sizeof *w->symbols, breakpad_write_by_address);
     named = w->record_count;

@@ -498,7 +498,8 @@ static void structure(struct rust_v0_printer *v)
     }
 }
 
-/* Reads a compound constant. In generic arguments it is put in braces; a reference to a string is shown as a string literal. */
+/* Reads a compound constant. A generic argument (`value` is false) is put in braces; a reference to a string is shown as a string
+ * literal. */
 static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
 {
     if (tag == 'R' && v0_eat(v, 'e')) {
@@ -531,7 +532,8 @@ static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
     v0_write(v, value ? "" : "}");
 }
 
-/* Reads a constant: the letter is its type (see basic_type()), p a placeholder, B a back reference. `value`: see compound_constant(). */
+/* Reads a constant: the letter is its type (see basic_type()), p a placeholder, B a back reference. `value` is false for a constant that is
+ * a generic argument: Rust puts braces around it if it is compound, f::<{S(1)}>. Inside another constant it is true: no braces. */
 static void constant(struct rust_v0_printer *v, bool value)
 {
     size_t back;

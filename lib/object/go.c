@@ -34,15 +34,16 @@ static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_
     return false;
 }
 
-/* True for Go programs whose table has no section of its own: ELF files of other linkers than Go's, and all PE files. Go's linker
- * gives a PE file a .symtab section even without symbols. */
+/* True if the object may be a Go program whose table has no section of its own. Such are ELF files of other linkers than Go's, which have
+ * one of Go's other sections, or no sections at all if the section headers were stripped; object files are not linked, so they have no table
+ * yet. All PE files are such, too: Go's linker gives them a .symtab section even without symbols. */
 static bool may_lack_section(struct sl_object *object)
 {
     static const char *const elf_signs[] = {"go.buildinfo", "note.go.buildid"};
     struct sl_section_info section;
     struct sl_bytes bytes;
     if (object->info.format == SL_FORMAT_ELF) {
-        bool found = !sl_object_section_info(object, 0, &section);
+        bool found = !sl_object_section_info(object, 0, &section); /* no sections */
         for (size_t i = 0; i < sizeof elf_signs / sizeof *elf_signs; i++)
             found = found || sl_object_section(object, elf_signs[i], &bytes, NULL);
         return found && object->info.kind != SL_KIND_REL;

@@ -259,7 +259,7 @@ static void split_revision(struct sl_file_origin *origin)
 }
 
 /* Sets path and revision for Perforce. The fields after the build path are server, path, change list, or path, change list: the path is the
- * first one with a slash. */
+ * first one with a slash. A revision in the path ("a.c#3") is that of the file itself, so it replaces the change list. */
 static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     for (size_t i = 1; i < 3 && i < f->count; i++) {

@@ -93,7 +93,7 @@ enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes cod
     return family == SL_CPU_ARM64 ? arm64_instruction(code, length) : x86_instruction(code, length);
 }
 
-/* ---- pads ---- */
+/* ---- return pads ---- */
 /* Returns the line of the last row that begins at or before `va`; 0 if there is none. */
 static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 {
@@ -120,7 +120,7 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     for (size_t i = 0; i < height; i++) {
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
         if (range->depth != i)
-            return SL_OK; /* the range of a depth is missing: call sites would be wrong, so no pad */
+            return SL_OK; /* the range of a depth is missing: call sites would be wrong, so no return pad is written */
         p->frames[i] = (struct sl_symbfile_frame){range->function, range->file, 0};
         if (!next) {
             p->frames[i].line = pads_line_at(range, call);
@@ -151,8 +151,9 @@ static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symb
     return pads_emit(p, 1, range->va, range->va + length - 1, sink, error);
 }
 
-/* Decodes the code of the function instruction by instruction. Only calls get pads, because only calls leave return addresses on the
- * stack. `ranges` is in pre-order; p->open is the stack of ranges that contain the current instruction. */
+/* Decodes the code of the function instruction by instruction, and emits a return pad for each call: the last byte of the call instruction,
+ * which is where a profiler looks up the return address that the call leaves on the stack. Other instructions leave none. `ranges` is the
+ * tree of the function and its inlined calls in pre-order; p->open is the stack of ranges that contain the current instruction. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct sl_symbfile_range *ranges, size_t count,
                                       struct sl_symbfile_sink *sink, struct sl_error *error)
 {

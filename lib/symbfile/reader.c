@@ -98,7 +98,8 @@ static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_s
 
 /* ---- decoding: protobuf-c decodes what columns.c does not, into an arena that is freed as a whole ---- */
 
-/* Allocates for a message, in one of the reader's arenas. NULL if the arena's limit is reached or, with r->scarce, when out of memory. */
+/* Allocates for a message, in one of the reader's arenas. NULL if the message needs more than MESSAGE_MEMORY, which makes it a bad message
+ * (SL_SYMBFILE_BAD_MESSAGE), or when out of memory: then r->scarce is set, and symbfile_reader_fail reports SL_BUSY instead. */
 static void *reader_alloc(struct sl_symbfile_reader *r, struct sl_arena *arena, size_t size)
 {
     void *memory = sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
@@ -171,7 +172,7 @@ static enum sl_symbfile_problem get_lines(struct sl_symbfile_reader *r, const Sy
     struct sl_symbfile_line *lines = reader_alloc(r, &r->scratch, table->n_offset * sizeof *lines);
     uint64_t offset = 0;
     if (table->n_offset && !lines)
-        return SL_SYMBFILE_BAD_MESSAGE;
+        return SL_SYMBFILE_BAD_MESSAGE; /* or SL_BUSY when out of memory, see reader_alloc */
     for (size_t i = 0; i < table->n_offset; i++) {
         offset += table->offset[i];
         if (offset > UINT32_MAX)
@@ -250,7 +251,7 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
         return problem;
     struct sl_symbfile_frame *frames = reader_alloc(r, &r->scratch, m->n_func * sizeof *frames);
     if (m->n_func && !frames)
-        return SL_SYMBFILE_BAD_MESSAGE;
+        return SL_SYMBFILE_BAD_MESSAGE; /* or SL_BUSY when out of memory, see reader_alloc */
     for (size_t i = 0; i < m->n_func; i++) {
         uint32_t file = m->file[i], function = m->func[i];
         if (file >= r->table_size || function >= r->table_size)

@@ -360,7 +360,9 @@ static void unwind_program_step(struct unwind_program_run *run)
     case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
     case DW_CFA_AARCH64_negate_ra_state_with_pc:
     case DW_CFA_AARCH64_negate_ra_state:
-        /* the unwinder strips the signature of the return address; on SPARC this number means DW_CFA_GNU_window_save */
+        /* Ignored: whoever uses the rules strips the signature from the return address. Only ARM64 has these instructions, but 0x2D is
+         * DW_CFA_GNU_window_save on SPARC and changes rules there. SPARC is of no known family (SL_CPU_UNKNOWN, pointer size 4), so it is
+         * refused with the 32-bit CPUs. */
         run->bad = sl_cpu_pointer_size(run->b->family) != 8;
         break;
     case DW_CFA_def_cfa:
