@@ -29,13 +29,16 @@ enum input_kind input_kind_detect(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 
-/* Returns advice for an input that another command or option reads; NULL if the format is unknown. */
+/* Returns advice for an input that another option reads ("pass --mapping FILE ..."); NULL if there is none. */
 const char *input_advice(struct sl_bytes bytes);
 /* For files given as symbols: returns "a minidump" or the like if the file at `path` is a crash file instead; NULL if it is
  * none. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
-/* Returns the name of a known crash format that symloom cannot read ("an Android tombstone"); NULL for other inputs. */
+/* Returns what an input is that `symloom symbolicate` does not take, for messages: an object file ("an ELF file: a program or library"), a
+ * file of another program ("a Java class file", "a pprof profile"), "an empty file". Also "an Android tombstone": that format has no reader,
+ * but its frames are symbolicated like those of any text. NULL for unknown formats, and for those that
+ * symbolicate takes except ELF core files ("a core dump"): ask input_kind_detect first. */
 const char *input_unread_kind(struct sl_bytes bytes);
 /* Returns the name of a text stack that has its function names already, so needs no symbolication ("a Go stack trace"); NULL
  * for other inputs. */

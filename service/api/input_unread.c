@@ -41,7 +41,7 @@ static const char *object_kind(struct sl_bytes bytes)
     return is_text == (format == SL_FORMAT_BREAKPAD) ? about : NULL;
 }
 
-/* Other formats by their first bytes. */
+/* Formats that their first bytes show. */
 static const struct {
     struct sl_str magic;
     const char *what;
@@ -59,7 +59,7 @@ static bool is_pprof(struct sl_str text)
     return head_has(text, FIRST_FIELDS, "\n\x04\x08\x01\x10\x02");
 }
 
-/* Other formats by the begin of one of their first lines. */
+/* Formats that one of their first lines shows, by how that line begins. */
 static const struct {
     const char *line, *what;
 } heads[] = {

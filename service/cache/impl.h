@@ -110,8 +110,8 @@ struct cache_facts { /* everything that expiry depends on */
     bool is_public;
     int64_t mtime_ns;
     int64_t created_ns;
-    bool created_in_seconds; /* from a side file: truncated to seconds */
-    int64_t exact_ns;        /* with the fraction of the second; 0 = unknown */
+    bool created_in_seconds; /* created_ns is from a side file, truncated to seconds */
+    int64_t exact_ns;        /* time of creation with its fraction of a second, from a side file; 0 = unknown */
 };
 struct cache_freshness {
     bool expired;

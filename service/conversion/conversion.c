@@ -276,7 +276,8 @@ static enum sl_code run_in_worker(struct running *r)
 
 static unsigned short_running; /* such conversions; loop thread */
 
-/* True if the loop may run it: it is short, and the pool has a thread that nothing else needs, so that nothing is overtaken. */
+/* True if the loop may run the conversion: its input is small, and neither a job nor a conversion waits for a thread of the pool, so that
+ * this one overtakes nothing. */
 static bool is_short(const struct running *r, const struct conversion_description *about)
 {
     size_t files = 0;
@@ -327,8 +328,9 @@ static void read_all_on_pool(void *arg)
     read_all_mapped(arg);
 }
 
-/* Runs a short conversion. False if it cannot begin at once: nothing has happened. `*code` as of pool_run, the code of the conversion is in
- * `r`. */
+/* Runs a short conversion (is_short) in a worker, without a thread of the pool. False if no worker could take it at once; the conversion then
+ * has not begun, and the caller runs it on the pool. True otherwise: `*code` tells whether the conversion ran to its end, as the result of
+ * pool_run does, and r->code is the result of the conversion itself. */
 static bool run_from_loop(struct running *r, enum sl_code *code)
 {
     struct fiber_wait_list waiting = {.first = NULL};
@@ -337,7 +339,8 @@ static bool run_from_loop(struct running *r, enum sl_code *code)
     r->begun = NULL;
     r->has_ended = false;
     if (!sigbus_guard_run(begin, &(struct beginning){r, &waiting}))
-        *code = sl_fail(r->error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
+        *code = sl_fail(r->error, SL_INTERNAL,
+                        "the input of a conversion was truncated while it was read, or its disk failed");
     if (!r->begun) {
         release_inputs(r);
         return *code != SL_OK;

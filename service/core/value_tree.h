@@ -1,5 +1,5 @@
-/* A tree of plain values with positions: common to YAML configurations and JSON requests, so that one schema reader serves both
- * (sources). Lives in an arena. */
+/* A tree of plain values (null, number, string, list, map) with their positions in the text. YAML configurations and JSON requests are both
+ * parsed into it, so that one reader checks the symbol sources in either. The tree lives in an arena. */
 #pragma once
 
 #include "base/arena.h"

@@ -72,8 +72,9 @@ struct object_store {
  * outlive the store. Makes no requests. Blocks. */
 enum sl_code object_store_open(struct object_store *store, const struct bucket_config *config, const char *label,
                                struct sl_arena *arena, const char **key, struct sl_error *error);
-/* The same for a symbol source: only its own keys are used, and object names are used without the prefix, because
- * locations include it. */
+/* Returns the store of a symbol source's bucket, for reading only. Unlike object_store_open it takes no keys from the environment, only
+ * those in `config`, since requests of clients may name sources. Object names are complete: config->prefix is not put before them, because
+ * the source's locations contain it. `config` and `label` must outlive the store; makes no requests. */
 struct object_store object_store_of_source(const struct bucket_config *config, const char *label, bool is_trusted);
 
 /* Creates the configuration of a source for the objects below a directory of the store, with the store's

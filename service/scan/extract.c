@@ -1,4 +1,4 @@
-/* The converter `package_member`: takes one member out of a package. */
+/* Makes a file of one member of a package (converter_package_member). */
 #include "base/file.h"
 #include "object/object.h"
 #include "package/package.h"

@@ -1,4 +1,4 @@
-/* The converter `scan_file`: what is in a file. */
+/* Makes the record of a scanned file: an index of the debug files and source texts that are in it (converter_scan_file). */
 #include "config/config.h"
 #include "function/path.h"
 #include "object/archive.h"

@@ -15,13 +15,14 @@
 
 enum {
     PUBLISH_MS = 60000, /* a long pass publishes what it has so far after this time, then after twice as long ... */
-    BIG_RECORD = 500,   /* objects: larger records are merged on the pool */
-    HEAD_BYTES = 512,
+    BIG_RECORD = 500, /* objects in a scanned file's record (struct sl_index); larger records are merged on the pool */
+    HEAD_BYTES = 512, /* read of each new file to see whether it is worth a conversion */
 };
 
 /* ---- unchanged files ---- */
 
-/* Values of `numbers` in match_files; the builder gives no file these numbers. UINT32_MAX is that of sl_index_copy_objects. */
+/* Values in `numbers` of match_files for files of the old index that are not in the new one; the builder numbers no file so. For
+ * LEFT_OUT, sl_index_copy_objects leaves out the file's objects. */
 #define LEFT_OUT UINT32_MAX
 #define NOT_SEEN (UINT32_MAX - 1)
 
@@ -32,7 +33,8 @@ static uint32_t keep_file(struct pass *p, const struct sl_index_file *file)
     return sl_index_add_file(&p->builder, file);
 }
 
-/* After the others: files that the walk has not found are gone, unless it could not look everywhere. */
+/* Decides about the files of the old index that the walk has not found: they are gone, unless it could not look everywhere; then they are
+ * kept. */
 static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *numbers)
 {
     struct sl_index_file file;

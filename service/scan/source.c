@@ -57,12 +57,13 @@ struct package_search { /* pool work, for one scan */
     struct sl_bytes build_id;
     struct sl_arena *arena;
     struct scan *scan;
-    struct sl_str source; /* result of an earlier scan, or of this one */
+    struct sl_str
+        source; /* "name version" of the source package that the program was built from; empty until an index knows it */
     struct source_package *packages;
     size_t *count;
 };
 
-/* Finds what the program was built from. */
+/* Returns the "name version" of the source package that the program with s->build_id was built from; empty if the index does not know. */
 static struct sl_str find_source_name(const struct package_search *s)
 {
     struct sl_index_id id = sl_index_id(SL_INDEX_CODE_ID, s->build_id);

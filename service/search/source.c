@@ -53,7 +53,8 @@ static void open_all(void *arg)
     candidates_merge(search->arena, &result->candidates, &inside.candidates);
 }
 
-/* True if no object has sources, as for most modules. Opening files would need a fiber, which this search is spared. */
+/* True if the search ends without opening a file, as for most modules: no object has sources, and the module is not a .NET module whose PE
+ * file may contain a Portable PDB (dotnet_ask_pe; see open_all). Opening files would need a fiber. */
 static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)

@@ -293,7 +293,7 @@ static void answer(struct symcache_get *asked)
     struct sl_str key = ms_symcache_key(&asked->query, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
-    /* SL_BUSY of a look-up that makes no file: it is not cached */
+    /* SL_BUSY: the file is not in the cache. That needs no look-up if the file is just being made. */
     enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->query.version, item);

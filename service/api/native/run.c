@@ -32,14 +32,17 @@ static void table_items(const struct native_lookups *found, struct cache_item *i
     items[2] = found->symbfile.items[1];
 }
 
-/* True if all tables of the module are in memory, so that reading them does not wait for the disk. */
+/* True if all tables of the module are in memory, so that reading them does not wait for the disk. Asks for all tables, even after a false
+ * answer: cache_is_resident answers false once when a check is due, and one job on the pool then checks all of them. */
 static bool tables_resident(const struct native_lookups *found)
 {
     struct cache_item *items[3];
     bool all = true;
     table_items(found, items);
-    for (size_t i = 0; i < 3; i++)
-        all = (!items[i] || cache_is_resident(items[i])) && all;
+    for (size_t i = 0; i < 3; i++) {
+        bool is_resident = !items[i] || cache_is_resident(items[i]);
+        all = all && is_resident;
+    }
     return all;
 }
 

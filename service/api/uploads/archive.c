@@ -78,8 +78,9 @@ static bool has_snippet(struct archive *archive, struct sl_str name)
     return false;
 }
 
-/* True if the member is to be stored. False: `failure`, or it is ignored: directories, .DS_Store and lists of symbol
- * files. */
+/* True if the member is to be stored; sets `key`, its name in the store. False without a failure for members that are ignored:
+ * directories, .DS_Store and lists of symbol files. False with archive->failure for members that make the archive invalid: a name that
+ * contains a forbidden snippet or has another form than a key, a symbolic link, an unknown compression. */
 static bool archive_wants(struct archive *archive, const struct sl_zip_entry *entry, struct sl_str *key)
 {
     struct sl_str name = entry->name;
