@@ -39,6 +39,6 @@ enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *form
  * with `what` ("cannot write the file") and the text of errno. */
 enum sl_code sl_fail_errno(struct sl_error *error, int number, const char *what);
 
-/* The code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",
+/* Returns the code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",
  * "malformed", "unsupported", "internal", "cancelled", "busy". */
 const char *sl_code_name(enum sl_code code);

@@ -56,7 +56,7 @@ static bool is_microsoft(struct sl_str name)
     return starts(name, "?") || starts(name, "@?");
 }
 
-/* Whether the name begins like one of Swift's manglings, of all versions. */
+/* True if the name begins like one of Swift's manglings, of all versions. */
 static bool is_swift(struct sl_str name)
 {
     static const char *const prefixes[] = {"$s", "_$s", "$S", "_$S", "$e", "_$e", "_T", "@__swiftmacro_"};

@@ -431,7 +431,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc);
 
-/* The first tombstone address: linkers give dropped code addresses from here to the end of the address space. */
+/* Returns the first tombstone address: linkers give dropped code addresses from here to the end of the address space. */
 static inline uint64_t dwarf_dead(const struct dwarf_file *file, unsigned address_size)
 {
     return file->dead[address_size && address_size < MAX_ADDRESS_SIZE ? address_size : MAX_ADDRESS_SIZE];
@@ -544,7 +544,7 @@ struct sl_str types_name(struct dwarf_worker *w, const struct dwarf_unit *from, 
 /* Indexes the object's symbols. If they cannot be read the index is empty, and functions keep the names of their entries. */
 enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
 
-/* The first symbol at exactly this address, or NULL. */
+/* Returns the first symbol at exactly this address, or NULL. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address);
 
 /* True if the symbol looks like the mangled form of the name: the symbol is mangled and contains the name. */

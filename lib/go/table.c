@@ -24,7 +24,7 @@ static bool read_version(uint32_t magic, enum go_version *version)
     }
 }
 
-/* Whether the address is in an executable segment of the object. */
+/* True if the address is in an executable segment of the object. */
 static bool is_code(const struct go_table *t, uint64_t address)
 {
     struct sl_segment s;

@@ -122,7 +122,7 @@ bool elf_is_units(const struct elf_section *section);
 /* Its decompressed size in bytes, by its headers. */
 uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *section);
 
-/* The first section with the name (including its dot) and contents in the file, or NULL. */
+/* Returns the first section with the name (including its dot) and contents in the file, or NULL. */
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
 
 /* Returns the file contents from an absolute address to the end of its segment. */
@@ -213,5 +213,5 @@ size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, 
  * read; sl_object_debug_info_error() has the reason. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
 
-/* The ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */
+/* Returns the ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */
 struct sl_object *elf_mini_debug_info(struct sl_object *object);

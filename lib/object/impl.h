@@ -81,13 +81,14 @@ enum sl_arch object_machine_arch(uint16_t machine);
 
 /* ---- object.c ---- */
 
-/* An id as lower-case hex text, in the object's arena; empty when out of memory. */
+/* Returns an id as lower-case hex text, in the object's arena; empty when out of memory. */
 struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
 
 /* Records that memory or budget ran out, for sl_object_open and sl_object_status to report. Returns the error's code. */
 enum sl_code object_no_memory(struct sl_object *object);
 
-/* The error to fill if debug information of the file cannot be used (sl_object_debug_info_error); NULL if it holds a reason already. */
+/* Returns the error to fill if debug information of the file cannot be used (sl_object_debug_info_error); NULL if it holds a reason
+ * already. */
 static inline struct sl_error *object_debug_info_error(struct sl_object *object)
 {
     return object->debug_info_error.code == SL_OK ? &object->debug_info_error : NULL;
@@ -109,7 +110,7 @@ enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_lim
  * of memory or budget, which is recorded in `outer`. */
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes);
 
-/* The checksum in .debug_sup by which a supplementary file identifies itself; empty for any other object. */
+/* Returns the checksum in .debug_sup by which a supplementary file identifies itself; empty for any other object. */
 struct sl_bytes object_supplementary_id(struct sl_object *object);
 
 /* ---- go.c ---- */

@@ -222,7 +222,7 @@ uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* sl_objec
  * process is out of memory, or the error of sl_budget_fail() when the budget is exhausted. */
 enum sl_code sl_object_status(const struct sl_object *object, struct sl_error *error);
 
-/* The first reason why debug information of the file could not be used; NULL if there was none so far. */
+/* Returns the first reason why debug information of the file could not be used; NULL if there was none so far. */
 const char *sl_object_debug_info_error(const struct sl_object *object);
 
 /* Finds a section by its name without leading dot or underscores ("debug_info", "eh_frame", "text"), decompressed (also from
@@ -262,11 +262,11 @@ bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_s
  * Linkers give dropped code the address 0, -1 or -2: debug information at such an address is dead only if this is false. */
 bool sl_object_holds_code(const struct sl_object *object, uint64_t address);
 
-/* The file's contents from an address (relative to the load address) to the end of its segment; may be empty. */
+/* Returns the file's contents from an address (relative to the load address) to the end of its segment; may be empty. */
 struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address);
 
-/* The exception directory of a PE file, clipped to the file (Microsoft's "PE Format", "The .pdata Section"); empty if there is none,
- * and for other formats. */
+/* Returns the exception directory of a PE file, clipped to the file (Microsoft's "PE Format", "The .pdata Section"); empty if there
+ * is none, and for other formats. */
 struct sl_bytes sl_object_exceptions(const struct sl_object *object);
 
 /* The pclntab, the table of functions and lines that every Go program carries, stripped or not: from its header to the end of its

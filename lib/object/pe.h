@@ -50,15 +50,15 @@ void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t off
 /* Reads `count` section headers. False if they are outside the file. */
 bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, size_t count);
 
-/* A section's bytes in the file, clipped to the file. */
+/* Returns a section's bytes in the file, clipped to the file. */
 struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *section);
 
 bool pe_index_sections(struct sl_object *object); /* fills `by_address`, which the next two functions need */
 
-/* The section that contains an RVA, or NULL. */
+/* Returns the section that contains an RVA, or NULL. */
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address);
 
-/* The file's contents from an RVA to the end of its section; may be empty. */
+/* Returns the file's contents from an RVA to the end of its section; may be empty. */
 struct sl_bytes pe_at(const struct sl_object *object, uint64_t address);
 
 bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);

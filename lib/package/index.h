@@ -50,7 +50,7 @@ struct sl_index_id {
 struct sl_index_id sl_index_id(enum sl_index_id_type type, struct sl_bytes bytes);
 struct sl_index_id sl_index_name(struct sl_str name);
 struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id);
-/* The id of a normalised code id (hex digits): its bytes, or its text if the digits are odd or few. */
+/* Returns the id of a normalised code id (hex digits): its bytes, or its text if the digits are odd or few. */
 struct sl_index_id sl_index_code_id(struct sl_str code_id);
 
 struct sl_index_object {

@@ -152,7 +152,7 @@ void sl_ppdb_table_name(const struct sl_ppdb_table *t, uint32_t id, struct sl_bu
     sl_table_string(&t->names, id, name);
 }
 
-/* Whether the document has exactly this name; false for an id beyond the last. */
+/* True if the document has exactly this name; false for an id beyond the last. */
 static bool is_named(const struct sl_ppdb_table *t, uint32_t id, struct sl_str wanted)
 {
     return id < t->document_count && sl_table_string_is(&t->names, id, wanted);
@@ -234,7 +234,7 @@ static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
     return true;
 }
 
-/* Whether the embedded sources are sorted by document, with at most one for each. */
+/* True if the embedded sources are sorted by document, with at most one for each. */
 static bool verify_sources(const struct sl_ppdb_table *t)
 {
     struct sl_ppdb_source source, last = {0};

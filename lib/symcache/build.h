@@ -59,7 +59,7 @@ static inline uint32_t op_line(uint32_t kind_and_line)
     return kind_and_line & MAX_LINE;
 }
 
-/* The result of an operation that is the only one at its address: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
+/* Returns the result of an operation that is the only one at its address: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
 static inline uint32_t op_entry(uint32_t kind_and_line)
 {
     return kind_and_line & ~op_kind_and_line(OP_ENTRY, 0);

@@ -182,7 +182,7 @@ struct sl_symcache_origin {
 };
 bool sl_symcache_origin(const struct sl_symcache *cache, uint32_t file_id, struct sl_symcache_origin *origin);
 
-/* The module's file name from the writer's options; may be empty. */
+/* Returns the module's file name from the writer's options; may be empty. */
 struct sl_str sl_symcache_module_file(const struct sl_symcache *cache);
 
 /* Iterates all entries in address order: address, and whether a hole (code without symbol) begins there. For tools and tests. */

@@ -82,7 +82,7 @@ static inline bool sl_scan_0x(struct sl_scan *s, uint64_t *value)
     return true;
 }
 
-/* The text between two positions. */
+/* Returns the text between two positions. */
 static inline struct sl_str sl_scan_between(const char *begin, const char *end)
 {
     return (struct sl_str){begin, (size_t)(end - begin)};

@@ -124,7 +124,7 @@ static void download(void *arg)
     fiber_wake_all(&d->finished);
 }
 
-/* Whether the first byte has arrived. */
+/* True if the first byte has arrived. */
 static bool has_begun(int fd)
 {
     struct stat st;

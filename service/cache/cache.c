@@ -71,7 +71,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     return SL_OK;
 }
 
-/* The number of background computations of a section; at least 1, since 0 would end them for good. */
+/* Returns the number of background computations of a section; at least 1, since 0 would end them for good. */
 static unsigned tokens(unsigned configured)
 {
     return configured ? configured : 1;
@@ -125,7 +125,7 @@ void cache_close(void)
     cache_tmp_close();
 }
 
-/* The state of a registered kind; NULL for others. */
+/* Returns the state of a registered kind; NULL for others. */
 static struct kind_state *get_kind_state(const struct cache_kind *kind)
 {
     for (size_t i = 0; i < engine.count; i++)
@@ -206,7 +206,7 @@ static bool is_doubted(const struct cache_memory_entry *entry)
     return entry->error && engine_should_retry(entry->lru.key, entry->error->code, entry->created_ns);
 }
 
-/* The entry in memory, if it is current. */
+/* Returns the entry in memory, if it is current. */
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
 {
     uint64_t now = loop_now_ms();
@@ -317,7 +317,7 @@ int64_t engine_renew_before_ns(void)
 }
 
 /* ---- damage ---- */
-/* Whether the address is in the item's mapping. */
+/* True if the address is in the item's mapping. */
 static bool item_holds(const struct cache_item *item, const void *address)
 {
     const uint8_t *begin = item->mapping.bytes.data;
@@ -373,7 +373,7 @@ void engine_unmap_some(void)
 }
 
 /* ---- invalidation ---- */
-/* Whether the key names one of the files. */
+/* True if the key names one of the files. */
 static bool names_any(struct sl_str key, const struct cache_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -415,7 +415,7 @@ const char *cache_dir_of_process(void)
 }
 
 /* ---- renewing misses ---- */
-/* Whether the running fiber computes a renewal: then the entries that it looks up are renewed, too. */
+/* True if the running fiber computes a renewal: then the entries that it looks up are renewed, too. */
 static bool is_renewing(void)
 {
     for (const struct renewing *at = SL_LIST_FIRST(&engine.renewing, struct renewing, link); at;

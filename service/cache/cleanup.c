@@ -173,7 +173,7 @@ static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_tota
     totals->errors += kind->errors;
 }
 
-/* Whether the kind is one of `only`, or that is empty. */
+/* True if the kind is one of `only`, or that is empty. */
 static bool wanted(const struct cleanup_options *options, const char *name)
 {
     for (size_t i = 0; i < options->only_count; i++)
@@ -182,7 +182,7 @@ static bool wanted(const struct cleanup_options *options, const char *name)
     return options->only_count == 0;
 }
 
-/* The first name of `only` that is no kind; NULL if there is none. */
+/* Returns the first name of `only` that is no kind; NULL if there is none. */
 static const char *unknown_name(const struct cleanup_options *options, const struct cache_kind *const *kinds,
                                 size_t kind_count)
 {

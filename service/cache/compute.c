@@ -27,7 +27,7 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
     }
 }
 
-/* The label of a written entry in metrics. */
+/* Returns the label of a written entry in metrics. */
 static const char *write_status(enum sl_code code)
 {
     return code == SL_OK          ? "positive"

@@ -125,7 +125,8 @@ static uint64_t excess(const struct eviction *e)
     return e->used > allowed || b->full ? e->used - kept : 0;
 }
 
-/* The age down to which the oldest files sum up to `bytes`; not below SPARED_BELOW, since younger files are in use. */
+/* Returns the age down to which the oldest files sum up to `bytes`; not below SPARED_BELOW, since younger files are in
+ * use. */
 static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
 {
     unsigned age = AGES;

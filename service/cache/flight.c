@@ -156,7 +156,7 @@ static struct {
     size_t count;
 } abandoned;
 
-/* A key of one kind, as a number; kinds may have equal keys. */
+/* Returns a key of one kind, as a number; kinds may have equal keys. */
 static uint64_t abandoned_key(const struct flight *flight)
 {
     return sl_hash(flight->key.data, flight->key.size) ^ (uint64_t)(flight->state - engine.kinds);
@@ -227,7 +227,7 @@ static void base_done(struct cache_lookup *look)
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
 }
 
-/* Whether the entry is made of another one, its base, which has to be looked up first; `*key` is then the key of the base. Not if the
+/* True if the entry is made of another one, its base, which has to be looked up first; `*key` is then the key of the base. Not if the
  * shared layer may have the entry: a base that is not needed would be downloaded. */
 static bool has_base(struct flight *flight, struct cache_key *key)
 {

@@ -37,7 +37,7 @@ static void redis_end(void)
     connection = NULL;
 }
 
-/* The key of an entry: its name in the namespace. */
+/* Returns the key of an entry: its name in the namespace. */
 static struct sl_str redis_make_key(const char *name, char out[320])
 {
     int size = snprintf(out, 320, "%s:%s", space, name);

@@ -54,7 +54,7 @@ static bool is_for_bounded(const struct config *config)
     return !config->shared.redis_url && config_bounded_in_redis(config);
 }
 
-/* Whether the configuration has a Redis for the cache. */
+/* True if the configuration has a Redis for the cache. */
 static bool wants_redis(const struct config *config)
 {
     return config->shared.redis_url || (is_for_bounded(config) && config->bounded.redis_url);

@@ -6,7 +6,7 @@
 #include "conversion/conversion.h"
 #include "origin/origin.h"
 
-/* The configured source with this id; NULL if there is none. */
+/* Returns the configured source with this id; NULL if there is none. */
 static const struct source *find_source(struct sl_str id)
 {
     const struct config *config = current_config();

@@ -41,7 +41,7 @@ static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
            size == SHA256_SIZE;
 }
 
-/* Whether a Portable PDB has the wanted checksum. True also if there is nothing to compare: the file is not one, or has no id. */
+/* True if a Portable PDB has the wanted checksum. True also if there is nothing to compare: the file is not one, or has no id. */
 static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_SIZE])
 {
     uint8_t found[SHA256_SIZE];
@@ -191,7 +191,7 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
-/* Whether the file goes to the shared cache: not one of Sentry's own buckets, which all nodes can read. */
+/* True if the file goes to the shared cache: not one of Sentry's own buckets, which all nodes can read. */
 static bool shareable(const void *context)
 {
     const struct object_request *request = context;

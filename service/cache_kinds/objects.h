@@ -29,7 +29,7 @@ bool object_request_base(const void *request, struct sl_arena *arena, const stru
                          struct cache_key *key, const void **context);
 struct sl_str object_request_queue_name(const void *request);
 
-/* A deep copy: the computation may outlive the request that named the source. */
+/* Returns a deep copy: the computation may outlive the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
 /* Inputs of a symcache. */

@@ -118,7 +118,7 @@ static int check_cache_dir(const struct config *config, bool directory_only)
     return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
 }
 
-/* Whether options for files were given, which --hosts excludes. */
+/* True if options for files were given, which --hosts excludes. */
 static bool names_files(const struct invalidation *what)
 {
     return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;

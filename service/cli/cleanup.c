@@ -89,7 +89,7 @@ static void print_json(const struct cleanup_row *rows, size_t count, bool dry_ru
     sl_buf_free(&out);
 }
 
-/* Whether the list "a,b" contains the name. Each step of the loop skips an item, and its comma unless the list ends
+/* True if the list "a,b" contains the name. Each step of the loop skips an item, and its comma unless the list ends
  * there. */
 static bool names_kind(const char *list, const char *name)
 {
@@ -100,7 +100,7 @@ static bool names_kind(const char *list, const char *name)
     return false;
 }
 
-/* Whether a kind of cache entries has this name, which is not NUL-terminated. */
+/* True if a kind of cache entries has this name, which is not NUL-terminated. */
 static bool is_kind(const char *name, size_t size)
 {
     for (size_t i = 0; i < catalog_kind_count; i++)

@@ -31,7 +31,7 @@ int output_finish(int status);
  * "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
-/* The width of the terminal on standard output in columns; 0 if it is no terminal or the width is unknown. */
+/* Returns the width of the terminal on standard output in columns; 0 if it is no terminal or the width is unknown. */
 unsigned output_width(void);
 
 /* The width of a text in columns: its number of characters. */
@@ -89,7 +89,7 @@ int temporary_file(void);
 /* Reads a pipe, standard input or a file of /proc to its end and appends it to `out`. `path` is for error messages. */
 enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl_error *error);
 
-/* The architecture of this machine; SL_ARCH_UNKNOWN if enum sl_arch has no value for it. */
+/* Returns the architecture of this machine; SL_ARCH_UNKNOWN if enum sl_arch has no value for it. */
 enum sl_arch machine_arch(void);
 
 /* True for a ZIP archive whose members are files to read, such as compressed debug files. False for a source bundle: that is a ZIP archive
@@ -103,9 +103,9 @@ enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_er
 enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error);
 
 bool path_is_directory(const char *path);
-/* Whether both paths name one regular file, perhaps through links; equal paths do, even if there is no such file. */
+/* True if both paths name one regular file, perhaps through links; equal paths do, even if there is no such file. */
 bool is_same_file(const char *a, const char *b);
-/* The DWARF file in a .dSYM bundle: of several, the first by name. NULL if there is none; the caller frees. */
+/* Returns the DWARF file in a .dSYM bundle: of several, the first by name. NULL if there is none; the caller frees. */
 char *find_dsym_file(const char *directory);
 
 /* A separate file with an object's debug information. */
@@ -133,7 +133,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
 
 /* ---- files.c: inputs ---- */
 
-/* The last component of a path; both `\` and `/` separate. */
+/* Returns the last component of a path; both `\` and `/` separate. */
 struct sl_str path_file_name(struct sl_str path);
 
 /* How to open a file. Every member may be NULL or false. */
@@ -184,15 +184,15 @@ enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const str
 /* Only maps the file and opens it as an archive, so that the caller can open each object in turn; sets `has_cache` for a symcache. */
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error);
 
-/* The object with the debug information: the separate debug file if one was found, else the file itself. */
+/* Returns the object with the debug information: the separate debug file if one was found, else the file itself. */
 struct sl_object *input_debug(const struct input *input);
 
 /* Attaches a separate debug file. False when it belongs to another object, or the object has debug information already. The bytes stay
  * the caller's. */
 bool input_set_debug(struct input *input, struct sl_bytes bytes);
 
-/* The build id of the supplementary file that the debug information names (DWARF 5, 7.3.6; .gnu_debugaltlink); empty when it names none.
- * input_set_supplementary attaches that file, whose bytes stay the caller's. */
+/* Returns the build id of the supplementary file that the debug information names (DWARF 5, 7.3.6; .gnu_debugaltlink); empty when it
+ * names none. input_set_supplementary attaches that file, whose bytes stay the caller's. */
 struct sl_bytes input_wants_supplementary(const struct input *input);
 void input_set_supplementary(struct input *input, struct sl_bytes bytes);
 /* The path of the supplementary file; false when none is named, or the path is not usable on this machine. */
@@ -217,7 +217,7 @@ enum sl_code input_convert_around(struct input *input, const uint64_t *addresses
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
 bool input_has_parts(const struct input *input);
 
-/* Whether the converted symcache has columns. */
+/* True if the converted symcache has columns. */
 bool input_has_positions(const struct input *input);
 /* Closes the object and its companions, so that another object of the archive can be opened. */
 void input_close_object(struct input *input);

@@ -187,7 +187,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
     return false;
 }
 
-/* The directory of a path, with its slash; empty for a bare file name. */
+/* Returns the directory of a path, with its slash; empty for a bare file name. */
 static struct sl_str get_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -324,7 +324,7 @@ static bool find_pdb(struct finder *f, const char *path)
            try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
 }
 
-/* The path in the URL of a WASM module's external_debug_info. */
+/* Returns the path in the URL of a WASM module's external_debug_info. */
 static struct sl_str external_path(const struct sl_object_info *info)
 {
     struct sl_str url = info->debug_link;

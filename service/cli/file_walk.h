@@ -14,7 +14,8 @@ struct file_walk {
 };
 
 void file_walk_open(struct file_walk *walk, const char *path);
-/* The next regular file with its path and stat (of a link's target); NULL at the end. Valid until the next call. */
+/* Returns the next regular file with its path and stat (of a link's target); NULL at the end. Valid until the next
+ * call. */
 const FTSENT *file_walk_next(struct file_walk *walk);
 void file_walk_close(struct file_walk *walk);
 

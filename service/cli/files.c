@@ -32,7 +32,7 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out)
     }
 }
 
-/* Whether the object is of the wanted architecture. `arm` and `arm64` stand for every variant. */
+/* True if the object is of the wanted architecture. `arm` and `arm64` stand for every variant. */
 static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
 {
     enum sl_arch arch = sl_object_info(object)->arch;
@@ -286,7 +286,7 @@ static void directory_once(void *arg, struct sl_file *file)
         file->comp_dir = (struct sl_str){NULL, 0};
 }
 
-/* The options of a conversion to a symcache. */
+/* Returns the options of a conversion to a symcache. */
 static struct sl_symcache_options make_conversion_options(const struct input *input)
 {
     const struct sl_object_info *info = sl_object_info(input_debug(input));

@@ -17,7 +17,7 @@ enum {
     TOP_PAD = 128 << 10, /* glibc's default */
 };
 
-/* Whether the resource limit is too low to reserve SPARE: the job needs several times as much itself. */
+/* True if the resource limit is too low to reserve SPARE: the job needs several times as much itself. */
 static bool is_limited(int resource)
 {
     struct rlimit limit;

@@ -69,7 +69,7 @@ static bool key_write(const struct options *o, struct sl_str key, struct sl_buf 
     return !yaml->failed;
 }
 
-/* Whether one of the problems is in `auth.keys`. */
+/* True if one of the problems is in `auth.keys`. */
 static bool names_key(const struct value_problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++)

@@ -96,7 +96,7 @@ static int unknown(const char *name)
     return 2;
 }
 
-/* Whether the text is an option in its long or short form. */
+/* True if the text is an option in its long or short form. */
 static bool is_word(const char *text, const char *name, const char *letter)
 {
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
@@ -178,7 +178,7 @@ static void base_name(const char *path, char *name, size_t size)
         name[digits - 1] = '\0';
 }
 
-/* The first word that begins with a dash and is not a global option; NULL if there is none. */
+/* Returns the first word that begins with a dash and is not a global option; NULL if there is none. */
 static const char *unknown_option(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

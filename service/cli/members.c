@@ -104,7 +104,7 @@ static void add_name(struct member_names *names, struct sl_str name)
         sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
 }
 
-/* Whether the member is meant: by its path, or by its file name alone. */
+/* True if the member is meant: by its path, or by its file name alone. */
 static bool has_name(struct sl_str own, struct sl_str wanted)
 {
     return sl_str_equal(own, wanted) || sl_str_equal(path_file_name(own), wanted);
@@ -124,7 +124,7 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     return sl_map_file(full, mapping, error);
 }
 
-/* Whether a member is an object file: import libraries also have a member without code per function. */
+/* True if a member is an object file: import libraries also have a member without code per function. */
 static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
 {
     struct sl_str library;
@@ -153,7 +153,7 @@ static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
     return false;
 }
 
-/* Whether an entry of a ZIP archive is a debug file. Source bundles are none: they name no code by address. */
+/* True if an entry of a ZIP archive is a debug file. Source bundles are none: they name no code by address. */
 static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *entry)
 {
     bool found = false;

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "object/ar.h"
 
-/* Whether a path names a member (`file(member)`, `file!member`) of a file that exists. */
+/* True if a path names a member (`file(member)`, `file!member`) of a file that exists. */
 bool member_is_named(const char *path);
 /* Maps the member that the path names. `changed` (may be NULL) gets its time of modification in seconds since 1970, 0 if unknown.
  * SL_NOT_FOUND when the file has no such member; the message lists some that it has. */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The Levenshtein distance of two words: how many letters must be inserted, removed or replaced to make `b` of `a`. `line` is one row of
- * the usual matrix. SIZE_MAX for words of 63 letters or more, which no option has. */
+/* Returns the Levenshtein distance of two words: how many letters must be inserted, removed or replaced to make `b` of `a`. `line` is
+ * one row of the usual matrix. SIZE_MAX for words of 63 letters or more, which no option has. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b), line[64];
@@ -63,14 +63,14 @@ const struct option_spec options_global[] = {
 };
 _Static_assert(sizeof options_global / sizeof *options_global <= OPTION_GLOBAL_MAX, "struct options has room for them");
 
-/* An option by index: below OPTION_MAX one of the command's own, from there on one of options_global. */
+/* Returns an option by index: below OPTION_MAX one of the command's own, from there on one of options_global. */
 static const struct option_spec *spec_at(const struct options *o, size_t index)
 {
     return index < OPTION_MAX ? &o->specs[index] : &options_global[index - OPTION_MAX];
 }
 
-/* The index of an option by its name, or by `letter` if that is not 0. An option of the command hides a global one of the same name. If
- * there is none, the index of the end marker of options_global. */
+/* Returns the index of an option by its name, or by `letter` if that is not 0. An option of the command hides a global one of the same
+ * name. If there is none, the index of the end marker of options_global. */
 static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
 {
     for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)
@@ -130,7 +130,7 @@ static bool usage_error(const struct options *o, const char *what, const char *w
     return false;
 }
 
-/* Whether the word is one of the choices `a|b|c`. */
+/* True if the word is one of the choices `a|b|c`. */
 static bool is_alternative(const char *alternatives, const char *word)
 {
     size_t length = word ? strlen(word) : 0;
@@ -251,7 +251,8 @@ static void options_free(struct options *o)
     free(o->arguments);
 }
 
-/* The index of an option that a command asks for. A global option that a command has asked for has an effect on it (note_unused). */
+/* Returns the index of an option that a command asks for. A global option that a command has asked for has an effect on it
+ * (note_unused). */
 static size_t options_find(const struct options *o, const char *name)
 {
     size_t i = find_spec(o, name, strlen(name), 0);

@@ -61,7 +61,7 @@ const char *const *option_values(const struct options *options, const char *name
 /* All values of two options, those of `first` before those of `second`; `count` of them, then NULL. The caller frees the list. NULL when
  * out of memory. */
 const char **option_values_joined(const struct options *options, const char *first, const char *second, size_t *count);
-/* The last value given, or `fallback`. An OPTION_OPTIONAL without a value yields "". */
+/* Returns the last value given, or `fallback`. An OPTION_OPTIONAL without a value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
 
 /* Overwrites the option's values in argv so that ps(1) does not show a secret. Callers copy the value before. */
@@ -122,5 +122,6 @@ void options_help_all(void); /* prints the global options on stdout */
 enum { OPTION_SHOWN = 96 };
 void option_show(const struct option_spec *spec, char text[OPTION_SHOWN]);
 
-/* The word of `words` (ends with NULL) that is most similar to `word`; NULL if none is similar enough to be a typing error. */
+/* Returns the word of `words` (ends with NULL) that is most similar to `word`; NULL if none is similar enough to be a typing
+ * error. */
 const char *options_nearest(const char *word, const char *const *words);

@@ -26,7 +26,7 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* Whether standard output is a terminal: then the progress line must be erased before output. */
+/* True if standard output is a terminal: then the progress line must be erased before output. */
 static bool is_terminal(void)
 {
     static int known = -1;
@@ -59,7 +59,7 @@ int output_finish(int status)
     return stdout_errno == EPIPE ? 0 : report_error(1, "cannot write output", strerror(stdout_errno));
 }
 
-/* Whether the variable is set and not empty. */
+/* True if the variable is set and not empty. */
 static bool is_set(const char *variable)
 {
     const char *value = getenv(variable);
@@ -172,7 +172,7 @@ static void remove_and_die(int number)
     raise(number);
 }
 
-/* The slot that holds the path, or for "" a free one; NULL if there is none. */
+/* Returns the slot that holds the path, or for "" a free one; NULL if there is none. */
 static char *find_temporary(const char *path)
 {
     for (size_t i = 0; i < MAX_TEMPORARY; i++)
@@ -181,7 +181,7 @@ static char *find_temporary(const char *path)
     return NULL;
 }
 
-/* Whether the handler has anything to do. */
+/* True if the handler has anything to do. */
 static bool has_signal_work(void)
 {
     bool any = signal_work != NULL;
@@ -357,7 +357,7 @@ unsigned output_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* Whether the byte continues a UTF-8 character. */
+/* True if the byte continues a UTF-8 character. */
 static bool continues_character(char c)
 {
     return ((uint8_t)c & 0xC0) == 0x80;

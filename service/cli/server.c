@@ -37,7 +37,7 @@ static void report_problems(const char *path, const struct value_problems *probl
     sl_buf_free(&text);
 }
 
-/* The configuration file: of --config, or $SYMLOOM_CONFIG; NULL if there is none. */
+/* Returns the configuration file: of --config, or $SYMLOOM_CONFIG; NULL if there is none. */
 static const char *config_path(const struct options *o)
 {
     return option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
@@ -129,7 +129,7 @@ int server_load(const struct options *o, struct config **config)
     return status;
 }
 
-/* The level of RUST_LOG that names no module; others are ignored. */
+/* Returns the level of RUST_LOG that names no module; others are ignored. */
 static const char *bare_level(const char *list)
 {
     static const char *const levels[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -151,7 +151,7 @@ const char *server_verbosity(const struct options *o)
     return count ? by_count[count < 3 ? count - 1 : 2] : NULL;
 }
 
-/* The log level: of the options, of the environment, of the configuration, in this order. */
+/* Returns the log level: of the options, of the environment, of the configuration, in this order. */
 static const char *log_levels(const struct options *o, const struct config *config, const char *verbosity)
 {
     const char *level = option_value(o, "log-level", NULL);
@@ -203,7 +203,7 @@ int server_become_owner(const struct config *config)
     return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));
 }
 
-/* The limits of downloads, from the configuration; valid until the next call. */
+/* Returns the limits of downloads, from the configuration; valid until the next call. */
 static struct fetch_options *make_fetch_options(const struct config *config)
 {
     static struct fetch_options options;

@@ -16,7 +16,7 @@
         "quiet", 'q', OPTION_FLAG, false, NULL, "Log only errors"                                                      \
     }
 
-/* The environment variable, NULL when unset or empty. */
+/* Returns the environment variable, NULL when unset or empty. */
 const char *server_environment(const char *name);
 
 /* Loads the configuration that the options and the environment name, and applies their overrides. Problems are written to stderr. 0, or
@@ -32,7 +32,7 @@ void server_report_problems(const struct options *o, const struct value_problems
 /* True with --no-network or its environment variable. */
 bool server_is_offline(const struct options *o);
 
-/* Whether connections are allowed, for commands that cannot work offline. False after reporting a usage error on stderr. */
+/* True if connections are allowed, for commands that cannot work offline. False after reporting a usage error on stderr. */
 bool server_may_connect(const struct options *o);
 
 /* Like server_load, but appends the problems (errors and warnings, a line each) to `problems`. */
@@ -42,8 +42,8 @@ bool server_reload(const struct options *o, struct config **config, struct sl_bu
  * after a report on stderr. */
 int server_log(const struct options *o, const struct config *config, const char *verbosity);
 
-/* The level that -v stands for: its value, else info, debug or trace by how often it was given. NULL when it was not given, or its value
- * is no level. */
+/* Returns the level that -v stands for: its value, else info, debug or trace by how often it was given. NULL when it was not given, or
+ * its value is no level. */
 const char *server_verbosity(const struct options *o);
 
 /* For commands that write below cache_dir: when run as root, switches to the owner of that directory, because the service could not

@@ -22,7 +22,7 @@ static struct sl_object *open_companion(struct input *input, int which, const ch
     return input->companions[which];
 }
 
-/* The path of the file with the debug information: its companions are beside it. */
+/* Returns the path of the file with the debug information: its companions are beside it. */
 static const char *path_of_debug(const struct input *input)
 {
     return input->debug.path ? input->debug.path : input->path;
@@ -81,7 +81,7 @@ static struct sl_object *open_dwz(struct input *input)
 
 /* ---- .dwo files ---- */
 
-/* Whether the file has units of split DWARF. */
+/* True if the file has units of split DWARF. */
 static bool has_split_units(struct sl_object *object)
 {
     struct sl_bytes info;

@@ -84,7 +84,7 @@ static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
-/* Whether it is a custom section of this name. */
+/* True if it is a custom section of this name. */
 static bool is_named(const struct wasm_part *part, const char *name)
 {
     return part->name.data && sl_str_equal(part->name, sl_str(name));

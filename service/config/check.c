@@ -260,7 +260,7 @@ static void check_store(const struct config *config, const struct value *root, s
         value_problem(problems, at, false, "mozilla.store", "set only one of s3, gcs and filesystem");
 }
 
-/* Whether the access key has the right. */
+/* True if the access key has the right. */
 static bool has_right(const struct access_key *key, struct sl_str right)
 {
     for (size_t i = 0; i < key->right_count; i++)

@@ -31,7 +31,7 @@ bool config_container_is_detected(void)
 }
 
 /* ---- loading ---- */
-/* A configuration with the defaults of all keys. NULL when out of memory. */
+/* Returns a configuration with the defaults of all keys. NULL when out of memory. */
 static struct config *new_config(const char *path)
 {
     struct config *config = calloc(1, sizeof *config);

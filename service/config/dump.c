@@ -55,7 +55,7 @@ static void size_text(uint64_t bytes, struct sl_buf *out)
     sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-/* The number in the key's field; 0 if that is no number. */
+/* Returns the number in the key's field; 0 if that is no number. */
 static uint64_t get_number(const struct config *config, const struct config_key *key)
 {
     const void *field = field_at(config, key->offset);
@@ -183,7 +183,7 @@ static void scalar_value(struct config_dump *d, const struct value *value)
         sl_buf_str(d->out, value->string);
 }
 
-/* Whether a key of a source is written: only known ones are, as a misspelt key may have a secret value. */
+/* True if a key of a source is written: only known ones are, as a misspelt key may have a secret value. */
 static bool shown(struct config_dump *d)
 {
     const struct config_key *row;
@@ -310,7 +310,7 @@ static void value_text(const struct config *config, const struct config_key *key
         row_value(&d, key);
 }
 
-/* Whether two configurations have different values of the key. The texts are wiped, since they may be secrets. */
+/* True if two configurations have different values of the key. The texts are wiped, since they may be secrets. */
 static bool differs(const struct config *a, const struct config *b, const struct config_key *key)
 {
     struct sl_buf texts[2] = {{0}};

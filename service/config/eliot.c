@@ -7,7 +7,7 @@
 #include "config/impl.h"
 #include "core/duration.h"
 
-/* The value of an environment variable; NULL also if it is empty. */
+/* Returns the value of an environment variable; NULL also if it is empty. */
 static const char *eliot_value(const char *name)
 {
     const char *value = getenv(name);

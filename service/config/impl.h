@@ -39,7 +39,7 @@ void path_free(struct config_path *path);
 
 /* ---- yaml.c ---- */
 
-/* The position of a key of a map of yaml_read, as a value for value_problem. */
+/* Returns the position of a key of a map of yaml_read, as a value for value_problem. */
 struct value yaml_key_position(struct sl_str key);
 
 /* ---- scalar.c ---- */
@@ -128,7 +128,7 @@ const char *key_no_effect(struct sl_str pattern);
 /* True if the pattern, or one of its parents, is of the class. */
 bool key_within(struct sl_str pattern, enum key_class class);
 
-/* The key of the same group within two edits of the unknown `pattern`; empty if there is none. */
+/* Returns the key of the same group within two edits of the unknown `pattern`; empty if there is none. */
 struct sl_str key_nearest(struct sl_str pattern);
 
 /* ---- texts.c: checks of texts; each returns the fault, or NULL ---- */

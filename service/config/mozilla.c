@@ -9,7 +9,7 @@
 
 enum { TRIES = 5 }; /* attempts of a download from a store */
 
-/* The configured source with this id; NULL if there is none. */
+/* Returns the configured source with this id; NULL if there is none. */
 static const struct source *source_named(const struct config *config, struct sl_str id)
 {
     for (size_t i = 0; i < config->source_count; i++)

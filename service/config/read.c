@@ -19,7 +19,7 @@ struct config_reading {
     struct value_problems *problems;
 };
 
-/* The field of the struct at an offset of the table. */
+/* Returns the field of the struct at an offset of the table. */
 static void *field_at(struct config *config, size_t offset)
 {
     return (char *)config + offset;
@@ -54,7 +54,7 @@ static void complain(struct config_reading *r, const char *what)
     value_problem(r->problems, r->value, false, r->key->path, "%s %s", scalar_describe(r->value, value), what);
 }
 
-/* Whether the value is the key's word for "none" (`null` or `off`). */
+/* True if the value is the key's word for "none" (`null` or `off`). */
 static bool is_none(const struct config_key *key, const struct value *value)
 {
     if (!key->none)
@@ -161,7 +161,7 @@ static void read_bool(struct config_reading *r)
 
 /* ---- texts ---- */
 
-/* Whether the value may be a text: numbers and booleans too, as written in the file. */
+/* True if the value may be a text: numbers and booleans too, as written in the file. */
 static bool is_text(const struct value *value)
 {
     return value->type == VALUE_STRING || value->type == VALUE_INT || value->type == VALUE_DOUBLE ||

@@ -5,7 +5,7 @@
 
 #include "config/impl.h"
 
-/* Whether the text is one of the words, a NULL-terminated list. */
+/* True if the text is one of the words, a NULL-terminated list. */
 static bool among(struct sl_str text, const char *const *words)
 {
     for (; *words; words++)
@@ -51,7 +51,7 @@ static size_t skip_digits(struct sl_str text, size_t at)
     return at;
 }
 
-/* Whether the text matches [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
+/* True if the text matches [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
 static bool looks_like_float(struct sl_str text)
 {
     size_t at = text.size && (text.data[0] == '-' || text.data[0] == '+');

@@ -1,7 +1,7 @@
 /* The reference of the configuration, generated from the table that reads it: a chapter and a row in Markdown for each key. */
 #include "config/impl.h"
 
-/* The documentation of a key; NULL if it has none. */
+/* Returns the documentation of a key; NULL if it has none. */
 static const struct key_about *find_about(const char *path)
 {
     for (size_t i = 0; i < key_about_count; i++)

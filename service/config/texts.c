@@ -164,7 +164,7 @@ void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *re
     *rest = (struct sl_str){text.data + host, end - host};
 }
 
-/* Whether the character is a control character, a line separator, a byte order mark or a noncharacter. */
+/* True if the character is a control character, a line separator, a byte order mark or a noncharacter. */
 static bool unprintable(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF ||

@@ -93,7 +93,7 @@ static void release_heavy_slot(uint64_t size)
 }
 
 /* ---- one conversion ---- */
-/* The time limit for an input of this size. */
+/* Returns the time limit for an input of this size. */
 static uint64_t time_for(const struct conversion_description *about)
 {
     uint64_t more = about->size / bytes_a_second * second_ns;
@@ -201,7 +201,7 @@ static void read_all_mapped(struct running *r)
     read_mapped(r->call.tables, r->call.table_count);
 }
 
-/* The threads that a worker may use: its own, and as many as are idle in the pool. */
+/* Returns the threads that a worker may use: its own, and as many as are idle in the pool. */
 static unsigned count_worker_threads(void)
 {
     size_t threads = pool_parallel()->workers, busy = pool_busy();

@@ -95,8 +95,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
     return isolation.launcher;
 }
 
-/* The most bytes that the inputs of one job may have: an object with its companions (each is a download), a set of
- * symbfile parts, or what a client may send. 0 = no limit; a configured size near UINT64_MAX stands for no limit. */
+/* Returns the most bytes that the inputs of one job may have: an object with its companions (each is a download), a set
+ * of symbfile parts, or what a client may send. 0 = no limit; a configured size near UINT64_MAX stands for no limit. */
 static uint64_t most_input(const struct config *config)
 {
     const uint64_t sizes[] = {config->symbfile.max_set_bytes, config->crash_file_body_max_bytes,

@@ -51,10 +51,10 @@ enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *erro
 
 /* ---- for conversion_run ---- */
 
-/* The pool of workers; NULL: conversions run in threads. */
+/* Returns the pool of workers; NULL: conversions run in threads. */
 struct worker_pool *isolation_pool(void);
 /* Begins a call of this pool from the loop, as worker_begin; with the answer, wakes a fiber of `waiting`. NULL: use worker_run. */
 struct running_job *isolation_begin(const struct worker_function *function, const struct worker_call *call,
                                     void *result, struct fiber_wait_list *waiting);
-/* The function of the workers that runs the converter; NULL if it is none of isolation_prepare. Any thread. */
+/* Returns the function of the workers that runs the converter; NULL if it is none of isolation_prepare. Any thread. */
 const struct worker_function *isolation_function(const struct converter *converter);

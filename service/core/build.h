@@ -3,5 +3,5 @@
 
 #define BUILD_VERSION SYMLOOM_VERSION
 
-/* The abbreviated commit that the program was built from; "unknown" if it was not built from a repository. */
+/* Returns the abbreviated commit that the program was built from; "unknown" if it was not built from a repository. */
 const char *build_commit(void);

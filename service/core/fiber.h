@@ -78,7 +78,7 @@ struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* true if the running fiber's group is cancelled */
 bool fiber_expired(void);       /* true if it was cancelled by a deadline: its own or that of an ancestor */
 
-/* The running fiber's group, to be the parent of groups that end with it; NULL outside of fibers. */
+/* Returns the running fiber's group, to be the parent of groups that end with it; NULL outside of fibers. */
 struct fiber_group *fiber_group_current(void);
 
 /* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of everything
@@ -152,7 +152,8 @@ bool fiber_overflowed(const void *address);
 /* For metrics. */
 size_t fiber_count(void);
 size_t fiber_stacks_allocated(void);
-/* The largest stack use seen of a fiber that has ended, in bytes (whole pages). Costs a system call for each recycled stack. */
+/* Returns the largest stack use seen of a fiber that has ended, in bytes (whole pages). Costs a system call for each recycled
+ * stack. */
 size_t fiber_stack_peak(void);
 
 /* max_fibers of the configuration; default 20000. fiber_start_admitted may go beyond it. */

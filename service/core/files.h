@@ -21,7 +21,7 @@ bool files_make_directory(const char *path, mode_t mode, enum files_sync sync);
 /* Makes the directory that `path` lies in, unsynced. */
 bool files_make_parents(const char *path, mode_t mode);
 
-/* A random number for unique names; not for secrets. */
+/* Returns a random number for unique names; not for secrets. */
 uint64_t files_random(void);
 
 /* Creates a file "<directory>/<prefix><16 hex digits>", open for reading and writing (0640); writes its name to `path` of

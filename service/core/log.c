@@ -205,7 +205,7 @@ void log_reopen(void)
                       LOG_STR("error", strerror(errno)));
 }
 
-/* Whether lines go to a terminal. Asks the system until the answer is known (-1: not yet). */
+/* True if lines go to a terminal. Asks the system until the answer is known (-1: not yet). */
 static bool to_terminal(void)
 {
     int known = atomic_load_explicit(&stderr_is_terminal, memory_order_relaxed);

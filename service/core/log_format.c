@@ -175,7 +175,7 @@ static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *
     *rest = (struct sl_str){url.data + host, end - host};
 }
 
-/* Whether key=value would be ambiguous without quotes. */
+/* True if key=value would be ambiguous without quotes. */
 static bool needs_quotes(struct sl_str text)
 {
     static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};

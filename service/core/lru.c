@@ -1,6 +1,6 @@
 #include "core/lru.h"
 
-/* The entry that a link of the list belongs to. */
+/* Returns the entry that a link of the list belongs to. */
 static struct lru_entry *get_entry(const struct sl_link *link)
 {
     return SL_LIST_ITEM(link, struct lru_entry, use);

@@ -18,7 +18,7 @@ void memory_configure(uint64_t budget, uint64_t wait_ms);
 
 /* Half of memory_of_process(). */
 uint64_t memory_default_budget(void);
-/* The memory limit of the cgroup, or else the machine's memory. */
+/* Returns the memory limit of the cgroup, or else the machine's memory. */
 uint64_t memory_of_process(void);
 
 /* False if `bytes` exceed the whole budget. */

@@ -41,7 +41,7 @@ struct metric_sample {
     unsigned long long buckets[20], count; /* buckets are not cumulative; `count` is the total */
 };
 void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg);
-/* The sum of all series with these label values; NULL = any. */
+/* Returns the sum of all series with these label values; NULL = any. */
 double metric_total(enum metric metric, const char *a, const char *b, const char *c);
 
 uint64_t metrics_resident_bytes(void); /* of this process */

@@ -104,7 +104,7 @@ enum { METRIC_NAME_MAX = 80 };
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX]);
 /* Calls each(arg, name) once for every other name that the metric may be pushed under. */
 void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg);
-/* The i-th name that cache look-ups are pushed under; NULL after the last. */
+/* Returns the i-th name that cache look-ups are pushed under; NULL after the last. */
 const char *metrics_access_name(size_t i);
 /* From now on histograms record their values for metrics_push. Once. */
 void metrics_keep_values(void);

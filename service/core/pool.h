@@ -60,8 +60,8 @@ void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg
 /* True if new work may come in: fewer than pool.max_queued jobs wait. False is counted and logged. */
 bool pool_can_accept(void);
 
-/* A `struct sl_parallel` for code inside pool_run (or on any thread): spreads pieces over idle pool threads, as heavy work, and
- * takes part itself. Thread safe. */
+/* Returns a `struct sl_parallel` for code inside pool_run (or on any thread): spreads pieces over idle pool threads, as heavy
+ * work, and takes part itself. Thread safe. */
 const struct sl_parallel *pool_parallel(void);
 
 /* Returns the number of threads for background work besides `pool_threads` others. */

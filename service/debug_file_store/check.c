@@ -45,7 +45,7 @@ static enum debug_file_quality rate(struct sl_object *object, const struct sl_ob
     return has_symbol_table(object, info->format) ? QUALITY_SYMBOLS : QUALITY_DYNAMIC_SYMBOLS;
 }
 
-/* The type of modules whose programs have this format. */
+/* Returns the type of modules whose programs have this format. */
 static enum object_type program_type(enum sl_format format)
 {
     for (int type = OBJECT_UNKNOWN + 1; type < OBJECT_TYPES; type++)

@@ -28,7 +28,7 @@ void debug_files_apply(struct config *config);
 void debug_files_close(void);
 bool debug_files_are_open(void);
 const struct store_area *debug_files_area(void);
-/* The source; NULL: there is no store. Requests that name their own sources ask it after these. */
+/* Returns the source; NULL: there is no store. Requests that name their own sources ask it after these. */
 const struct source *debug_files_source(void);
 /* Appends the source to a list of sources that lacks it: the new list is in the arena. Returns `sources` if there is nothing to
  * add; NULL when out of memory. */

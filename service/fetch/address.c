@@ -44,7 +44,7 @@ bool address_reserved(const uint8_t bytes[16])
     return !global_unicast || documentation || six_to_four;
 }
 
-/* Whether the address is that of a metadata or credential service of a cloud provider. */
+/* True if the address is that of a metadata or credential service of a cloud provider. */
 bool address_metadata(const uint8_t bytes[16])
 {
     static const char *const services[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254"};

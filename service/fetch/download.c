@@ -27,7 +27,7 @@ enum {
 #define DISCARD_NS 1000000000ull /* time limit for reading the rest of an unused body */
 
 /* ---- request headers ---- */
-/* Whether the text is a token, the form of header names (RFC 9110, 5.6.2). */
+/* True if the text is a token, the form of header names (RFC 9110, 5.6.2). */
 static bool token(struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -36,7 +36,7 @@ static bool token(struct sl_str name)
     return name.size > 0;
 }
 
-/* Whether the text may be a header's value: no control characters, which could end the line. */
+/* True if the text may be a header's value: no control characters, which could end the line. */
 static bool field_value(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -58,7 +58,7 @@ static bool ours(struct sl_str name)
     return false;
 }
 
-/* Whether a header of the source's configuration is sent. */
+/* True if a header of the source's configuration is sent. */
 static bool sent(struct sl_str name)
 {
     return token(name) && !ours(name);
@@ -73,7 +73,7 @@ static enum sl_code check_headers(const struct fetch_request *request, struct sl
     return SL_OK;
 }
 
-/* Whether the source's configuration sets this header. After a redirect to another host its headers are not sent: they may be secret. */
+/* True if the source's configuration sets this header. After a redirect to another host its headers are not sent: they may be secret. */
 static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
     for (size_t i = 0; !hop->is_other_host && i < d->request->header_count; i++)
@@ -172,7 +172,8 @@ static enum verdict get_range_verdict(struct exchange *e)
     return PARTIAL;
 }
 
-/* The most bytes that an encoded body may have: the limit is for decoded bytes, and incompressible contents grow a little when encoded. */
+/* Returns the most bytes that an encoded body may have: the limit is for decoded bytes, and incompressible contents grow a little when
+ * encoded. */
 static uint64_t coded_limit(uint64_t max_size)
 {
     uint64_t more = max_size / 8 + 64 * 1024;
@@ -435,13 +436,13 @@ static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
     return code;
 }
 
-/* Whether another attempt would have the same result. */
+/* True if another attempt would have the same result. */
 static bool final(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
-/* A random number less than `below`; 0 if the system has no random bytes yet. */
+/* Returns a random number less than `below`; 0 if the system has no random bytes yet. */
 static uint32_t chance(uint32_t below)
 {
     uint32_t number;

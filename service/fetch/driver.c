@@ -113,7 +113,7 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
-/* The port of a proxy. curl's default port for proxies differs from that of the scheme. */
+/* Returns the port of a proxy. curl's default port for proxies differs from that of the scheme. */
 static uint16_t proxy_port(CURLU *url)
 {
     char *port = NULL, *scheme = NULL;

@@ -153,7 +153,7 @@ struct fetch_url {
 };
 bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts);
 
-/* The host of a URL, without port, in the arena; NULL if it has none. */
+/* Returns the host of a URL, without port, in the arena; NULL if it has none. */
 const char *fetch_url_host(struct sl_arena *arena, const char *url);
 /* Appends the text, percent-encoding all but unreserved characters (RFC 3986, 2.3) and, with `keep_slashes`, slashes. */
 void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);

@@ -11,7 +11,7 @@ struct download_finish {
     enum unpack_format wrapper; /* out of look_at_file */
 };
 
-/* Whether the text contains the word, in upper or lower case. */
+/* True if the text contains the word, in upper or lower case. */
 static bool has_word(struct sl_str text, struct sl_str word)
 {
     for (size_t i = 0; i + word.size <= text.size; i++)

@@ -141,7 +141,7 @@ enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop,
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
                         struct sl_error *error);
 bool hop_same_host(const struct hop *a, const struct hop *b); /* and the same scheme and port */
-/* The Referer that a request to `to` sends; NULL = none. */
+/* Returns the Referer that a request to `to` sends; NULL = none. */
 const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to);
 
 /* ---- ranges.c ---- */

@@ -86,7 +86,7 @@ static struct ttl_cache_entry *use_entry(struct ttl_cache *cache, const uint8_t 
 }
 
 /* ---- one answer ---- */
-/* The time `ns` from now; 0 for an answer that is not cached. */
+/* Returns the time `ns` from now; 0 for an answer that is not cached. */
 static uint64_t deadline(uint64_t ns)
 {
     uint64_t now = loop_now_ms(), ms = DURATION_MS(ns);

@@ -55,7 +55,7 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
-/* Whether reading may go on. Warnings concern the name, which is ignored. */
+/* True if reading may go on. Warnings concern the name, which is ignored. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;

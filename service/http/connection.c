@@ -19,7 +19,8 @@ void connection_state(struct connection *c, enum http_request_state state)
     c->state_since_ms = loop_now_ms();
 }
 
-/* The client's address as text, without a port: "unix" for a Unix socket, "unknown" if the system does not tell. Kept by the connection. */
+/* Returns the client's address as text, without a port: "unix" for a Unix socket, "unknown" if the system does not tell. Kept by the
+ * connection. */
 const char *connection_peer(struct connection *c)
 {
     struct sockaddr_storage address;
@@ -314,7 +315,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
-/* Whether a body arrives more slowly than `min_rate` allows. Uploads with a timeout of their own may be slower. */
+/* True if a body arrives more slowly than `min_rate` allows. Uploads with a timeout of their own may be slower. */
 static bool too_slow(const struct connection *c)
 {
     const struct request *r = c->request;
@@ -395,7 +396,7 @@ static void on_end(struct connection *c)
         connection_abort(c, false);
 }
 
-/* Whether the kernel has received a reset. */
+/* True if the kernel has received a reset. */
 static bool is_reset(const struct connection *c)
 {
     uv_os_fd_t fd;

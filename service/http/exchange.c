@@ -154,7 +154,7 @@ static void refuse_without_fiber(struct request *r)
 }
 
 /* ---- without a fiber ---- */
-/* Whether the response can be made without waiting: it is an error already, or the route's handler never waits. */
+/* True if the response can be made without waiting: it is an error already, or the route's handler never waits. */
 static bool needs_no_fiber(const struct request *r)
 {
     const struct http_exchange *x = &r->x;

@@ -355,7 +355,7 @@ void set_client_and_request_id(struct request *r); /* sets client address and re
 /* Counts the connection for its client's address, once; false if there are too many. */
 bool address_add_connection(struct request *r);
 void address_remove_connection(struct connection *c);
-/* The counters of an address; NULL when out of memory. Dropped when all are zero. */
+/* Returns the counters of an address; NULL when out of memory. Dropped when all are zero. */
 struct client_address *address_entry(struct http_server *server, struct sl_str address);
 void address_remove_entry(struct http_server *server, struct client_address *entry);
 void random_uuid(struct http_server *server, char out[37]);

@@ -19,7 +19,7 @@ static struct sl_str without_port(struct sl_str host)
     return host;
 }
 
-/* Whether Host is in http.allowed_hosts. A listed name without a port allows any port. */
+/* True if Host is in http.allowed_hosts. A listed name without a port allows any port. */
 static bool host_listed(const struct http_options *options, struct sl_str host)
 {
     struct sl_str name = without_port(host);
@@ -31,7 +31,7 @@ static bool host_listed(const struct http_options *options, struct sl_str host)
     return false;
 }
 
-/* Whether Host is a name of this machine: localhost and its subdomains (RFC 6761, 6.3), 127.0.0.0/8, ::1; or a name of
+/* True if Host is a name of this machine: localhost and its subdomains (RFC 6761, 6.3), 127.0.0.0/8, ::1; or a name of
  * one label, which the public DNS does not have, so that it belongs to the machine's own network. */
 static bool is_local_name(struct sl_str host)
 {
@@ -121,7 +121,7 @@ static bool is_own(const struct request *r, struct sl_str origin)
     return r->host.size > 0 && sl_str_equal_nocase(without_suffix(origin, port), without_suffix(r->host, port));
 }
 
-/* Whether browsers send this content type to other origins without a preflight (Fetch Standard, "CORS-safelisted request-header");
+/* True if browsers send this content type to other origins without a preflight (Fetch Standard, "CORS-safelisted request-header");
  * also no content type. */
 static bool is_of_form(struct sl_str type)
 {

@@ -193,7 +193,7 @@ static bool split_target(struct http_exchange *x)
     return target.size > 0;
 }
 
-/* The query of the target, without the question mark; empty if there is none. */
+/* Returns the query of the target, without the question mark; empty if there is none. */
 static struct sl_str get_query(const struct http_exchange *x)
 {
     const char *question = memchr(x->target.data, '?', x->target.size);
@@ -238,7 +238,7 @@ static int status_of_parser(enum llhttp_errno error)
     return error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE ? 505 : 400;
 }
 
-/* Whether the character may be in a method (RFC 9110, 5.6.2). */
+/* True if the character may be in a method (RFC 9110, 5.6.2). */
 static bool is_token_char(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));

@@ -22,7 +22,7 @@ size_t http_query_count(const struct http_exchange *x, const char *key)
     return count;
 }
 
-/* The value of the first such key in the query; data NULL: absent. */
+/* Returns the value of the first such key in the query; data NULL: absent. */
 struct sl_str http_query(const struct http_exchange *x, const char *key)
 {
     struct sl_str wanted = sl_str(key);
@@ -70,7 +70,7 @@ bool header_is_set(const struct http_exchange *x, const char *name, struct sl_st
     return false;
 }
 
-/* Whether a header's value has no control characters. */
+/* True if a header's value has no control characters. */
 static bool is_clean(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -175,7 +175,8 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
     sl_json_end_object(&w);
 }
 
-/* The Cache-Control of a file: if the handler has set only "public" or "private", the max-age of the options is added. */
+/* Returns the Cache-Control of a file: if the handler has set only "public" or "private", the max-age of the options is
+ * added. */
 static struct sl_str cache_control(struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;

@@ -134,7 +134,7 @@ static bool is_enabled(const struct http_exchange *x, const struct http_route *r
     return !route->family || !route->family->enabled || route->family->enabled(x->service);
 }
 
-/* Whether a route of this method serves the request's; GET routes also serve HEAD. */
+/* True if a route of this method serves the request's; GET routes also serve HEAD. */
 static bool method_matches(const char *route_method, struct sl_str method)
 {
     struct sl_str wanted = sl_str(route_method);

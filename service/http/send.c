@@ -13,7 +13,7 @@ enum {
     KEEP_SEALED = 4 * 1024
 }; /* KEEP_SEALED: a TLS output buffer up to this size is kept for the next write */
 
-/* The value of the header Date, formatted once a second. */
+/* Returns the value of the header Date, formatted once a second. */
 const char *server_date(struct http_server *server)
 {
     time_t now = (time_t)clock_wall_s();
@@ -50,7 +50,7 @@ static char *put_number(char *at, uint64_t v)
     return http_send_put(at, digits + i, sizeof digits - i);
 }
 
-/* Whether a response of this status has a body (RFC 9110, 15.3.5 and 15.4.5). */
+/* True if a response of this status has a body (RFC 9110, 15.3.5 and 15.4.5). */
 static bool has_length(int status)
 {
     return status != 204 && status != 304;
@@ -331,7 +331,7 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct content
 
 enum { SENT_IN_PLACE = 64 * 1024 };
 
-/* Whether the file can be sent from its mapping: the kernel reads it then, and answers EFAULT if the file was truncated meanwhile. */
+/* True if the file can be sent from its mapping: the kernel reads it then, and answers EFAULT if the file was truncated meanwhile. */
 static bool may_send_in_place(const struct request *r, struct file_part part)
 {
     return r->x.file_is_resident && part.size <= SENT_IN_PLACE && !r->connection->tls;

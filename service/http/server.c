@@ -261,7 +261,7 @@ static void pause_listener(struct http_listener *listener)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events);
 
-/* Whether a listener has stopped accepting for a while. */
+/* True if a listener has stopped accepting for a while. */
 static bool any_paused(const struct http_server *server)
 {
     bool any = false;

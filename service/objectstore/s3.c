@@ -19,7 +19,7 @@ struct sl_str s3_region(const struct bucket_config *config)
 
 /* ---- errors ---- */
 
-/* Whether the name is one of the list, which ends with NULL. */
+/* True if the name is one of the list, which ends with NULL. */
 static bool is_one_of(const char *const *names, struct sl_str name)
 {
     for (; *names; names++)

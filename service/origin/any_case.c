@@ -120,7 +120,7 @@ static bool is_still_valid(const struct directory_listing *listing, const struct
            listing->read_s - listing->modified.tv_sec >= SETTLED_S;
 }
 
-/* A listing without names, with one reference for the caller. NULL when out of memory. */
+/* Returns a listing without names, with one reference for the caller. NULL when out of memory. */
 static struct directory_listing *listing_new(const char *key, size_t key_size, const struct stat *st)
 {
     struct directory_listing *listing = calloc(1, sizeof *listing + key_size);

@@ -50,7 +50,7 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Whether the name agrees with the known digits. In debug ids, build ids shorter than 16 bytes are padded with zeros. */
+/* True if the name agrees with the known digits. In debug ids, build ids shorter than 16 bytes are padded with zeros. */
 static bool is_continued(const char *known, const char *name, size_t size)
 {
     size_t both = size < strlen(known) ? size : strlen(known);

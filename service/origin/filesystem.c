@@ -13,7 +13,7 @@
 #include "origin/health.h"
 #include "origin/impl.h"
 
-/* The file's URI: "file://<path of the source>/<location>". Data NULL when out of memory. */
+/* Returns the file's URI: "file://<path of the source>/<location>". Data NULL when out of memory. */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location)
 {
     struct sl_buf uri = {0};

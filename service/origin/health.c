@@ -25,7 +25,7 @@ static struct sl_map records; /* by id; never more than sources were configured 
 static size_t minute_now;
 static bool watched; /* true if log lines are enabled */
 
-/* The record of a configured source, created if necessary. NULL when out of memory. */
+/* Returns the record of a configured source, created if necessary. NULL when out of memory. */
 static struct source_health_record *get_record(const struct source *source)
 {
     struct source_health_record *record = sl_map_get(&records, source->id);

@@ -268,7 +268,7 @@ static void debuginfod(struct layout_parts *p, const struct file_type_row *row, 
         origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
 
-/* Whether the id is that of a JVM mapping, which has a debug id only. */
+/* True if the id is that of a JVM mapping, which has a debug id only. */
 static bool is_jvm(const struct layout_parts *p)
 {
     return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
@@ -431,7 +431,7 @@ static bool ends_nocase(struct sl_str s, const char *suffix)
     return s.size >= size && sl_str_equal_nocase(layout_part(s, s.size - size, s.size), sl_str(suffix));
 }
 
-/* Whether a file is named as a module's Breakpad file: `crash.sym` or `crash.pdb.sym` for crash.pdb, `libc.so.6.sym` for libc.so.6. */
+/* True if a file is named as a module's Breakpad file: `crash.sym` or `crash.pdb.sym` for crash.pdb, `libc.so.6.sym` for libc.so.6. */
 static bool is_breakpad_name(struct sl_str module, struct sl_str name)
 {
     if (!ends_nocase(name, ".sym"))

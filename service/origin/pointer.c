@@ -22,7 +22,7 @@ struct sl_str pointer_parse(struct sl_str text)
 
 /* ---- local files ---- */
 
-/* Whether Windows takes two characters of paths for equal: ASCII case and the kind of slash do not matter. */
+/* True if Windows takes two characters of paths for equal: ASCII case and the kind of slash do not matter. */
 static bool same_char(char a, char b)
 {
     a = a == '\\' ? '/' : a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;

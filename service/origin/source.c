@@ -37,7 +37,7 @@ static const char *source_join(struct source_schema_reader *r, const char *key)
 #define BAD(r, at, key, ...)                                                                                           \
     value_problem((r)->problems, (at) ? (at) : (r)->map, false, source_join((r), (key)), __VA_ARGS__)
 
-/* The type of a value as messages name it. */
+/* Returns the type of a value as messages name it. */
 static const char *type_word(const struct value *v)
 {
     static const char *const words[] = {

@@ -28,7 +28,8 @@ static bool copy_part(struct sl_str part, char *out, size_t size)
     return true;
 }
 
-/* The text before the first (`last`: the last) `stop`. `*rest` is the text after it; data NULL if there is no `stop`. */
+/* Returns the text before the first (`last`: the last) `stop`. `*rest` is the text after it; data NULL if there is no
+ * `stop`. */
 static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
 {
     const char *at = !text.data ? NULL

@@ -23,7 +23,7 @@ struct pass {
     struct sl_error failure; /* why the pass ends early; code SL_OK: it does not */
 };
 
-/* The path of a found file, relative to the root. */
+/* Returns the path of a found file, relative to the root. */
 static inline const char *pass_path(const struct pass *p, const struct scan_found_file *file)
 {
     return (const char *)p->walk.paths.data + file->path;

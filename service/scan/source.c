@@ -14,7 +14,8 @@ enum { MAX_PACKAGES = 64 /* packages of one source that are looked into */, CHEC
 
 /* ---- packages that were built from the same source ---- */
 
-/* The version that the authors of the source gave it: without the epoch in front and the revision of the distribution. */
+/* Returns the version that the authors of the source gave it: without the epoch in front and the revision of the
+ * distribution. */
 static struct sl_str upstream_version(struct sl_str version)
 {
     const char *colon = version.size ? memchr(version.data, ':', version.size) : NULL;

@@ -27,7 +27,7 @@ struct store_health {
 
 static struct sl_map stores; /* by id, for all stores that were ever configured */
 
-/* The state of a store, created if necessary. NULL when out of memory. */
+/* Returns the state of a store, created if necessary. NULL when out of memory. */
 static struct store_health *get_health(const struct source *store)
 {
     struct store_health *health = sl_map_get(&stores, store->id);

@@ -14,7 +14,7 @@ uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t
 }
 
 /* ---- reporting ---- */
-/* The field of a candidate that reports this use. */
+/* Returns the field of a candidate that reports this use. */
 static struct candidate_use *get_report_field(const struct search_target *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);

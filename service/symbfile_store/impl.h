@@ -31,7 +31,8 @@ bool store_root(const char *scope, char out[STORE_PATH]);
 /* <root>/<aa>/<file id>; false if there is no store. */
 bool store_home(const struct symbfile_key *file_key, char out[STORE_PATH]);
 
-/* The sets in an executable's directory, without their parts; allocated by malloc. errno: 0, or why some or all are missing. */
+/* Returns the sets in an executable's directory, without their parts; allocated by malloc. errno: 0, or why some or all are
+ * missing. */
 struct symbfile_set *store_sets(const char *home, size_t *count);
 
 /* Fills in set->have, ordered by number (free it). False, with none, when out of memory or the directory is gone. */

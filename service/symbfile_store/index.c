@@ -236,7 +236,7 @@ static enum sl_code look_at_info(const struct symbfile_key *file_key, struct sym
                                                         : sl_fail(error, SL_BUSY, "out of memory or file descriptors");
 }
 
-/* Whether the executable has published sets. This and the following functions also return true on failure: see `code`. */
+/* True if the executable has published sets. This and the following functions also return true on failure: see `code`. */
 static bool find_published(struct symbfile_search *s)
 {
     struct upload_answer *answer = &s->answer;

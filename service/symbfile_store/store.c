@@ -31,7 +31,7 @@ enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struc
 
 /* ---- sets ---- */
 
-/* Whether two sets have the same parts, with the same contents. */
+/* True if two sets have the same parts, with the same contents. */
 bool store_same_content(const struct symbfile_set *a, const struct symbfile_set *b)
 {
     if (a->have_count != b->have_count)

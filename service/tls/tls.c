@@ -200,7 +200,7 @@ int64_t tls_context_expiry(const struct tls_context *context)
 }
 
 /* ---- connections ---- */
-/* A TLS connection without a socket. NULL when out of memory. */
+/* Returns a TLS connection without a socket. NULL when out of memory. */
 static struct tls *make_tls(struct tls_context *context)
 {
     struct tls *tls = calloc(1, sizeof *tls);

@@ -39,7 +39,7 @@ static void wait_a_tick_locked(struct worker_pool *pool)
     pthread_cond_timedwait(&pool->changed, &pool->lock, &time);
 }
 
-/* The number of workers in a state. Call with the lock held. */
+/* Returns the number of workers in a state. Call with the lock held. */
 static unsigned count_locked(const struct worker_pool *pool, enum worker_state state)
 {
     unsigned count = 0;
@@ -48,7 +48,7 @@ static unsigned count_locked(const struct worker_pool *pool, enum worker_state s
     return count;
 }
 
-/* The slot of the worker with this id; NULL if it has ended. Call with the lock held. */
+/* Returns the slot of the worker with this id; NULL if it has ended. Call with the lock held. */
 static struct worker_slot *find_locked(struct worker_pool *pool, uint64_t id)
 {
     for (unsigned i = 0; i < pool->settings.max_workers; i++)

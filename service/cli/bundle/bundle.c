@@ -48,7 +48,7 @@ struct bundle_run {
 
 /* ---- names of the results ---- */
 
-/* The last component of a path of this system. */
+/* Returns the last component of a path of this system. */
 static const char *get_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -67,7 +67,7 @@ static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
     sl_buf_cstr(out, ".src.zip");
 }
 
-/* The directory for a file's bundle: its own, or that of the .dSYM around it. */
+/* Returns the directory for a file's bundle: its own, or that of the .dSYM around it. */
 static struct sl_str get_directory(const char *path)
 {
     const char *inside = strstr(path, ".dSYM/Contents/Resources/DWARF/");
@@ -79,15 +79,15 @@ static struct sl_str get_directory(const char *path)
     return (struct sl_str){path, size};
 }
 
-/* Whether --output is a directory: it exists or ends with a slash, or several files need one. */
+/* True if --output is a directory: it exists or ends with a slash, or several files need one. */
 static bool into_directory(const struct bundle_run *b, const char *output)
 {
     return output &&
            (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
-/* The path of the bundle: beside the file, in the directory --output, or the path --output itself, where objects after
- * the first get a number before `.src.zip`. NULL when out of memory. The caller frees. */
+/* Returns the path of the bundle: beside the file, in the directory --output, or the path --output itself, where
+ * objects after the first get a number before `.src.zip`. NULL when out of memory. The caller frees. */
 static char *result_path(const struct bundle_run *b, const char *file, size_t slice)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -196,7 +196,7 @@ static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const s
     return status;
 }
 
-/* Whether no other object's bundle has been written to this path; reserves it. */
+/* True if no other object's bundle has been written to this path; reserves it. */
 static bool is_free(struct bundle_run *b, const char *output)
 {
     char *copy = sl_arena_strndup(&b->arena, output, strlen(output));
@@ -302,7 +302,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
     return code;
 }
 
-/* Whether --arch and --id select the object. */
+/* True if --arch and --id select the object. */
 static bool is_wanted(const struct bundle_run *b, const struct sl_object_info *info)
 {
     const char *id = option_value(b->o, "id", NULL);

@@ -63,7 +63,7 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
     return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
 }
 
-/* Whether .gitignore rules exclude the path. The last rule that matches decides. */
+/* True if .gitignore rules exclude the path. The last rule that matches decides. */
 static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
     for (const struct bundle_rule *r = rules; r; r = r->next) {
@@ -119,7 +119,7 @@ static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, co
 
 /* ---- paths ---- */
 
-/* The part of the path after `src/<set>/<language>/`; NULL if there is no such part. */
+/* Returns the part of the path after `src/<set>/<language>/`; NULL if there is no such part. */
 static const char *behind_source_root(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
@@ -199,8 +199,8 @@ static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, co
 
 /* ---- packing ---- */
 
-/* The URL of a source: the path below its source root, with the suffix .jvm. Stack traces name packages, but neither the source
- * root nor the language. */
+/* Returns the URL of a source: the path below its source root, with the suffix .jvm. Stack traces name packages, but neither
+ * the source root nor the language. */
 static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);

@@ -78,7 +78,7 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
 
 /* ---- local paths ---- */
 
-/* The path of the source on this machine, after the first rule of --root that matches. */
+/* Returns the path of the source on this machine, after the first rule of --root that matches. */
 static const char *local_path(struct bundle_packing *p, struct sl_str path)
 {
     for (size_t i = 0; i < p->root_count; i++) {
@@ -133,7 +133,7 @@ static void pack_path(struct bundle_packing *p, const struct source_path *source
 
 /* ---- C# sources of il2cpp's generated C++ ---- */
 
-/* Whether the path was not seen before; notes it. */
+/* True if the path was not seen before; notes it. */
 static bool is_new(struct bundle_packing *p, struct sl_str path)
 {
     bool made = false;

@@ -28,7 +28,7 @@ struct config_check {
 
 /* ---- checks ---- */
 
-/* The name of a configuration in messages; "defaults" if there is no file. */
+/* Returns the name of a configuration in messages; "defaults" if there is no file. */
 static const char *shown_path(const struct checked_config *file)
 {
     return file->path ? file->path : "defaults";
@@ -97,7 +97,7 @@ static void find_files(struct config_check *c, const char *given)
 
 /* ---- output ---- */
 
-/* The level in JSON. */
+/* Returns the level in JSON. */
 static const char *problem_level(const struct value_problem *problem)
 {
     return problem->info ? "info" : problem->warning ? "warning" : "error";

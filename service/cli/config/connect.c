@@ -293,7 +293,7 @@ static void report_answer(const struct connect_check *q)
     }
 }
 
-/* An upper bound of the number of checks of all targets. */
+/* Returns an upper bound of the number of checks of all targets. */
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
     enum { BACK_ENDS = 6 }; /* two Redis, the shared bucket, three stores: add_back_ends */

@@ -92,7 +92,7 @@ static bool write_text(void *arg, struct sl_str text)
 
 /* ---- the store ---- */
 
-/* The name in the store: that of a PDB without its extension. */
+/* Returns the name in the store: that of a PDB without its extension. */
 static struct sl_str without_pdb(struct sl_str name)
 {
     bool pdb = name.size > 4 && sl_str_equal_nocase((struct sl_str){name.data + name.size - 4, 4}, SL_STR(".pdb"));
@@ -179,7 +179,7 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     return code;
 }
 
-/* The name for code without symbol: "<unknown in FILE>". */
+/* Returns the name for code without symbol: "<unknown in FILE>". */
 static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -187,7 +187,7 @@ static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *ar
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* Whether one of the module's files has something to write. */
+/* True if one of the module's files has something to write. */
 static bool has_anything(const struct dump_module *m)
 {
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
@@ -201,7 +201,7 @@ static bool has_anything(const struct dump_module *m)
     return false;
 }
 
-/* Whether the module has the id of the first one, so that both become one symbol file. */
+/* True if the module has the id of the first one, so that both become one symbol file. */
 static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
 {
     return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
@@ -218,7 +218,7 @@ static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_modul
     return code;
 }
 
-/* Whether a module of the group has unwind information. */
+/* True if a module of the group has unwind information. */
 static bool has_stack(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool found = false;
@@ -227,7 +227,7 @@ static bool has_stack(const struct dump_syms_run *d, const struct dump_module *f
     return found;
 }
 
-/* Whether the module has functions, not only symbols. */
+/* True if the module has functions, not only symbols. */
 static bool has_functions(const struct dump_module *m)
 {
     struct sl_bytes table;
@@ -369,7 +369,7 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 
 /* ---- the command ---- */
 
-/* Whether an earlier module has the same id; that one is written with this one. */
+/* True if an earlier module has the same id; that one is written with this one. */
 static bool is_repeated(const struct dump_syms_run *d, size_t index)
 {
     const struct sl_debug_id *id = &d->modules[index].id;
@@ -460,7 +460,7 @@ static int list_archs(const struct options *o)
     return 0;
 }
 
-/* Whether the text matches `^[A-Z_]+ .*`. */
+/* True if the text matches `^[A-Z_]+ .*`. */
 static bool is_info(const char *text)
 {
     size_t word = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");

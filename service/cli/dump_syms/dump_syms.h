@@ -18,7 +18,7 @@ struct path_mapping;
 int path_mapping_read(const struct options *o, struct path_mapping **mapping);
 void path_mapping_free(struct path_mapping *mapping); /* may be NULL */
 
-/* The path to write in place of `path`; it lives as long as the mapping. `arg` is the mapping. */
+/* Returns the path to write in place of `path`; it lives as long as the mapping. `arg` is the mapping. */
 struct sl_str path_mapping_apply(void *arg, struct sl_str path);
 
 /* ---- module.c: one input with what belongs to it ---- */
@@ -68,5 +68,5 @@ struct sl_breakpad_writer;
 enum sl_code dump_write_unwind_ranges(const struct dump_module *module, struct sl_breakpad_writer *writer,
                                       struct sl_error *error);
 
-/* Whether there is at least one STACK record. */
+/* True if there is at least one STACK record. */
 bool dump_has_stack(const struct dump_module *module);

@@ -19,7 +19,7 @@ static int usage(const char *option, const char *text)
     return options_try_help("dump-syms");
 }
 
-/* The symbol path in the configuration of Mozilla's dump_syms; NULL if there is none. The caller frees. */
+/* Returns the symbol path in the configuration of Mozilla's dump_syms; NULL if there is none. The caller frees. */
 static char *servers_of_user(void)
 {
     char path[4096];

@@ -124,7 +124,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     return parse_destination(m, rule, destination);
 }
 
-/* A copy of a string value; NULL for other types. */
+/* Returns a copy of a string value; NULL for other types. */
 static const char *dump_mapping_get_text(struct path_mapping *m, const struct value *value)
 {
     return value && value->type == VALUE_STRING ? dump_mapping_copy(m, value->string).data : NULL;
@@ -261,7 +261,7 @@ static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
     return ok;
 }
 
-/* Whether the rule applies to the path. */
+/* True if the rule applies to the path. */
 static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
 {
     for (size_t i = 0; i < rule->file_count; i++)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether both objects have the same debug id, and have one. */
+/* True if both objects have the same debug id, and have one. */
 static bool same_id(const struct sl_object *a, const struct sl_object *b)
 {
     const struct sl_debug_id *id = &sl_object_info(a)->debug_id;
@@ -202,7 +202,7 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     return add_info(h, arena, sl_buf_move_to_arena(&text, arena));
 }
 
-/* The system in the MODULE record: that of the format, or of the record if the file is a symbol file already. */
+/* Returns the system in the MODULE record: that of the format, or of the record if the file is a symbol file already. */
 static struct sl_str get_os_name(const struct sl_object *object)
 {
     struct sl_bytes bytes = sl_object_file(object);
@@ -217,7 +217,7 @@ static struct sl_str get_os_name(const struct sl_object *object)
     return os;
 }
 
-/* The module's name: for a PE that of its PDB, because crash reports name the PDB. */
+/* Returns the module's name: for a PE that of its PDB, because crash reports name the PDB. */
 static struct sl_str get_module_name(const struct dump_module *m, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);

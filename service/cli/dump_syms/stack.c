@@ -8,7 +8,7 @@
 
 enum { MAX_OBJECTS = 3 };
 
-/* The module's distinct objects, the executable first. */
+/* Returns the module's distinct objects, the executable first. */
 static size_t list_objects(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
 {
     struct sl_object *all[] = {m->code, m->main.object, m->debug};
@@ -23,7 +23,7 @@ static size_t list_objects(const struct dump_module *m, struct sl_object *object
     return count;
 }
 
-/* Whether reading stopped because memory or the work budget ran out, not because of a malformed table. */
+/* True if reading stopped because memory or the work budget ran out, not because of a malformed table. */
 static bool ran_out(struct sl_object *object, enum sl_code code)
 {
     return code == SL_BUSY || code == SL_UNSUPPORTED || sl_budget_exhausted(sl_object_budget(object));

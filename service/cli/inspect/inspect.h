@@ -48,13 +48,13 @@ struct inspect_results {
 void findings_make(struct inspect_results *f);
 void findings_free(struct inspect_results *f);
 
-/* The sorted keys of a map. The caller frees the array. */
+/* Returns the sorted keys of a map. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
 
 /* Appends the URL of a source file by the Source Link rules; nothing when no rule matches. */
 void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url);
 
-/* The file of a bundle with the URL `path`; NULL when there is none, or when a file has this path. */
+/* Returns the file of a bundle with the URL `path`; NULL when there is none, or when a file has this path. */
 const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, struct sl_str path);
 
 /* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */

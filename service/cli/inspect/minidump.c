@@ -217,7 +217,7 @@ static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 
 /* ---- the file ---- */
 
-/* Whether the file is a minidump, by its signature in either byte order, or a microdump, which is a text in a log. */
+/* True if the file is a minidump, by its signature in either byte order, or a microdump, which is a text in a log. */
 static bool is_minidump(struct sl_bytes bytes)
 {
     return (bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0)) ||

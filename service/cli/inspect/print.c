@@ -72,7 +72,7 @@ void findings_add_function(struct inspect_results *f, const struct sl_function *
     sl_json_begin_array(w);
 }
 
-/* Whether the source exists on this machine. */
+/* True if the source exists on this machine. */
 static bool is_local(struct sl_str path)
 {
     char text[4096];
@@ -85,7 +85,7 @@ static const char *source_status(const struct inspect_results *f, struct sl_str 
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
 }
 
-/* The name of a symbol as it is shown; with --demangle in readable form, which lasts until the next call. */
+/* Returns the name of a symbol as it is shown; with --demangle in readable form, which lasts until the next call. */
 static struct sl_str symbol_name(const struct inspect_results *f, const struct sl_symbol *symbol,
                                  struct sl_buf *scratch)
 {

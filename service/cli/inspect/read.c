@@ -192,7 +192,7 @@ const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, 
     return f->bundle && !sl_bundle_by_path(f->bundle, path) ? sl_bundle_by_url(f->bundle, path) : NULL;
 }
 
-/* Whether a bundle holds scripts or maps: these are found by URL or their own ids, so that the bundle needs no id. */
+/* True if a bundle holds scripts or maps: these are found by URL or their own ids, so that the bundle needs no id. */
 static bool has_artifacts(const struct inspect_results *f)
 {
     for (size_t i = 0; f->bundle && i < sl_bundle_count(f->bundle); i++)

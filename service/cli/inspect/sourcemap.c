@@ -15,7 +15,7 @@ struct sourcemap_summary {
     uint32_t bad_scopes; /* the first malformed item of `scopes`, counted from 1; 0: none */
 };
 
-/* Whether the text looks like a source map: a JSON object with "mappings" or "sections". */
+/* True if the text looks like a source map: a JSON object with "mappings" or "sections". */
 static bool is_sourcemap(struct sl_str text)
 {
     struct sl_str guard;

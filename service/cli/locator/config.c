@@ -44,7 +44,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     return code;
 }
 
-/* Whether the file has the name of a configuration of symbolicli, an older tool. Such files are TOML, which plain_config.c reads. */
+/* True if the file has the name of a configuration of symbolicli, an older tool. Such files are TOML, which plain_config.c reads. */
 static bool is_of_older_tool(const char *path)
 {
     static const char *const ends[] = {".symboliclirc", ".toml"};
@@ -83,7 +83,7 @@ static enum sl_code locator_config_load(const char *path, struct config **config
 
 /* ---- --source files ---- */
 
-/* Whether a line of the YAML text starts with `key`, which may be quoted: a key of the outermost map, since that is not indented. */
+/* True if a line of the YAML text starts with `key`, which may be quoted: a key of the outermost map, since that is not indented. */
 static bool has_key(struct sl_str text, const char *key)
 {
     size_t size = strlen(key);
@@ -118,7 +118,7 @@ static unsigned wrap_as_sources(struct sl_str text, struct sl_buf *yaml)
     return list ? 1 : 2;
 }
 
-/* Whether the text consists of blank lines and comments. */
+/* True if the text consists of blank lines and comments. */
 static bool is_empty(struct sl_str text)
 {
     bool comment = false;
@@ -244,7 +244,7 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     return code;
 }
 
-/* Whether this process runs as root and the directory belongs to another user, who could not remove or replace the files that root
+/* True if this process runs as root and the directory belongs to another user, who could not remove or replace the files that root
  * writes there (`sudo symloom` with the user's $HOME). A missing directory would be created, so its nearest existing parent counts. */
 static bool is_root_elsewhere(const char *directory)
 {

@@ -68,7 +68,7 @@ static struct sl_str copy_text(struct file_index *index, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* The format of the program that an object describes: a PDB belongs to a PE. */
+/* Returns the format of the program that an object describes: a PDB belongs to a PE. */
 static enum sl_format format_of_program(const struct sl_object_info *info)
 {
     enum sl_format program = sl_format_traits(info->format)->program;
@@ -133,7 +133,7 @@ static void locator_index_build(struct file_index *index)
     }
 }
 
-/* Whether a file with these features is of use for the purpose. */
+/* True if a file with these features is of use for the purpose. */
 static bool has_purpose(const struct sl_features *features, enum purpose purpose)
 {
     bool debug = features->has_debug_info || features->has_symbols;
@@ -147,7 +147,7 @@ static bool same_format(const struct indexed_object *object, enum object_type ty
     return object->format == SL_FORMAT_UNKNOWN || wanted == SL_FORMAT_UNKNOWN || object->format == wanted;
 }
 
-/* Whether Windows or macOS can run programs of this CPU by translation. */
+/* True if Windows or macOS can run programs of this CPU by translation. */
 static bool is_translated(enum sl_cpu_family family)
 {
     switch (family) {
@@ -160,7 +160,7 @@ static bool is_translated(enum sl_cpu_family family)
     }
 }
 
-/* Whether code for both architectures may run in one process: translated processes load libraries of both CPUs. */
+/* True if code for both architectures may run in one process: translated processes load libraries of both CPUs. */
 static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type type)
 {
     enum sl_cpu_family one = sl_arch_family(a), other = sl_arch_family(b);
@@ -169,7 +169,7 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
-/* Whether the object is the wanted one. A code id alone is compared only with programs of the same system. */
+/* True if the object is the wanted one. A code id alone is compared only with programs of the same system. */
 static bool has_id_of(const struct indexed_object *object, const struct object_id *id)
 {
     struct sl_object_info info = {
@@ -229,7 +229,7 @@ bool object_ids_equal(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* The ids of an indexed object, in the form of a search. */
+/* Returns the ids of an indexed object, in the form of a search. */
 static struct object_id id_of_object(const struct indexed_object *object)
 {
     static const enum object_type types[] = {

@@ -217,7 +217,7 @@ const struct config *locator_config(const struct locator *b)
 
 /* ---- reports ---- */
 
-/* The name of a source for messages: its path, its URL without secrets, or its id. */
+/* Returns the name of a source for messages: its path, its URL without secrets, or its id. */
 static struct sl_str source_name(const struct source *source, struct sl_arena *arena)
 {
     const char *url = source->type == SOURCE_FILESYSTEM ? NULL : source->url.data;

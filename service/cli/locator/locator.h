@@ -88,7 +88,7 @@ extern const enum layout_type any_layouts[ANY_LAYOUTS];
 /* Checks that the directories and files among symbol paths exist ([LAYOUT:]PATH; not those of srv*): 0, or 2 after a report of the first
  * that does not. For a check of the arguments before any work. */
 int source_paths_check(const char *const *paths, size_t count);
-/* The part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
+/* Returns the part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
 const char *source_path_without_layout(const char *text);
 /* Adds a source. Directories are made absolute, since cache keys contain them. False when out of memory. */
 bool source_list_add(struct locator_source_list *list, const struct source *source);
@@ -117,14 +117,15 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
 
 struct file_index;
 
-/* An index of the debug files at or below the roots, built at the first search; the roots must outlive it. `plain`: the roots are
- * files and are not searched by directory layouts. NULL when out of memory. */
+/* Returns an index of the debug files at or below the roots, built at the first search; the roots must outlive it. `plain`: the
+ * roots are files and are not searched by directory layouts. NULL when out of memory. */
 struct file_index *file_index_new(const char *const *roots, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
-/* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
- * which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as the index. */
+/* Returns the best file with an object of the ids for the purpose: debug information before symbols alone, other formats before
+ * Breakpad's, which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as
+ * the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
-/* Whether two objects have the same ids. */
+/* True if two objects have the same ids. */
 bool object_ids_equal(const struct object_id *a, const struct object_id *b);
 enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
 
@@ -133,6 +134,6 @@ enum name_match file_index_find_named(struct file_index *index, struct sl_str na
                                       size_t *parts);
 /* Adds a file to an index, behind the files of its roots. */
 void file_index_add(struct file_index *index, const char *path);
-/* The index in the form that sources use. It searches the layouts of each root first, and only then all files below. Paths are
- * relative to `/`. */
+/* Returns the index in the form that sources use. It searches the layouts of each root first, and only then all files below.
+ * Paths are relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

@@ -37,7 +37,7 @@ static struct plain_config_node *plain_config_add(struct plain_config_parser *p,
     return parent->last = node;
 }
 
-/* The child with this key; NULL if there is none. */
+/* Returns the child with this key; NULL if there is none. */
 static struct plain_config_node *plain_config_member(const struct plain_config_node *parent, struct sl_str key)
 {
     struct plain_config_node *node = parent->first;
@@ -58,7 +58,7 @@ static struct sl_str trimmed(struct sl_str s)
     return s;
 }
 
-/* Whether the text is not empty and has only ASCII letters, digits, '_' and '-': a key or a part of a section's name. */
+/* True if the text is not empty and has only ASCII letters, digits, '_' and '-': a key or a part of a section's name. */
 static bool is_name(struct sl_str s)
 {
     for (size_t i = 0; i < s.size; i++) {
@@ -69,7 +69,7 @@ static bool is_name(struct sl_str s)
     return s.size > 0;
 }
 
-/* Whether the text after a value is empty or a comment. */
+/* True if the text after a value is empty or a comment. */
 static bool is_line_end(struct sl_str s)
 {
     s = trimmed(s);

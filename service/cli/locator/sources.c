@@ -31,7 +31,7 @@ static struct sl_str copy_text(struct locator_source_list *list, const char *dat
     return (struct sl_str){copy, copy ? size : 0};
 }
 
-/* The absolute path, in the arena and NUL-terminated; data NULL when out of memory. */
+/* Returns the absolute path, in the arena and NUL-terminated; data NULL when out of memory. */
 static struct sl_str absolute(struct locator_source_list *list, struct sl_str path)
 {
     char here[4096], whole[8192];
@@ -211,7 +211,7 @@ const char *source_path_without_layout(const char *text)
     return read_layout(text, &layout, &any);
 }
 
-/* Whether a symbol path is a directory or file, and not a server. */
+/* True if a symbol path is a directory or file, and not a server. */
 static bool is_path(const char *text)
 {
     return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_path_without_layout(text));

@@ -29,7 +29,7 @@ bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, 
 
 /* ---- lines ---- */
 
-/* Whether the row comes after the other one: by address, then by VLIW operation (DWARF 5, 6.2.2). */
+/* True if the row comes after the other one: by address, then by VLIW operation (DWARF 5, 6.2.2). */
 static bool sorts_after(const struct sl_dwarf_row *row, const struct dwarf_index_row *other)
 {
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
@@ -118,7 +118,7 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
     return true;
 }
 
-/* The last row at or before the address in its sequence; NULL if no sequence has the address. */
+/* Returns the last row at or before the address in its sequence; NULL if no sequence has the address. */
 static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
@@ -236,7 +236,7 @@ static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *
     return ok;
 }
 
-/* The function with the smallest range around the address, of equal ones the last; NULL when there is none. */
+/* Returns the function with the smallest range around the address, of equal ones the last; NULL when there is none. */
 static struct dwarf_index_function *written_function_at(struct dwarf_index_unit *u, uint64_t address)
 {
     struct dwarf_index_function *best = NULL;

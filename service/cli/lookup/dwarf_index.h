@@ -75,8 +75,8 @@ struct dwarf_index_location {
     struct dwarf_index_function *function; /* NULL: none */
 };
 
-/* The module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live as long
- * as the module. */
+/* Returns the module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live
+ * as long as the module. */
 struct dwarf_unit_index *dwarf_index_get(struct lookup_module *m);
 void dwarf_index_free(struct dwarf_unit_index *w);
 

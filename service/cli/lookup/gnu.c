@@ -76,13 +76,13 @@ static bool index_symbols(struct gnu_tables *t)
 /* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
 enum { MAX_PADDING = 64 };
 
-/* Whether the symbol, or the padding after it, contains the address. */
+/* True if the symbol, or the padding after it, contains the address. */
 static bool reaches(const struct dwarf_index_symbol *s, uint64_t address)
 {
     return !s->size || address - s->address < s->size || address - s->address - s->size < MAX_PADDING;
 }
 
-/* The last symbol of the section at or before the address. */
+/* Returns the last symbol of the section at or before the address. */
 static const struct dwarf_index_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
     const struct dwarf_index_symbol *last = t->last;
@@ -113,7 +113,8 @@ static void add_directory(struct sl_buf *path, struct sl_str directory)
     sl_buf_u8(path, '/');
 }
 
-/* The path of a file as GNU addr2line builds it: no normalisation, except that the compilation directory is not repeated. */
+/* Returns the path of a file as GNU addr2line builds it: no normalisation, except that the compilation directory is not
+ * repeated. */
 static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, uint32_t file)
 {
     const struct sl_dwarf_unit *unit = &u->listing;
@@ -159,7 +160,7 @@ static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t addr
         f->is_settled = true;
 }
 
-/* The index of the loaded section with the address; 0, the null section, if there is none. */
+/* Returns the index of the loaded section with the address; 0, the null section, if there is none. */
 static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
 {
     struct sl_section_info section;

@@ -16,8 +16,8 @@ struct gnu_answer {
 
 struct gnu_tables;
 
-/* The module's tables, built at the first call; NULL where GNU's rules do not apply to the module, or the build fails. One allocation,
- * which lives as long as the module. */
+/* Returns the module's tables, built at the first call; NULL where GNU's rules do not apply to the module, or the build fails. One
+ * allocation, which lives as long as the module. */
 struct gnu_tables *gnu_get_tables(struct lookup_module *m);
 
 /* Fills `answer` for an address of the file. Texts live as long as the tables. False when memory or the file's budget ran out. */

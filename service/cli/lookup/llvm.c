@@ -72,7 +72,7 @@ static bool reaches(const struct llvm_tables *t, const struct dwarf_index_symbol
     return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
 }
 
-/* The last symbol at or before the address, if it reaches it; else NULL. */
+/* Returns the last symbol at or before the address, if it reaches it; else NULL. */
 static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
 {
     const struct dwarf_index_symbol *symbols = t->symbols;
@@ -81,7 +81,7 @@ static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t,
     return s && reaches(t, s, address) ? s : NULL;
 }
 
-/* The symbols of an ELF file, read at the first call; NULL for files to which these rules do not apply. */
+/* Returns the symbols of an ELF file, read at the first call; NULL for files to which these rules do not apply. */
 static const struct llvm_tables *get_tables(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
@@ -107,7 +107,7 @@ void llvm_tables_free(struct llvm_tables *t)
     free(t);
 }
 
-/* The symbol's name, demangled if that is wanted. */
+/* Returns the symbol's name, demangled if that is wanted. */
 static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 {
     enum sl_language language = l->demangle ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
@@ -131,7 +131,7 @@ static void use_symbol(struct lookup *l, struct lookup_module *m, uint64_t addre
         e->file = s->file;
 }
 
-/* The path of the file that declares the function; data NULL if LLVM's tools do not print one. */
+/* Returns the path of the file that declares the function; data NULL if LLVM's tools do not print one. */
 static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_index *w,
                                          const struct sl_dwarf_function *f)
 {

@@ -6,7 +6,7 @@
 struct llvm_tables;
 void llvm_tables_free(struct llvm_tables *t);
 
-/* Whether llvm.c chooses the module's symbols, and the STT_FILE names that go with them. */
+/* True if llvm.c chooses the module's symbols, and the STT_FILE names that go with them. */
 bool llvm_chooses_symbols(struct lookup_module *m);
 
 /* Completes element `index` of the answer for an address as requested. `count`: elements of the answer, 0: nothing is known; `all`:

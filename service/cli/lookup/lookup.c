@@ -72,7 +72,7 @@ static bool lookup_flush(struct lookup *l)
     return output_flush() && ok;
 }
 
-/* Whether a read from standard input would return at once. */
+/* True if a read from standard input would return at once. */
 static bool input_waits(void)
 {
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -274,7 +274,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
 
 /* ---- options ---- */
 
-/* Whether the value of an option is one of LLVM's words for false. */
+/* True if the value of an option is one of LLVM's words for false. */
 static bool is_false(const char *text)
 {
     return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -293,7 +293,7 @@ static bool read_style(struct lookup *l, const char *name)
     return false;
 }
 
-/* The output style when --output-style is not given. */
+/* Returns the output style when --output-style is not given. */
 static const char *default_style(const struct lookup *l, const struct options *o)
 {
     if (option_given(o, "json"))
@@ -406,7 +406,7 @@ static int report_modules(struct lookup *l)
     return status;
 }
 
-/* Whether the file has the section of --section. */
+/* True if the file has the section of --section. */
 static bool has_section(const struct lookup *l, const struct lookup_module *m)
 {
     struct sl_section_info section;

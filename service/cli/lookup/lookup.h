@@ -97,10 +97,10 @@ struct lookup {
     struct progress progress; /* of conversions; other tools' names show none: their callers may use the terminal */
 };
 
-/* The demangling style of the emulated tool. */
+/* Returns the demangling style of the emulated tool. */
 enum sl_demangle_style lookup_demangle_style(const struct lookup *l);
 
-/* Whether LLVM's tools are emulated, also with --output-style=GNU. */
+/* True if LLVM's tools are emulated, also with --output-style=GNU. */
 static inline bool lookup_is_llvm(const struct lookup *l)
 {
     return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
@@ -137,19 +137,20 @@ struct lookup_request {
 
 /* ---- module.c ---- */
 
-/* The module of that name, opened at the first call; NULL only when out of memory. If it cannot be opened, its `error` says why.
- * `BUILDID:hex` is searched in the debug directories, then through locator. */
+/* Returns the module of that name, opened at the first call; NULL only when out of memory. If it cannot be opened, its `error`
+ * says why. `BUILDID:hex` is searched in the debug directories, then through locator. */
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name);
 void lookup_modules_free(struct lookup *l);
 
-/* The code symbol with the greatest address not above `address` (relative to the load address); NULL when there is none. */
+/* Returns the code symbol with the greatest address not above `address` (relative to the load address); NULL when there is
+ * none. */
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address);
-/* The name, as stored in the file, of the symbol exactly at the relative address; empty when there is none. */
+/* Returns the name, as stored in the file, of the symbol exactly at the relative address; empty when there is none. */
 struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address);
-/* The source file (STT_FILE) of the symbol at the relative address, by the rules of GNU addr2line or of LLVM's tools; empty when there
- * is none. */
+/* Returns the source file (STT_FILE) of the symbol at the relative address, by the rules of GNU addr2line or of LLVM's tools; empty
+ * when there is none. */
 struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm);
-/* The data symbol, else the code symbol, that contains the relative address; NULL when there is none. */
+/* Returns the data symbol, else the code symbol, that contains the relative address; NULL when there is none. */
 const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address);
 /* The address (as in the file's headers) of a function or symbol. False when there is none of that name. */
 bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_str name, uint64_t *address,

@@ -170,7 +170,7 @@ static void symbols_sort(struct lookup_symbols *list)
     free(scratch);
 }
 
-/* The symbols of functions, read and sorted at the first call. */
+/* Returns the symbols of functions, read and sorted at the first call. */
 static const struct lookup_symbols *code_symbols(struct lookup_module *m)
 {
     struct lookup_symbols *list = &m->code;
@@ -182,7 +182,7 @@ static const struct lookup_symbols *code_symbols(struct lookup_module *m)
     return list;
 }
 
-/* The symbols of variables, read and sorted at the first call. */
+/* Returns the symbols of variables, read and sorted at the first call. */
 static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 {
     struct lookup_symbols *list = &m->data;
@@ -196,7 +196,8 @@ static const struct lookup_symbols *data_symbols(struct lookup_module *m)
     return list;
 }
 
-/* The index in `order` of the first symbol with the greatest address not above `address`; SIZE_MAX if there is none. */
+/* Returns the index in `order` of the first symbol with the greatest address not above `address`; SIZE_MAX if there is
+ * none. */
 static size_t find_symbol_index(const struct lookup_symbols *list, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(list->order, list->count, key, address);

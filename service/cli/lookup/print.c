@@ -362,7 +362,7 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
     sl_buf_free(&line);
 }
 
-/* The text of a cell. */
+/* Returns the text of a cell. */
 static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
 {
     size_t end = l->rows[row].ends[column];

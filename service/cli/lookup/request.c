@@ -26,13 +26,13 @@ static size_t scan_number(struct sl_str text, int base, uint64_t *value)
     return at;
 }
 
-/* The text without its first `from` bytes. */
+/* Returns the text without its first `from` bytes. */
 static struct sl_str tail(struct sl_str text, size_t from)
 {
     return (struct sl_str){text.data + from, text.size - from};
 }
 
-/* The module of -e; NULL if none was given. */
+/* Returns the module of -e; NULL if none was given. */
 static struct lookup_module *given_module(struct lookup *l)
 {
     return l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;

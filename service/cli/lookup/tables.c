@@ -15,7 +15,7 @@
 /* The slots of the cache of names and of that of file names: an id has one slot, and a newer text replaces the one in it. */
 enum { TEXT_SLOTS = 65536 };
 
-/* The cached text of the id; NULL if it was never stored or has been replaced. */
+/* Returns the cached text of the id; NULL if it was never stored or has been replaced. */
 static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
 {
     const struct sl_str *text = cache->texts ? &cache->texts[id % TEXT_SLOTS] : NULL;
@@ -123,7 +123,7 @@ static int lookup_by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Whether the part has a line for every address. Otherwise it is not used: only the whole file shows that an address has no line. */
+/* True if the part has a line for every address. Otherwise it is not used: only the whole file shows that an address has no line. */
 static bool knows_all(const struct lookup_table *part)
 {
     struct sl_location innermost;
@@ -188,7 +188,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
     m->part_count++;
 }
 
-/* The table that covers an address; NULL on an error. */
+/* Returns the table that covers an address; NULL on an error. */
 static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m, uint64_t at)
 {
     for (struct lookup_table *part = m->is_whole ? NULL : m->parts; part; part = part->next)
@@ -263,7 +263,7 @@ static struct sl_str without_parameters(struct sl_str name)
     return at && !sl_str_ends(bare, call) ? bare : name;
 }
 
-/* The mangled or decorated name, which PDB and COFF files only have in symbols. */
+/* Returns the mangled or decorated name, which PDB and COFF files only have in symbols. */
 static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
                                  struct sl_str name)
 {
@@ -296,7 +296,7 @@ static enum sl_language get_language(const struct lookup *l, const struct sl_sym
     return by_name == SL_LANG_CPP || by_name == SL_LANG_RUST ? by_name : function->language;
 }
 
-/* The name of a function as the options want it: demangled, shortened or as stored. */
+/* Returns the name of a function as the options want it: demangled, shortened or as stored. */
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -319,7 +319,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     return name;
 }
 
-/* The path of a file of the table, or its last component (--basenames). */
+/* Returns the path of a file of the table, or its last component (--basenames). */
 static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uint32_t id)
 {
     const struct sl_str *known = texts_get(&table->files, id);

@@ -21,7 +21,7 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
         sl_buf_printf(out, "%s ", (*c)->name);
 }
 
-/* Whether the option's value is one of several words. */
+/* True if the option's value is one of several words. */
 static bool is_choice(const struct option_spec *spec)
 {
     return spec->help && spec->value && strchr(spec->value, '|');
@@ -51,7 +51,7 @@ static void completion_quote(struct sl_buf *out, const char *text)
             sl_buf_u8(out, (uint8_t)*text);
 }
 
-/* Whether the command has its own option of that name, which hides the global one. */
+/* True if the command has its own option of that name, which hides the global one. */
 static bool has_option(const struct option_spec *specs, const char *name)
 {
     for (; specs && specs->name; specs++)
@@ -60,7 +60,8 @@ static bool has_option(const struct option_spec *specs, const char *name)
     return false;
 }
 
-/* The letter of a global option after a command with these options: 0 if the command uses it for another option. */
+/* Returns the letter of a global option after a command with these options: 0 if the command uses it for another
+ * option. */
 static char letter_behind(const struct option_spec *specs, char letter)
 {
     for (; specs && specs->name; specs++)

@@ -39,7 +39,7 @@ static int push_list_fail(int status, const char *path, const char *why)
     return status;
 }
 
-/* Whether the file is a program or library whose symbols can be sent. */
+/* True if the file is a program or library whose symbols can be sent. */
 static bool is_executable(const char *path)
 {
     struct sl_mapping mapping;
@@ -91,7 +91,7 @@ int push_list_path(struct push_list *list, const char *path)
     return push_list_add(list, path, 0, true) ? PUSH_OK : push_list_fail(PUSH_FAILED, path, "out of memory");
 }
 
-/* Whether the path is listed already: a library is mapped several times. */
+/* True if the path is listed already: a library is mapped several times. */
 static bool is_listed(const struct push_list *list, const char *path)
 {
     for (size_t i = 0; i < list->count; i++)

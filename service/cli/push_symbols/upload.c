@@ -258,14 +258,14 @@ static struct value parse_answer(const struct push_symbols_transfer *t, struct s
     return value_from_json(arena, &j, &answer) && sl_json_end(&j) ? answer : (struct value){0};
 }
 
-/* The text of a member; empty if there is none. */
+/* Returns the text of a member; empty if there is none. */
 static struct sl_str text_at(const struct value *object, const char *key)
 {
     const struct value *value = value_get(object, key);
     return value && value->type == VALUE_STRING ? value->string : SL_STR("");
 }
 
-/* Whether the answer says that the part was stored. */
+/* True if the answer says that the part was stored. */
 static bool is_success(const struct value *answer)
 {
     const struct value *value = value_get(answer, "success");
@@ -298,7 +298,7 @@ static void report_broken(const struct upload_run *s, const struct push_symbols_
     sl_arena_free(&arena);
 }
 
-/* Whether a retry may succeed. */
+/* True if a retry may succeed. */
 static bool is_temporary(CURLcode code, long http)
 {
     static const long statuses[] = {408, 429, 500, 502, 503, 504};
@@ -311,7 +311,8 @@ static bool is_temporary(CURLcode code, long http)
     return false;
 }
 
-/* The pause before a retry: Retry-After, but at most an hour; else 1, 2, 4 .. 30 seconds, less a random part of up to 25 %. */
+/* Returns the pause before a retry: Retry-After, but at most an hour; else 1, 2, 4 .. 30 seconds, less a random part of up to
+ * 25 %. */
 static uint64_t pause_ms(const struct push_symbols_transfer *t)
 {
     uint16_t random = 0;

@@ -39,7 +39,7 @@ static struct {
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
-/* Whether the place in the code may report now. Call with the lock held. Places that share an entry only make reports more frequent. */
+/* True if the place in the code may report now. Call with the lock held. Places that share an entry only make reports more frequent. */
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;

@@ -174,7 +174,8 @@ static void log_exit(const struct service_process *child, int status, uint64_t l
               LOG_U64("again_in_ms", pause_ms));
 }
 
-/* The pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other processes. */
+/* Returns the pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other
+ * processes. */
 static uint64_t pause_before_start(const struct service_process *child)
 {
     uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : MAX_PAUSE_MS;

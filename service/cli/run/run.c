@@ -347,7 +347,7 @@ static void clean_now(const struct config *config)
     cache_drop_deleted();
 }
 
-/* Whether this process cleans the cache: one of several processes does. */
+/* True if this process cleans the cache: one of several processes does. */
 static bool wants_cleaning(const struct config *config)
 {
     return config->enable_cache_cleanup && config->cache_dir && config->process.index == 0;
@@ -431,7 +431,7 @@ static void watch_launcher(void *arg)
 }
 
 /* ---- pushed metrics ---- */
-/* The host name in pushed metrics: the configured one, else this machine's. */
+/* Returns the host name in pushed metrics: the configured one, else this machine's. */
 static const char *statsd_host(const struct config *config, struct sl_arena *arena)
 {
     char host[256] = "";
@@ -439,7 +439,7 @@ static const char *statsd_host(const struct config *config, struct sl_arena *are
     return config->metrics.host ? config->metrics.host : sl_arena_strndup(arena, host, strlen(host));
 }
 
-/* The tags of all pushed metrics, in statsd's form. */
+/* Returns the tags of all pushed metrics, in statsd's form. */
 static const char *statsd_tags(const struct config *config, const char *host, struct sl_arena *arena)
 {
     struct sl_buf tags = {0};

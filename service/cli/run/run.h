@@ -19,7 +19,7 @@ int processes_run(struct config *config, const struct options *options,
 
 /* In a child: reduces limits that the configuration sets for all processes together, i.e. memory, to the child's share. */
 void process_share(struct config *config);
-/* The pool threads of a child: its share of the cores, at least 2. 0 (all cores) when there is one process. */
+/* Returns the pool threads of a child: its share of the cores, at least 2. 0 (all cores) when there is one process. */
 unsigned process_threads(const struct config *config);
 
 /* In a child: notifies the parent of a configuration reload, so that the other children reload too. */
@@ -36,7 +36,7 @@ struct config *reload_config(const struct options *options, const struct config 
  * Sends logged errors to Sentry as events (https://develop.sentry.dev/sdk/envelopes/): at most one a minute and call site, a few at a
  * time, without retries. Nothing waits for it. */
 
-/* Whether the text is a DSN: "https://key@host/project". */
+/* True if the text is a DSN: "https://key@host/project". */
 bool errors_dsn_valid(struct sl_str dsn);
 
 /* From now on queues logged errors for errors_send. `dsn` must outlive the queue; absent: does nothing. */
@@ -55,6 +55,6 @@ void service_manager_notify(const char *state); /* "READY=1" */
 /* The same for repeated notifications: dropped when the manager is behind, so that it never blocks. */
 void service_manager_notify_limited(const char *state); /* "WATCHDOG=1", "STATUS=..." */
 
-/* The interval of "WATCHDOG=1" in milliseconds: a third of the manager's timeout (WATCHDOG_USEC); 0 when the watchdog is off
- * (sd_watchdog_enabled(3)). */
+/* Returns the interval of "WATCHDOG=1" in milliseconds: a third of the manager's timeout (WATCHDOG_USEC); 0 when the
+ * watchdog is off (sd_watchdog_enabled(3)). */
 uint64_t service_manager_watchdog_ms(void);

@@ -37,7 +37,7 @@ void service_manager_notify_limited(const char *state)
     notify_send(state, MSG_DONTWAIT);
 }
 
-/* A positive number of an environment variable; 0 if unset or invalid. */
+/* Returns a positive number of an environment variable; 0 if unset or invalid. */
 static uint64_t parse_number(const char *name)
 {
     const char *text = getenv(name);
@@ -48,7 +48,7 @@ static uint64_t parse_number(const char *name)
     return *end ? 0 : number;
 }
 
-/* A third of the time limit: one late message does not end the service. */
+/* Returns a third of the time limit: one late message does not end the service. */
 uint64_t service_manager_watchdog_ms(void)
 {
     uint64_t us = parse_number("WATCHDOG_USEC"), ms = us / 3000;

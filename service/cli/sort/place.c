@@ -66,7 +66,7 @@ static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
     return same && at == wanted.size;
 }
 
-/* Whether the existing file, decompressed, has these bytes. */
+/* True if the existing file, decompressed, has these bytes. */
 static bool has_contents(const char *path, struct sl_bytes bytes)
 {
     struct sl_mapping mapping;

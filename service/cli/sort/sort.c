@@ -54,13 +54,13 @@ static char *clean_bundle_id(const char *text)
     return id;
 }
 
-/* Whether the id cannot be the name of a file. */
+/* True if the id cannot be the name of a file. */
 static bool is_unusable_name(const char *id)
 {
     return !*id || strcmp(id, ".") == 0 || strcmp(id, "..") == 0;
 }
 
-/* The bundle id for an input, from its file name; NULL when out of memory. */
+/* Returns the bundle id for an input, from its file name; NULL when out of memory. */
 static char *bundle_id_of_path(const char *path)
 {
     struct sl_str whole = sl_str(path);
@@ -84,7 +84,7 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
 
 /* ---- the passes ---- */
 
-/* Whether the lack of memory has made files or pieces disappear. */
+/* True if the lack of memory has made files or pieces disappear. */
 static bool lacks_memory(const struct sort *s)
 {
     bool failed = s->failed;
@@ -138,7 +138,7 @@ static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_byte
         sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
 }
 
-/* Whether the file has pieces of this pass; if not it need not be opened. */
+/* True if the file has pieces of this pass; if not it need not be opened. */
 static bool has_pieces(const struct sort_file *file, bool first)
 {
     for (size_t i = 0; i < file->piece_count; i++)

@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-/* Whether there is a source bundle for the id already, among the inputs or made here. */
+/* True if there is a source bundle for the id already, among the inputs or made here. */
 static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
 {
     for (size_t i = 0; i < s->file_count; i++)
@@ -16,7 +16,7 @@ static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
     return false;
 }
 
-/* Whether a source bundle is to be made for the piece. */
+/* True if a source bundle is to be made for the piece. */
 static bool needs_sources(const struct sort *s, const struct sort_piece *piece)
 {
     return piece->has_debug && piece->target && !has_sources(s, &piece->debug_id);

@@ -24,7 +24,7 @@ static size_t workload_count;
 
 /* ---- routes ---- */
 
-/* The workload whose number is in the path; NULL if there is none. */
+/* Returns the workload whose number is in the path; NULL if there is none. */
 static const struct stress_workload *requested_workload(const struct http_exchange *x)
 {
     char *end, number[16];

@@ -41,7 +41,7 @@ struct stress_report {
 
 /* ---- figures ---- */
 
-/* The latency in seconds below which the given share of the requests lies. */
+/* Returns the latency in seconds below which the given share of the requests lies. */
 static double quantile(const struct stress_workload *w, double share)
 {
     size_t at = (size_t)(share * (double)w->operations);
@@ -220,7 +220,7 @@ static int print_report(const struct options *o, const struct stress_report *r)
     return status;
 }
 
-/* Whether a workload is of kind js, which needs the sink. */
+/* True if a workload is of kind js, which needs the sink. */
 static bool has_scripts(const struct stress_workload *workloads, size_t count)
 {
     for (size_t i = 0; i < count; i++)

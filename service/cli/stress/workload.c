@@ -176,7 +176,7 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
     return code;
 }
 
-/* A member that is a string, copied into the arena; NULL if there is none, or out of memory. */
+/* Returns a member that is a string, copied into the arena; NULL if there is none, or out of memory. */
 static const char *member_text(const struct value *map, const char *name, struct sl_arena *arena)
 {
     const struct value *value = value_get(map, name);

@@ -47,7 +47,7 @@ static enum sl_code read_dump_or_map(struct process_code *process, struct sl_byt
                                  : sl_jit_read_perf_map(bytes, &process->code, &budget, error);
 }
 
-/* Whether the file in /tmp, where every user can write, can be trusted: like perf, only if it is a regular file that the process' user or
+/* True if the file in /tmp, where every user can write, can be trusted: like perf, only if it is a regular file that the process' user or
  * root owns. */
 static bool is_own(int fd, const char *pid)
 {
@@ -125,7 +125,7 @@ static void process_code_close(struct process_code *process)
     sl_jit_free(&process->code);
 }
 
-/* Whether a JIT function is in the range, or reaches into it. */
+/* True if a JIT function is in the range, or reaches into it. */
 static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t end)
 {
     size_t at = SL_COUNT_UP_TO(code->functions, code->count, address, begin);
@@ -270,7 +270,8 @@ static bool hex_number(const char *text, uint64_t *value, const char **end)
 
 /* ---- modules ---- */
 
-/* The `type` of a module in requests: the format of the program, not that of its debug file. Breakpad files do not tell it. */
+/* Returns the `type` of a module in requests: the format of the program, not that of its debug file. Breakpad files do not
+ * tell it. */
 static const char *module_type(enum sl_format format)
 {
     enum sl_format program = sl_format_traits(format)->program;
@@ -343,8 +344,8 @@ static int add_given_module(struct address_run *run, const char *text)
 
 /* ---- mappings of a process ---- */
 
-/* The load address of the image: from the executable segment that the mapping is a part of. Segments are mapped from a page boundary, so
- * the mapping may start up to 64 KiB, the largest page, before the segment. */
+/* Returns the load address of the image: from the executable segment that the mapping is a part of. Segments are mapped from a page
+ * boundary, so the mapping may start up to 64 KiB, the largest page, before the segment. */
 static uint64_t image_start(const struct sl_object *object, const struct mapped_range *mapped)
 {
     const uint8_t *file = sl_object_file(object).data;

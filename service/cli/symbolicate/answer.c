@@ -205,14 +205,15 @@ int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 
 enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 }; /* functions of a cycle; repeated frames, fewer are printed in full */
 
-/* Whether both frames are at the same place of the same function. */
+/* True if both frames are at the same place of the same function. */
 static bool is_same_call(const struct answer_frame *a, const struct answer_frame *b)
 {
     return a->address.set && b->address.set && a->address.value == b->address.value &&
            sl_str_equal(a->function, b->function) && a->line.value == b->line.value;
 }
 
-/* The number of frames from `index` on that repeat the `length` frames before them, rounded down to whole cycles. */
+/* Returns the number of frames from `index` on that repeat the `length` frames before them, rounded down to whole
+ * cycles. */
 static size_t repeated(const struct answer_thread *thread, size_t index, size_t length)
 {
     size_t end = index;
@@ -292,7 +293,7 @@ static const struct answer_format answer_formats[] = {
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
-/* Whether the answer is to a JavaScript or JVM request, whose stacks are no threads. */
+/* True if the answer is to a JavaScript or JVM request, whose stacks are no threads. */
 static bool is_request(enum answer_kind sort)
 {
     return OF_SCRIPTS >> sort & 1;
@@ -339,7 +340,7 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
     return NULL;
 }
 
-/* Whether --thread-index means the thread. Breakpad's formats do not count the thread that wrote the dump. */
+/* True if --thread-index means the thread. Breakpad's formats do not count the thread that wrote the dump. */
 static bool is_thread_number(const struct answer_format *format, const struct walked_dump *walked, size_t thread,
                              uint64_t number)
 {
@@ -415,7 +416,7 @@ const struct missing_words missing_core_symbols = {
         "or --symbols with a directory or URL",
 };
 
-/* Whether a status of the answer has this name. */
+/* True if a status of the answer has this name. */
 static bool is_status(struct sl_str status, const char *name)
 {
     return sl_str_equal(status, sl_str(name));
@@ -449,7 +450,7 @@ static void describe_outcome(struct missing_report *report, struct sl_str locati
     missing_failure(report, is_server ? get_host(location) : location, why);
 }
 
-/* The id as in symbol directories: the debug id in Breakpad's form; else the code id, or nothing. */
+/* Returns the id as in symbol directories: the debug id in Breakpad's form; else the code id, or nothing. */
 static struct sl_str shown_id(const struct answer_module *module, char text[SL_DEBUG_ID_TEXT])
 {
     struct sl_debug_id id;

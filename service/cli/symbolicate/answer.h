@@ -81,22 +81,24 @@ struct symbolicated_answer {
     size_t thread_count, module_count, error_count, exception_count;
 };
 
-/* The function's name, or else its symbol; data NULL: neither is known. */
+/* Returns the function's name, or else its symbol; data NULL: neither is known. */
 static inline struct sl_str answer_frame_name(const struct answer_frame *frame)
 {
     return frame->function.data ? frame->function : frame->symbol;
 }
 
-/* Whether the frame was inlined into the next one: both belong to one physical frame. */
+/* True if the frame was inlined into the next one: both belong to one physical frame. */
 bool answer_frame_is_inline(const struct answer_thread *thread, size_t index);
 
 enum { ALL_THREADS = -1 }; /* instead of a thread's index: all of them, or none */
 
-/* The index of the thread that holds the stack of the last exception (Apple's reports); ALL_THREADS when there is none. */
+/* Returns the index of the thread that holds the stack of the last exception (Apple's reports); ALL_THREADS when there is
+ * none. */
 int64_t answer_exception_thread(const struct symbolicated_answer *answer);
-/* The index of the thread that crashed or requested the dump; ALL_THREADS when there is none. */
+/* Returns the index of the thread that crashed or requested the dump; ALL_THREADS when there is none. */
 int64_t answer_requesting_thread(const struct symbolicated_answer *answer);
-/* The index of the thread that crashed or requested the dump, or else of the first thread; ALL_THREADS when there are no threads. */
+/* Returns the index of the thread that crashed or requested the dump, or else of the first thread; ALL_THREADS when there are no
+ * threads. */
 int64_t answer_crashed_thread(const struct symbolicated_answer *answer);
 
 /* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, and appends a line that says so. 0 and

@@ -287,7 +287,7 @@ static size_t path_common_parts(struct sl_str a, struct sl_str b)
     return parts + (whole && same > 0);
 }
 
-/* The text before the first `c`; all of it if there is none. */
+/* Returns the text before the first `c`; all of it if there is none. */
 static struct sl_str text_before(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
@@ -300,7 +300,7 @@ static struct sl_str get_directory(const char *path)
     return (struct sl_str){path, whole.size - path_file_name(whole).size};
 }
 
-/* The list of scripts with this debug id, linked by next_of_id; NULL: none. */
+/* Returns the list of scripts with this debug id, linked by next_of_id; NULL: none. */
 static struct local_artifact *scripts_of_id(struct local_artifacts *a, const struct sl_debug_id *id)
 {
     struct local_artifact *first = NULL;
@@ -318,7 +318,7 @@ static struct local_artifact *scripts_of_id(struct local_artifacts *a, const str
     return first;
 }
 
-/* Whether the file is in the list of scripts, or is a map in the directory of one. */
+/* True if the file is in the list of scripts, or is a map in the directory of one. */
 static bool has_id(const struct local_artifact *item, const struct local_artifact *scripts)
 {
     for (; scripts; scripts = scripts->next_of_id)
@@ -328,7 +328,8 @@ static bool has_id(const struct local_artifact *item, const struct local_artifac
     return false;
 }
 
-/* The unbundled file for the query: the one with its debug id, else the one whose path has the longest common end; NULL: none. */
+/* Returns the unbundled file for the query: the one with its debug id, else the one whose path has the longest common end; NULL:
+ * none. */
 static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
                                          enum artifact_match *match)
 {
@@ -359,7 +360,8 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     return best;
 }
 
-/* The map of a script X that does not exist itself: the file X.map whose path has the longest common end; NULL: none. */
+/* Returns the map of a script X that does not exist itself: the file X.map whose path has the longest common end; NULL:
+ * none. */
 static struct local_artifact *find_lone_map(struct local_artifacts *a, const struct local_file_query *query)
 {
     struct sl_buf path = {0};
@@ -381,7 +383,7 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 
 /* ---- bundles ---- */
 
-/* Whether the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
+/* True if the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
 static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);

@@ -19,6 +19,6 @@ void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 bool local_artifacts_find(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                           struct artifact **items, size_t *count);
 
-/* The name of the script of frames that name none ("f@1:2"): the only script, or that of the only map. A view; data NULL: there are others
- * too, or none. */
+/* Returns the name of the script of frames that name none ("f@1:2"): the only script, or that of the only map. A view; data NULL: there
+ * are others too, or none. */
 struct sl_str local_artifacts_only_script(const struct local_artifacts *artifacts);

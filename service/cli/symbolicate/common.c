@@ -97,7 +97,8 @@ bool symbolicate_as_symbolicli(void)
     return strcmp(options_program_name(), "symbolicli") == 0;
 }
 
-/* The log level. As symbolicli the program logs at `info` unless an option sets the level: that program, which it replaces, does so. */
+/* Returns the log level. As symbolicli the program logs at `info` unless an option sets the level: that program, which it replaces,
+ * does so. */
 static const char *log_level(const struct options *o)
 {
     const char *level = server_verbosity(o);
@@ -127,7 +128,7 @@ int symbolicate_check_symbol_paths(const struct options *o)
     return status ? status : source_paths_check(paths, more);
 }
 
-/* Whether the path names a regular file; opening another kind may wait or have an effect. */
+/* True if the path names a regular file; opening another kind may wait or have an effect. */
 static bool is_regular(const char *path)
 {
     struct stat st;
@@ -403,7 +404,7 @@ static bool remote_send(struct remote_run *run, const char *url, bool is_post)
     return run->code == SL_OK;
 }
 
-/* Whether the answer is "pending"; then `id` is the request's. */
+/* True if the answer is "pending"; then `id` is the request's. */
 static bool is_pending(struct remote_run *run, struct sl_str *id)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("request_id"), .type = SL_FIELD_TEXT, .required = true},

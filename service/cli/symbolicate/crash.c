@@ -168,7 +168,7 @@ static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump,
                dump->wow64_missing, dump->crash.thread_count);
 }
 
-/* Whether the answer's JSON contains the text. */
+/* True if the answer's JSON contains the text. */
 static bool answer_has(const struct crash_run *run, const char *key)
 {
     return run->text.size && memmem(run->text.data, run->text.size, key, strlen(key));

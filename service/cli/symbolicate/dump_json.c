@@ -215,7 +215,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     sl_json_end_array(d->w);
 }
 
-/* The name that the schema has for how a frame was found. */
+/* Returns the name that the schema has for how a frame was found. */
 static struct sl_str get_trust(const struct answer_frame *frame)
 {
     if (sl_str_equal(frame->trust, SL_STR("fp")))
@@ -290,7 +290,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     sl_json_end_object(d->w);
 }
 
-/* The number of physical frames: the schema has inlined calls as members of theirs. */
+/* Returns the number of physical frames: the schema has inlined calls as members of theirs. */
 static size_t count_frames(const struct answer_thread *trace)
 {
     size_t count = 0;

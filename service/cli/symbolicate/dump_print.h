@@ -54,31 +54,32 @@ struct shown_register {
 };
 const struct shown_register *shown_registers(enum sl_cpu_family family);
 
-/* The CPU family of the thread's registers. */
+/* Returns the CPU family of the thread's registers. */
 enum sl_cpu_family thread_family(const struct walked_dump *walked, size_t thread);
 
-/* The registers of a frame of the answer; NULL when none are known. */
+/* Returns the registers of a frame of the answer; NULL when none are known. */
 const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
                                            const struct answer_frame *frame);
 
-/* The frame's resume address as the dump has it: the return address, or the program counter in the innermost frame. */
+/* Returns the frame's resume address as the dump has it: the return address, or the program counter in the innermost
+ * frame. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
-/* The frame's current instruction: the call, in all but the innermost frame. */
+/* Returns the frame's current instruction: the call, in all but the innermost frame. */
 uint64_t frame_instruction(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 
-/* Whether the thread wrote the dump: Breakpad's output leaves it out and does not number it. */
+/* True if the thread wrote the dump: Breakpad's output leaves it out and does not number it. */
 bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);
-/* The thread's number in Breakpad's output: the number of listed threads before it. */
+/* Returns the thread's number in Breakpad's output: the number of listed threads before it. */
 size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 
 /* Breakpad's name of the processor, such as "amd64". */
 const char *dump_cpu_name(const struct sl_minidump *dump);
 const char *dump_os_name(const struct sl_minidump *dump);
-/* The crash reason without the address. */
+/* Returns the crash reason without the address. */
 struct sl_str dump_reason(const struct symbolicated_answer *answer);
 /* The uptime of the process in seconds; false when it is unknown. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
-/* The answer's entry for a module: NULL if no frame referred to it. Call it for the modules in order: both lists have the same order.
- * `*next` is 0 at first. */
+/* Returns the answer's entry for a module: NULL if no frame referred to it. Call it for the modules in order: both lists have the
+ * same order. `*next` is 0 at first. */
 const struct answer_module *dump_find_module_answer(const struct symbolicated_answer *answer,
                                                     const struct sl_crash_module *module, size_t *next);

@@ -24,7 +24,8 @@ struct text_frame {
     bool is_inline;
 };
 
-/* The address that is printed for a frame: like Breakpad, the return address for x86 and amd64, the address of the call for other CPUs. */
+/* Returns the address that is printed for a frame: like Breakpad, the return address for x86 and amd64, the address of the call for other
+ * CPUs. */
 static uint64_t text_address(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);
@@ -52,13 +53,13 @@ static struct text_frame text_frame(const struct dump_texts *t, size_t thread, s
     };
 }
 
-/* Whether the frame's source line is known, with the address where it begins. */
+/* True if the frame's source line is known, with the address where it begins. */
 static bool has_line(const struct text_frame *f)
 {
     return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
 }
 
-/* The offset from the line's first address, else the function's, else the module's, else from 0. */
+/* Returns the offset from the line's first address, else the function's, else the module's, else from 0. */
 static uint64_t text_offset(const struct text_frame *f)
 {
     if (has_line(f))

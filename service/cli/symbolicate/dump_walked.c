@@ -10,7 +10,7 @@
 
 /* ---- the result of the walk ---- */
 
-/* The size of a call instruction, which precedes a return address. */
+/* Returns the size of a call instruction, which precedes a return address. */
 static unsigned call_size(enum sl_cpu_family family)
 {
     struct sl_walk_numbers numbers;
@@ -143,7 +143,7 @@ static const struct shown_register riscv_shown[] = {
     {"s2", 18},  {"s3", 19}, {"s4", 20}, {"s5", 21}, {"s6", 22}, {"s7", 23}, {"s8", 24}, {"s9", 25}, {"s10", 26},
     {"s11", 27}, {"t3", 28}, {"t4", 29}, {"t5", 30}, {"t6", 31}, {NULL, 0}};
 
-/* The registers that a frame shows on this processor, in their order; a NULL name ends the list. */
+/* Returns the registers that a frame shows on this processor, in their order; a NULL name ends the list. */
 const struct shown_register *shown_registers(enum sl_cpu_family family)
 {
     static const struct shown_register none[] = {{NULL, 0}};
@@ -167,7 +167,7 @@ const char *dump_cpu_name(const struct sl_minidump *dump)
     return dump->family == SL_CPU_X86_64 ? "amd64" : sl_arch_name(dump->crash.system.arch);
 }
 
-/* The OS as Breakpad's minidump_stackwalk names it. */
+/* Returns the OS as Breakpad's minidump_stackwalk names it. */
 const char *dump_os_name(const struct sl_minidump *dump)
 {
     static const char *const names[] = {
@@ -197,7 +197,7 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds)
     return dump->has_create_time && dump->crash.has_timestamp && now >= begin;
 }
 
-/* Whether the answer's module sorts before the dump's: both lists are sorted by address and size. */
+/* True if the answer's module sorts before the dump's: both lists are sorted by address and size. */
 static bool is_before(const struct answer_module *known, const struct sl_crash_module *module)
 {
     return known->address.value != module->address ? known->address.value < module->address
@@ -219,7 +219,7 @@ const struct answer_module *dump_find_module_answer(const struct symbolicated_an
 
 /* ---- stack memory, and the words in it that point into functions ---- */
 
-/* The size of a pointer on the thread's stack. */
+/* Returns the size of a pointer on the thread's stack. */
 static unsigned word_size(const struct walked_dump *w, size_t thread)
 {
     return sl_cpu_pointer_size(thread_family(w, thread));
@@ -272,7 +272,7 @@ static bool collect_words(struct walked_dump *w)
     return true;
 }
 
-/* The function that a word of the stack points into; NULL if there is none with a name. */
+/* Returns the function that a word of the stack points into; NULL if there is none with a name. */
 static const struct stack_name *find_stack_name(const struct walked_dump *w, uint64_t word)
 {
     const struct stack_name wanted = {.value = word};

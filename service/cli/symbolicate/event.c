@@ -155,13 +155,13 @@ static bool list_frames(struct sentry_event_reading *e, const struct event_trace
     return !stack.data || sl_json_read_object(&j, fields, frames);
 }
 
-/* The frame's value for a field, as raw JSON. */
+/* Returns the frame's value for a field, as raw JSON. */
 static struct sl_str frame_member(const struct event_frame *frame, const struct sl_field *field)
 {
     return *(const struct sl_str *)(const void *)((const char *)frame + field->offset);
 }
 
-/* Whether the frame has all members that a request needs. */
+/* True if the frame has all members that a request needs. */
 static bool is_complete(const struct event_frame *frame, const struct sl_field *fields)
 {
     for (; fields->key.data; fields++)

@@ -99,7 +99,7 @@ void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 
 /* ---- frames ---- */
 
-/* The module of the frame's `package` that contains its address. */
+/* Returns the module of the frame's `package` that contains its address. */
 static const struct answer_module *find_frame_module(const struct symbolicated_answer *answer,
                                                      const struct answer_frame *frame)
 {

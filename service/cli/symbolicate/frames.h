@@ -63,12 +63,13 @@ struct answer_printer printing_make(const struct symbolicated_answer *answer, co
 bool printing_end(struct answer_printer *p,
                   const struct sl_buf *out); /* frees it; false when anything ran out of memory */
 
-/* The text as a cell's text, safe for terminals. */
+/* Returns the text as a cell's text, safe for terminals. */
 struct sl_str printing_text(struct answer_printer *p, struct sl_str text);
-/* The cell of a frame. */
+/* Returns the cell of a frame. */
 struct sl_str printing_cell(struct answer_printer *p, const struct print_column *column,
                             const struct answer_thread *thread, size_t index);
 /* Adds the frame's row to the table; NULL when out of memory. */
 struct print_row *printing_add_frame(struct answer_printer *p, const struct answer_thread *thread, size_t index);
-/* The number of frames from `index` on that are folded (answer_fold_cycle); their line is added below the last row. */
+/* Returns the number of frames from `index` on that are folded (answer_fold_cycle); their line is added below the last
+ * row. */
 size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index);

@@ -29,13 +29,13 @@ static uint32_t unit_at(const struct log_encoding *e, const uint8_t *at)
     return e->units == LOG_UTF16_BIG ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Whether the unit is the first of a surrogate pair. */
+/* True if the unit is the first of a surrogate pair. */
 static bool is_first_half(uint32_t unit)
 {
     return unit >= 0xD800 && unit < 0xDC00;
 }
 
-/* Whether the unit is the second of a surrogate pair. */
+/* True if the unit is the second of a surrogate pair. */
 static bool is_second_half(uint32_t unit)
 {
     return unit >= 0xDC00 && unit < 0xE000;
@@ -87,7 +87,8 @@ static void put_unit(struct log_encoding *e, uint32_t unit)
     sl_buf_u8(&e->out, (uint8_t)(big ? unit : unit >> 8));
 }
 
-/* The size of a UTF-8 sequence by its first byte. A byte that cannot begin one counts as a sequence of one byte. */
+/* Returns the size of a UTF-8 sequence by its first byte. A byte that cannot begin one counts as a sequence of one
+ * byte. */
 static size_t sequence_size(uint8_t first)
 {
     return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -168,7 +169,7 @@ static bool log_input_fill(struct log_input *input, const char **problem)
     return n > 0;
 }
 
-/* Whether the bytes so far are a prefix of the magic number, or begin with it. */
+/* True if the bytes so far are a prefix of the magic number, or begin with it. */
 static bool may_begin(struct sl_bytes bytes, struct sl_str magic)
 {
     return memcmp(bytes.data, magic.data, bytes.size < magic.size ? bytes.size : magic.size) == 0;

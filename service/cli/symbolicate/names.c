@@ -10,7 +10,7 @@ enum { BATCH = 20000 }; /* addresses per request */
 
 /* ---- requests ---- */
 
-/* The number of addresses in the next request. */
+/* Returns the number of addresses in the next request. */
 static size_t batch_size(const struct names_wanted *n)
 {
     size_t left = n->address_count - n->done;
@@ -55,7 +55,7 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 
 /* ---- answers ---- */
 
-/* Whether all calls of a chain have names. */
+/* True if all calls of a chain have names. */
 static bool have_names(const struct answer_frame *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)

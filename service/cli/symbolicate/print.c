@@ -7,13 +7,13 @@
 #include "apple/apple.h"
 #include "id/id.h"
 
-/* Whether the options select the thread. */
+/* True if the options select the thread. */
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
 }
 
-/* The index of the thread that is printed as number `index`: the last exception's comes first. */
+/* Returns the index of the thread that is printed as number `index`: the last exception's comes first. */
 static size_t shown_thread(const struct answer_style *style, size_t index)
 {
     if (style->exception == ALL_THREADS || index > (size_t)style->exception)
@@ -279,7 +279,7 @@ static void put_source_line(struct sl_buf *out, char mark, uint64_t number, stru
     sl_buf_u8(out, '\n');
 }
 
-/* The source lines around the frame's line, as many as --context asks for. */
+/* Returns the source lines around the frame's line, as many as --context asks for. */
 static struct sl_str source_below(struct answer_printer *p, const struct answer_frame *frame)
 {
     size_t before = frame->before_count, after = frame->after_count;
@@ -323,7 +323,7 @@ static void put_thread(struct answer_printer *p, const struct answer_thread *thr
     put_frames(p, thread, out);
 }
 
-/* The files that were searched for the module, for --candidates. */
+/* Returns the files that were searched for the module, for --candidates. */
 static struct sl_str candidates_below(struct answer_printer *p, const struct answer_module *module)
 {
     for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
@@ -336,7 +336,7 @@ static struct sl_str candidates_below(struct answer_printer *p, const struct ans
     return table_text(&p->table, &p->buf);
 }
 
-/* Whether a frame is in the module. */
+/* True if a frame is in the module. */
 static bool is_used(const struct answer_module *module)
 {
     bool unwound = module->unwind_status.size && !sl_str_equal(module->unwind_status, SL_STR("unused"));
@@ -374,7 +374,7 @@ static void put_modules(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
-/* Whether the status of a candidate is an error; "not found" is none. */
+/* True if the status of a candidate is an error; "not found" is none. */
 static bool is_failure(struct sl_str status)
 {
     return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));

@@ -65,7 +65,7 @@ static int read_secret_option(const struct options *o, const char *option, const
     return 0;
 }
 
-/* The value of the project's configuration file `a`; if it has none, that of the user's, `b`. */
+/* Returns the value of the project's configuration file `a`; if it has none, that of the user's, `b`. */
 static const char *first_given(const char *a, const char *b)
 {
     return a ? a : b;
@@ -228,7 +228,7 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
                   : sl_fail(error, code, "Response from server: status %d", status);
 }
 
-/* The URL of the event, or of its `attachment`, followed by `end`; NULL when out of memory. */
+/* Returns the URL of the event, or of its `attachment`, followed by `end`; NULL when out of memory. */
 static const char *event_url(struct event_fetch *e, const char *attachment, const char *end)
 {
     struct sl_buf url = {0};
@@ -282,7 +282,7 @@ static const struct sl_field attachment_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The id of the first attachment that is a crash file; NULL if there is none. */
+/* Returns the id of the first attachment that is a crash file; NULL if there is none. */
 static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
 {
     struct sl_json j = sl_json(list, &e->arena, false);

@@ -83,7 +83,7 @@ static int run_trace(const struct options *o, size_t mapping_count)
     return status;
 }
 
-/* Whether the user names paths where scripts and source maps may be. */
+/* True if the user names paths where scripts and source maps may be. */
 static bool has_symbols(const struct options *o)
 {
     return option_given(o, "symbols") || o->argument_count > 1;
@@ -103,7 +103,7 @@ static int run_scripts(const struct options *o, const struct sentry_project *pro
     return symbolicate_text(o, project, o->argument_count ? o->arguments[0] : "-", stack, only);
 }
 
-/* Whether a file, compressed or not, begins like JSON or a crash file. Logs with traces are streamed and not examined; a line of dashes
+/* True if a file, compressed or not, begins like JSON or a crash file. Logs with traces are streamed and not examined; a line of dashes
  * proves nothing, since both logs and Apple's reports begin with one. */
 static bool is_no_log(const char *path)
 {
@@ -162,7 +162,7 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
-/* Whether the input is to be written again as text, whatever it is. */
+/* True if the input is to be written again as text, whatever it is. */
 static bool wants_text(const struct options *o)
 {
     return strcmp(symbolicate_format(o, ""), "text") == 0 && option_given(o, "format");
@@ -177,7 +177,7 @@ static int run_text(const struct options *o, const struct sentry_project *projec
     return symbolicate_text(o, project, path, is_file ? NULL : text, SL_TEXT_PLAIN);
 }
 
-/* Whether a report of Apple is a text with the frames of a crash. */
+/* True if a report of Apple is a text with the frames of a crash. */
 static bool is_text_report(struct sl_str text)
 {
     struct sl_str trimmed = sl_str_trimmed(text);
@@ -212,7 +212,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     }
 }
 
-/* Whether the argument is an event id: hexadecimal, and not the name of a file. */
+/* True if the argument is an event id: hexadecimal, and not the name of a file. */
 static bool is_event_id(const char *path)
 {
     return access(path, F_OK) != 0 && *path && strspn(path, "0123456789abcdefABCDEF-") == strlen(path) &&
@@ -279,7 +279,7 @@ static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
     return size > 0 ? (size_t)size : 0;
 }
 
-/* Whether standard input is a log that is still being written, or one that is too long for the pipe: it is answered while it comes. All
+/* True if standard input is a log that is still being written, or one that is too long for the pipe: it is answered while it comes. All
  * other inputs are read to their end first. */
 static bool is_streamed(const char *path)
 {

@@ -57,7 +57,7 @@ struct log_input {
 
 /* Opens the file, or standard input for `-`. False with errno: then log_input_end need not be called. */
 bool log_input_open(struct log_input *input, const char *path);
-/* Whether more input, or its end, arrives within `ms` milliseconds. */
+/* True if more input, or its end, arrives within `ms` milliseconds. */
 bool log_input_waits(const struct log_input *input, int ms);
 /* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
  * truncated. */
@@ -89,9 +89,9 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 struct text_trace;
 struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
                                    int *status);
-/* The reader of all lines of the text, for local_text.trace. */
+/* Returns the reader of all lines of the text, for local_text.trace. */
 struct sl_jvm_trace *text_trace_reader(struct text_trace *trace);
-/* The mappings for a request to the JVM's API. */
+/* Returns the mappings for a request to the JVM's API. */
 const struct local_mapping *text_trace_mappings(const struct text_trace *trace, size_t *count);
 void text_trace_close(struct text_trace *trace, const char *path); /* may be NULL */
 
@@ -165,7 +165,7 @@ struct answer_format {
     bool needs_candidates;         /* needs the status of each candidate file */
 };
 
-/* The format that the options select for this kind of answer; NULL after a report of a usage error. */
+/* Returns the format that the options select for this kind of answer; NULL after a report of a usage error. */
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
@@ -181,16 +181,16 @@ void answer_describe_missing(const struct symbolicated_answer *answer, struct mi
 
 /* ---- common.c ---- */
 
-/* The value of --format, or `usual`. */
+/* Returns the value of --format, or `usual`. */
 const char *symbolicate_format(const struct options *o, const char *usual);
 
 /* Maps the input, decompressed; `-` is standard input. Errors as for map_file(). */
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 
-/* Whether the program runs as Sentry's symbolicli: JSON on terminals too, and a more verbose log. */
+/* True if the program runs as Sentry's symbolicli: JSON on terminals too, and a more verbose log. */
 bool symbolicate_as_symbolicli(void);
 
-/* Whether the arguments are addresses: because of --module, --maps, --pid or --type. */
+/* True if the arguments are addresses: because of --module, --maps, --pid or --type. */
 bool symbolicate_takes_addresses(const struct options *o);
 
 /* The arguments after the input: symbol paths. */

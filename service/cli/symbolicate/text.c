@@ -253,8 +253,8 @@ static size_t settled_size(struct sl_str text)
     return 0;
 }
 
-/* The size of the text that can be written now: whole lines that later input does not change. 0: more input is needed first, or is
- * there already, so that fewer parts are made. `end`: no more input comes. */
+/* Returns the size of the text that can be written now: whole lines that later input does not change. 0: more input is needed
+ * first, or is there already, so that fewer parts are made. `end`: no more input comes. */
 static size_t complete_size(const struct text_run *t, bool end)
 {
     struct sl_str text = sl_buf_view(&t->held);

@@ -63,7 +63,7 @@ static void add_pair(struct argument_list *arguments, const struct options *o, c
     }
 }
 
-/* Whether the argument is a URL or an existing path. Warns otherwise: minidump_stackwalk ignores symbol directories that do not exist. */
+/* True if the argument is a URL or an existing path. Warns otherwise: minidump_stackwalk ignores symbol directories that do not exist. */
 static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
@@ -278,7 +278,7 @@ static int retrace_run(const struct options *o)
     return status;
 }
 
-/* The argument with two dashes if it is a long option with one, which other implementations of retrace accept. */
+/* Returns the argument with two dashes if it is a long option with one, which other implementations of retrace accept. */
 static char *with_two_dashes(char *word)
 {
     static const char *const others[] = {"help", "version"};

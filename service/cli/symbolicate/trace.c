@@ -36,7 +36,7 @@ const struct missing_words missing_mappings = {
     .advice = "pass the --mapping of the same build",
 };
 
-/* Whether the class belongs to Java or Android: mappings never have these. */
+/* True if the class belongs to Java or Android: mappings never have these. */
 static bool is_of_platform(struct sl_str class)
 {
     static const struct sl_str packages[] = {
@@ -64,7 +64,7 @@ struct unknown_classes {
     struct recent_class recent[1 << RECENT_BITS];
 };
 
-/* The comparable form of a class name: two names are the same if all members are. */
+/* Returns the comparable form of a class name: two names are the same if all members are. */
 static struct recent_class make_recent_class(struct sl_str name)
 {
     struct recent_class recent = {.size = name.size};

@@ -212,7 +212,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
     return true;
 }
 
-/* The line's text of a kind; data NULL: none. */
+/* Returns the line's text of a kind; data NULL: none. */
 static struct sl_str place_text(const struct trace_pattern *p, enum place_kind kind)
 {
     for (size_t i = 0; i < p->place_count; i++)
@@ -221,7 +221,7 @@ static struct sl_str place_text(const struct trace_pattern *p, enum place_kind k
     return (struct sl_str){NULL, 0};
 }
 
-/* The number; 0, which is no line, if there is none or it is too large. */
+/* Returns the number; 0, which is no line, if there is none or it is too large. */
 static uint32_t line_number(struct sl_str digits)
 {
     uint64_t value;
@@ -326,7 +326,7 @@ static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struc
     sl_buf_add(out, at, (size_t)(placed->text.data + placed->text.size - at));
 }
 
-/* The obfuscated class a.b.C of the line; a path a/b/C is converted. Data NULL: the line has none. */
+/* Returns the obfuscated class a.b.C of the line; a path a/b/C is converted. Data NULL: the line has none. */
 static struct sl_str class_of_line(struct trace_pattern *p)
 {
     struct sl_str class = place_text(p, PLACE_CLASS), path = place_text(p, PLACE_CLASS_PATH);
