@@ -119,7 +119,8 @@ static bool is_wanted(enum attribute_set set, uint16_t attribute, const struct d
     return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list);
 }
 
-/* The kinds that matter only if variables are read; KIND_OTHER for all else. */
+/* Returns the kind of an entry that matters only if variables are read: a variable, or a scope that its name or type needs. KIND_OTHER for
+ * all other tags. */
 static enum abbrev_kind kind_with_variables(uint16_t tag)
 {
     switch (tag) {

@@ -83,7 +83,8 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
     return ok && !r->failed;
 }
 
-/* A form of more than 16 bits becomes 0, which no reader knows: the table is then unreadable. */
+/* Reads the list that describes an entry of the directory or file table (DWARF 5, 6.2.4.1); returns its length, 0 if it is damaged. A form
+ * of more than 16 bits becomes 0, which no reader knows: the table is then unreadable. */
 size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS])
 {
     size_t count = sl_read_u8(r);

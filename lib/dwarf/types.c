@@ -45,7 +45,7 @@ struct type_entry {
     uint64_t end; /* of its attributes */
 };
 
-/* A bound that is no constant (an expression, or a reference to a variable) is given but not known. */
+/* Returns the value of a bound of an array. One that is no constant (an expression, or a reference to a variable) is given but not known. */
 static struct bound get_bound(const struct attribute *a)
 {
     switch (a->form) {

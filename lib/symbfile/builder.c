@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Symcaches hold addresses of at most 56 bits; a pad occupies one byte, and its end must be such an address, too. */
+/* Symcaches hold addresses of at most 56 bits; a return pad occupies one byte, and its end must be such an address, too. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
 /* Grows the array at `*pointer` to `count` records of `item` bytes; `*pointer` may move. The array may lie in a file of b->directory. */
@@ -174,19 +174,19 @@ struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
     return &b->sink;
 }
 
-/* ---- pads ---- */
-/* Orders pads by address. Only the first pad at an address is used (add_pads). */
+/* ---- return pads ---- */
+/* Orders return pads by address. Only the first one at an address is used (add_pads). */
 static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
     const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
     if (a->va != b->va)
         return a->va < b->va;
-    if (a->count != b->count) /* of pads at the same address, the longer chain comes first, */
+    if (a->count != b->count) /* at one address, the longer call chain comes first, */
         return a->count > b->count;
     return left > right; /* and of equally long ones the later */
 }
 
-/* Adds each pad as a segment of one byte, with its call chain. */
+/* Adds each return pad as a segment of one byte, with its call chain. */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {

@@ -51,7 +51,7 @@ struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *im
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);
 
-/* Passes a pad for each call in the function `ranges[0]` to `sink->pad`; ranges[1..] are the calls inlined in it, in pre-order, as
+/* Passes a return pad for each call in the function `ranges[0]` to `sink->pad`; ranges[1..] are the calls inlined in it, in pre-order, as
  * sl_symbfile_tree_sink receives them. Does nothing if the architecture is not supported. Decoding ends at the first invalid
  * instruction. Fails with the code of sl_budget_fail() (work, memory or time used up, SL_BUSY when out of memory), or with that of the
  * sink. */

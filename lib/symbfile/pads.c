@@ -109,7 +109,7 @@ static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
            sl_account_grow(&p->account, &p->frames, &p->frame_capacity, count, sizeof *p->frames);
 }
 
-/* Passes the pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the call,
+/* Passes the return pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the call,
  * outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined into
  * it. */
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
@@ -134,9 +134,9 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     return sink->pad(sink, &pad, error);
 }
 
-/* Emits the pad of runtime.goexit, if the range is that function. Go starts each goroutine with a return address behind the first
+/* Emits the return pad of runtime.goexit, if the range is that function. Go starts each goroutine with a return address behind the first
  * instruction of goexit, so that a function that returns ends its goroutine. No call instruction leads there, so the search for calls
- * does not find this pad. */
+ * does not find this one. */
 static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symbfile_range *range,
                                 struct sl_symbfile_sink *sink, struct sl_error *error)
 {

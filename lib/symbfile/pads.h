@@ -1,4 +1,4 @@
-/* Instruction decoder for return pads. Private to this folder. */
+/* Decodes instructions, to find those that are calls: pads.c makes return pads of them. Private to this folder. */
 #pragma once
 
 #include "symbfile/image.h"

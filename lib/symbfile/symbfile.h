@@ -101,7 +101,7 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *reader, struct s
 enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *reader, struct sl_error *error);
 
 enum sl_symbfile_problem sl_symbfile_reader_problem(const struct sl_symbfile_reader *reader);
-uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *reader); /* ranges and pads so far */
+uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *reader); /* ranges and return pads so far */
 bool sl_symbfile_reader_is_truncated(
     const struct sl_symbfile_reader *reader); /* true if a length above 32 bits was cut */
 
@@ -149,7 +149,7 @@ void sl_symbfile_builder_limit(struct sl_symbfile_builder *builder, struct sl_bu
 void sl_symbfile_builder_free(struct sl_symbfile_builder *builder);
 struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *builder);
 
-/* Builds the index into the empty `out`: symcache of the ranges, symcache of the pads, trailer (builder.c).
+/* Builds the index into the empty `out`: symcache of the ranges, symcache of the return pads, trailer (builder.c).
  * SL_MALFORMED if ranges overlap too much to be indexed. */
 enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *builder, struct sl_buf *out,
                                         struct sl_error *error);
@@ -164,7 +164,7 @@ struct sl_symbfile_index {
 enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error);
 
 /* Contract of sl_symcache_lookup(), with ids of index->ranges and index->pads: finds the code that contains `va`;
- * the pad at exactly `va`. */
+ * the return pad at exactly `va`. */
 size_t sl_symbfile_lookup_range(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,
                                 size_t capacity);
 size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,

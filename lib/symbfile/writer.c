@@ -50,7 +50,7 @@ struct sl_symbfile_writer {
     struct symbfile_text *texts;
     struct symbfile_record *records;
     struct sl_buf encoded; /* heads, middles and tails of the records */
-    uint32_t *numbers;     /* of pads: triples of function, file, line */
+    uint32_t *numbers;     /* of return pads: triples of function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
     uint64_t string_bytes;
     uint32_t recent[RECENT]; /* text ids, by a hash of the address of the text */
@@ -326,7 +326,7 @@ static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at,
     return at + text->str.size;
 }
 
-/* Writes a column of a pad as a packed list: every third of its numbers. */
+/* Writes a column of a return pad as a packed list: every third of its numbers. */
 static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *at, unsigned field,
                                   const uint32_t *number, size_t count, bool texts)
 {

@@ -172,7 +172,7 @@ static enum shared_result bucket_get(const char *name, int fd, struct shared_val
 
 /* ---- exists ---- */
 
-/* Whether the object exists. Denied access counts as a miss: S3 denies access to missing objects (object_store_call.is_denied). */
+/* Asks the bucket whether the object exists. Denied access counts as a miss: S3 denies access to missing objects (object_store_call.is_denied). */
 static enum shared_result exists(const char *name)
 {
     struct object_store_call call = {.timeout_ns = HEAD_MS * (SECOND_NS / 1000)};

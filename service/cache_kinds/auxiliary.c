@@ -6,7 +6,7 @@
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
-/* Converter: checks that a UUID map can be read. */
+/* Checks that a UUID map can be read. */
 static enum sl_code check_uuidmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -18,7 +18,7 @@ static enum sl_code check_uuidmap(struct conversion *conversion, const struct co
 
 const struct converter converter_uuidmap = {"uuidmap", 0, 0, check_uuidmap};
 
-/* Converter: checks that a BCSymbolMap can be read. */
+/* Checks that a BCSymbolMap can be read. */
 static enum sl_code check_bcsymbolmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
@@ -73,7 +73,7 @@ const struct cache_kind kind_auxdifs = {
     .retain = object_request_retain,
 };
 
-/* Converter: checks that a line mapping can be read. */
+/* Checks that a line mapping can be read. */
 static enum sl_code check_il2cpp(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

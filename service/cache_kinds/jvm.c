@@ -1,7 +1,7 @@
 /* The kind `proguard`: tables made from mappings of ProGuard and R8. */
 #include "cache_kinds/impl.h"
 
-/* Converter: makes the table of a mapping. */
+/* Makes the look-up table (jvm/mapping.h) of a ProGuard or R8 mapping. */
 static enum sl_code convert_mapping(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)
 {

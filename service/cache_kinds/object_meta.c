@@ -102,7 +102,7 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
-/* Converter: writes the features of an object. */
+/* Makes the description of an object, its features as JSON, of the file. */
 static enum sl_code describe(struct conversion *conversion, const struct converter_call *call, void *result,
                              struct sl_error *error)
 {

@@ -69,7 +69,7 @@ static enum sl_code set_slice(const struct sl_archive *archive, size_t index, st
     return SL_OK;
 }
 
-/* Converter: checks that the file has a valid object, and compares its ids with the wanted ones. */
+/* Checks that the file has a valid object, and compares its ids with the wanted ones. */
 static enum sl_code check_object(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

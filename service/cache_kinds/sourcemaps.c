@@ -45,7 +45,7 @@ static enum sl_code find_map(struct conversion *conversion, const struct convert
     return SL_OK;
 }
 
-/* Converter: makes the table of a script and its source map. */
+/* Makes the look-up table (js/smcache.h) of a script and its source map. */
 static enum sl_code convert_sourcemap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {

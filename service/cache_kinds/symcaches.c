@@ -119,7 +119,7 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
     return code;
 }
 
-/* Converter: makes the symcache of an object, unless it refers to companions that are not given yet. */
+/* Makes the symcache of an object, unless it refers to companions that are not given yet. */
 static enum sl_code make_symcache(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {

@@ -27,8 +27,8 @@ bool output_flush(void);
 /* Flushes the output and returns the exit status: `status`, but 0 after EPIPE and 1 after any other failed write. */
 int output_finish(int status);
 
-/* Whether to colour standard output: the terminal's abilities, NO_COLOR, CLICOLOR_FORCE, and `choice`, the value of --color ("auto",
- * "always", "never"; may be NULL). */
+/* True if standard output is to be coloured, which depends on the terminal's abilities, NO_COLOR, CLICOLOR_FORCE, and `choice`, the value of
+ * --color ("auto", "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
 /* Returns the width of the terminal on standard output in columns; 0 if it is no terminal or the width is unknown. */

@@ -165,7 +165,7 @@ void progress_clear_line(void)
 
 /* ---- work without callbacks ---- */
 
-/* A thread that redraws the line while work without callbacks is going on. */
+/* Runs as a thread: redraws the line while work without callbacks is going on. */
 static void *watch(void *arg)
 {
     struct progress *p = arg;

@@ -20,7 +20,7 @@ struct threads_member {
     unsigned worker;
 };
 
-/* A thread of the run: takes one index after the other. */
+/* Runs as a thread: takes one index after the other, until there are no more, and calls job->work for it. */
 static void *serve(void *arg)
 {
     struct threads_member *member = arg;

@@ -118,7 +118,7 @@ static void read_scan(const struct scan_reading *r, const struct value *map, str
     check_names(r, map);
 }
 
-/* An index that knows no file: that of a scan in a process that has not opened its index. */
+/* Finds no file. This is the search of a scan's index in processes that have not opened it. */
 static size_t find_nothing(const struct source_index *index, const struct object_id *id, enum file_type type,
                            struct sl_arena *arena, struct indexed_file *files)
 {

@@ -40,7 +40,7 @@ struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct s
                                   .is_link = entry->is_link};
 }
 
-/* The converter: writes the directory of the ZIP archive to the output, as an array of struct archive_entry. It has no result struct. */
+/* Makes an array of struct archive_entry of the directory of a ZIP archive. There is no result beside this output. */
 static enum sl_code list(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)
 {
@@ -269,7 +269,7 @@ static enum sl_code check_contents(struct member_checking *c, struct sl_error *e
     return code;
 }
 
-/* The converter: computes the MD5 of a member's contents and searches them for forbidden texts. */
+/* Computes the MD5 of a member's contents and searches them for forbidden texts. */
 static enum sl_code check_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -417,7 +417,7 @@ static bool write_gzip(struct member_writing *w)
            (entry->method == SL_ZIP_DEFLATED ? write_packed(w) : write_deflated(w)) && write_bytes(w, end, sizeof end);
 }
 
-/* The converter: writes a member to the output: as a gzip file if the options contain a gzip header, otherwise decompressed. */
+/* Writes a member to the output: as a gzip file if the options contain a gzip header, otherwise decompressed. */
 static enum sl_code write_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

@@ -64,7 +64,7 @@ static bool make_members(const struct sl_elfcore *core, const struct core_option
 
 /* ---- the converter ---- */
 
-/* The converter: writes what a core contains as a packed minidump, the form in which the stack walk reads both. The result says where in
+/* Makes a packed minidump of an ELF core: the form in which the stack walk reads both. The result says where in
  * the file the code of the vDSO lies (size 0 if the core has none). */
 static enum sl_code read_core(struct conversion *conversion, const struct converter_call *call, void *result,
                               struct sl_error *error)
@@ -148,7 +148,7 @@ static enum sl_code write_analysis(struct conversion *conversion, const struct c
     return code;
 }
 
-/* The converter: reads the core again, since converters keep nothing between calls, and analyses the crash. */
+/* Makes the analysis of the crash of an ELF core. The core is read again, since converters keep nothing between calls. */
 static enum sl_code analyse_core(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

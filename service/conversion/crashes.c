@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The converter: reads a crash report of Apple and writes it as a packed struct sl_crash. */
+/* Makes a packed struct sl_crash (crash/pack.h) of a crash report of Apple. */
 static enum sl_code read_apple(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -57,7 +57,7 @@ static bool complete(struct sl_minidump *dump, struct sl_minidump_client *client
            (!options->details || crash_details(dump, arena));
 }
 
-/* The converter: reads a minidump and writes it packed. With `compat`, threads of a CPU that the service it stands for does not support are
+/* Makes packed contents (minidump/pack.h) of a minidump. With `compat`, threads of a CPU that the service it stands for does not support are
  * left out. */
 static enum sl_code read_minidump(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)

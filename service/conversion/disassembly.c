@@ -129,8 +129,8 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
     return disassemble(d, bytes, error);
 }
 
-/* The converter: writes the disassembly of the function at an address. A failure of the question (unsupported CPU, no code there) is SL_OK
- * with result->problem. */
+/* Makes the disassembly of the function at an address of a program. An address that has none (unsupported CPU, no code there) is no failure
+ * of the file: SL_OK, with result->problem. */
 static enum sl_code convert(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error)
 {

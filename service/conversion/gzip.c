@@ -96,7 +96,7 @@ static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
     return header && inflate_only(c, (struct sl_bytes){file.data + header, file.size - header});
 }
 
-/* The converter: checks that a file is a gzip file with one member (with `is_plain`: any file) and returns size and MD5 of its contents;
+/* Checks that a file is a gzip file with one member (with `is_plain`: any file) and returns size and MD5 of its contents;
  * writes the first `head_size` bytes of the contents to the output if the call has one. */
 static enum sl_code check(struct conversion *conversion, const struct converter_call *call, void *result,
                           struct sl_error *error)

@@ -6,8 +6,8 @@ static bool has_time(void *budget)
     return sl_budget_spend(budget, 1);
 }
 
-/* The converter: decompresses a file, or a member of an archive if the call has the input INPUT_NAME. SL_CANCELLED comes from `has_time`,
- * so the work budget is used up. */
+/* Makes the decompressed form of a file, or of a member of an archive if the call has the input INPUT_NAME. SL_CANCELLED comes from
+ * `has_time` and means that the work budget is used up. */
 static enum sl_code unpack(struct conversion *conversion, const struct converter_call *call, void *result,
                            struct sl_error *error)
 {

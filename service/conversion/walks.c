@@ -236,7 +236,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
     return code;
 }
 
-/* The converter: continues the walks of the request and writes their frames and new states. They share one budget of steps (`w.work`),
+/* Continues the walks of the request and writes their frames and new states. They share one budget of steps (`w.work`),
  * which is separate from the conversion's budget: when it is used up the stacks are cut, and the conversion still succeeds. */
 static enum sl_code walk(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)

@@ -306,7 +306,7 @@ static void wait_a_moment(struct log_destination *sink)
     pthread_cond_timedwait(&sink->more, &sink->lock, &until);
 }
 
-/* The thread that writes out a ring. */
+/* Runs as a thread: writes out what is put into a ring. */
 static void *writer(void *arg)
 {
     struct log_destination *sink = arg;

@@ -46,7 +46,7 @@ static void copy_attribute(struct sl_str text, char *out, size_t size)
         snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
 }
 
-/* The converter: writes the debug ids of a source bundle, one a line, sorted and without duplicates. The result has the release and
+/* Writes the debug ids of a source bundle, one a line, sorted and without duplicates. The result has the release and
  * distribution that its manifest names. */
 static enum sl_code index_artifacts(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)

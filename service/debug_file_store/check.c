@@ -147,7 +147,7 @@ static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_
                                               "symloom knows");
 }
 
-/* The converter: finds out what an uploaded file is. If it is no object, it may be one of the auxiliary formats (property lists, source
+/* Finds out what an uploaded file is. If it is no object, it may be one of the auxiliary formats (property lists, source
  * maps of il2cpp and so on), which have no ids. */
 static enum sl_code check_upload(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)

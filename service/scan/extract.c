@@ -86,7 +86,7 @@ static enum sl_package_choice end_member(void *arg)
     return SL_PACKAGE_READ;
 }
 
-/* The converter: writes one member of a package to the output, and debug files in front of it to INPUT_SCRATCH (result->members lists
+/* Makes a file of one member of a package, and writes debug files in front of it to INPUT_SCRATCH (result->members lists
  * them): one request for a file of a package is often followed by one for another file of that package. */
 static enum sl_code extract_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                    struct sl_error *error)

@@ -238,7 +238,7 @@ static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, stru
     return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");
 }
 
-/* The converter: finds the debug files in a file or package and writes a record of them, an index of one file (package/index.h). Large
+/* Finds the debug files in a file or package and writes a record of them, an index of one file (package/index.h). Large
  * members are collected in INPUT_SCRATCH instead of memory. */
 static enum sl_code make_record(struct conversion *conversion, const struct converter_call *call, void *result,
                                 struct sl_error *error)

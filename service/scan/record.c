@@ -109,7 +109,7 @@ static bool copy_text(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
-/* The kind's `retain`: copies the request, for a computation that outlives the fiber that began it. NULL when out of memory. */
+/* Copies the request (the kind's `retain`) for a computation that outlives the fiber that began it. NULL when out of memory. */
 static void *record_retain(const void *context, struct sl_arena *arena)
 {
     struct scan_file_request *copy = SL_ARENA_NEW(arena, struct scan_file_request);

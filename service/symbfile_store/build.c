@@ -1,4 +1,4 @@
-/* The converter of the kind `symbfile_index`: what look-ups ask, made of the parts of a set. */
+/* Makes the index that look-ups read (kind `symbfile_index`) of the uploaded parts of a set of symbfiles. */
 #include "symbfile_store/converters.h"
 #include "symbfile_store/impl.h"
 
@@ -71,7 +71,7 @@ static enum sl_code read_parts(const struct converter_call *call, struct sl_symb
     return good ? SL_OK : store_failure_code(&failure, error);
 }
 
-/* Converter: makes the index of a set. */
+/* Makes the index of a set of its parts. */
 static enum sl_code make_index(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {

@@ -1,4 +1,4 @@
-/* The converter of the kind `symbfile_index` (conversion/converter.h). */
+/* The converter (conversion/converter.h) that makes the kind `symbfile_index` of the parts of an uploaded set. */
 #pragma once
 
 #include "conversion/converter.h"

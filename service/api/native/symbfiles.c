@@ -61,7 +61,7 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
     return true;
 }
 
-/* Looks up a frame: for a return address among the pads by the address before it, then by the exact address; at last among
+/* Looks up a frame: for a return address among the return pads by the address before it, then by the exact address; at last among
  * the ranges by the adjusted address. */
 struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
                                                    uint64_t adjusted, bool caller, struct sl_location *chain,

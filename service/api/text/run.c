@@ -346,7 +346,8 @@ enum sl_code local_text_symbolicate(const struct local_text *text, const struct 
     return job_run_local(&job_text, config, text->scope, text, answer, error);
 }
 
-/* A form brings files of symbols too; its text has the limit of texts (receive.c). */
+/* Returns the limit of a request's body: a form may be larger than a text, as it brings files of symbols too. The text in a form has the
+ * limit of texts (receive.c). */
 static uint64_t text_limit(const struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;

@@ -133,7 +133,7 @@ static const char *behind_source_root(const char *path)
     return NULL;
 }
 
-/* Whether to skip a directory: hidden ones and build output. Below a source root `build` and the like are packages. */
+/* True for directories that the search skips: hidden ones and build output. Below a source root `build` and the like are packages. */
 static bool is_skipped_directory(const char *path, const char *name)
 {
     char below[4096];

@@ -106,7 +106,7 @@ static inline bool lookup_is_llvm(const struct lookup *l)
     return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
 }
 
-/* Whether to answer by the rules of GNU addr2line (gnu.h). */
+/* True if the rules of GNU addr2line (gnu.h) are to be followed. */
 static inline bool lookup_is_gnu(const struct lookup *l)
 {
     return l->persona == PERSONA_ADDR2LINE && l->style == STYLE_GNU && !l->open.relative_names;

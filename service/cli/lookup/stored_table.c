@@ -73,7 +73,7 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     return good && put_companion(key, "supplementary", supplementary) && !key->failed;
 }
 
-/* Whether to cache the symcache: with --cache, or if it takes long to make. With --symcache-out it is was_converted each time. */
+/* True if the symcache is to be cached: with --cache, or if it takes long to make. With --symcache-out it is made each time. */
 static bool should_store(const struct lookup *l, const struct lookup_module *m)
 {
     bool is_local =

@@ -373,7 +373,7 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
     return !by_id && !by_index;
 }
 
-/* Whether to colour the output: never in a file. */
+/* True if the output is to be coloured: never in a file. */
 static bool colours(const struct options *o)
 {
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
