@@ -176,6 +176,8 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
         return problem ? sl_fail(error, SL_MALFORMED, "malformed MetricKit payload at offset %zu", problem - 1)
                        : fail_for_memory(arena, &budget, error);
     }
+    /* Forms of a report: a text alone; one object (IPS without its head, or a stackshot); a head object with time and type, followed by the
+     * report, a text or another object. Console puts a text of its own in front of the objects. */
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
         return read_text(text, &header, options, arena, &budget, crash, error);

@@ -639,9 +639,11 @@ const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
     symbol->name.innermost = read_symbol_piece(r);
     if (symbol->name.innermost) {
         struct ms_piece *piece = symbol->name.innermost;
+        /* behind an initializer its function's type (Y) may follow at once; otherwise the scopes of the name come first */
         if (piece->kind != MS_INITIALIZER || !ms_starts(r, "Y"))
             read_scopes(r, piece);
-        if (!r->failed && (piece->kind != MS_CTOR && piece->kind != MS_DTOR ? true : piece->outer != NULL))
+        bool needs_scope = piece->kind == MS_CTOR || piece->kind == MS_DTOR;
+        if (!r->failed && (piece->outer || !needs_scope))
             read_encoding(r, symbol);
         else
             ms_fail(r);

@@ -110,6 +110,7 @@ bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit)
         }
         hash = id; /* the last identifier is the hash, which is not shown */
     }
+    /* the hash must not be the first identifier, which would be right behind "ZN" and the two digits of its length */
     if (!hash.data || !is_hash(hash) || !body.size || body.data[0] != 'E' ||
         hash.data - name.data <= (ptrdiff_t)underscores + 4 ||
         !rust_suffix((struct sl_str){body.data + 1, body.size - 1}, &suffix))

@@ -109,7 +109,7 @@ static void put_instruction(const struct decoded *d, char *text)
 
 /* ---- registers ---- */
 
-/* Returns the value, truncated to the register's width. */
+/* Sets `*value` to that of a register, truncated to its width. False if it is unknown, or not a general register. */
 static bool register_value(struct effects_reading *r, const struct decoded *d, ZydisRegister reg, uint64_t *value)
 {
     /* Zydis numbers registers as instructions do (rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi); these are the numbers of

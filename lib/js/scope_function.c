@@ -208,6 +208,7 @@ static enum js_state behind_key(struct js_parser *p, const struct js_class_membe
     uint8_t c = js_peek(p, 0);
     if (c == '(')
         return method(p, member);
+    /* of these modifiers only methods may have any in an object; in a class, fields may have `static` and `accessor` */
     if (member->modifiers & (M_GENERATOR | M_GET | M_SET | (in_class ? M_ASYNC : 0xFF)))
         return js_fail(p, "method without parameters");
     switch (c) {

@@ -329,6 +329,7 @@ enum js_state js_arrow(struct js_parser *p);
 
 /* The next token is `class`. */
 enum js_state js_class(struct js_parser *p, uint8_t flags);
+/* Called where a member of a class or an object may begin, or the end of the members. */
 enum js_state js_member(struct js_parser *p);
 enum js_state js_member_end(struct js_parser *p);
 enum js_state js_key_ended(struct js_parser *p);

@@ -11,7 +11,8 @@ struct coverage_counts {
     uint64_t produced, accepted, rejected, unexpected;
 };
 
-/* SL_UNSUPPORTED if the executable segments exceed the size limit. */
+/* Makes a bitmap of the code of each executable segment. SL_UNSUPPORTED if the segments exceed the size limit, SL_BUSY. The caller frees
+ * `*coverage`, also after a failure. */
 enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budget *budget, struct coverage **coverage,
                           struct sl_error *error);
 void coverage_free(struct coverage *coverage);

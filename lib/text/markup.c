@@ -120,7 +120,8 @@ static bool read_module(struct sl_text *t, const struct element *e, struct sl_st
     return true;
 }
 
-/* {{{mmap:ADDRESS:SIZE:load:MODULE:FLAGS:ADDRESS_IN_MODULE}}} */
+/* Reads {{{mmap:ADDRESS:SIZE:load:MODULE:FLAGS:ADDRESS_IN_MODULE}}} and adds the range. The module line that stands for the mappings of a
+ * module in a row is kept in t->pending; `*made` is the finished line of the module before. False for other elements. */
 static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t start, size, number, value;

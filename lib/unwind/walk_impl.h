@@ -114,11 +114,12 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
 /* Returns the module's symbols: WALK_CALLER (`*symbols` is NULL if it has none) or WALK_WAIT. */
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols);
 
-/* Number of stack words to scan: more if the size of the frame is known. */
+/* Returns the number of stack words to scan: more if the size of the frame is known. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
-/* Methods for processors with a link register. A scanned word only gives the program counter and the stack pointer. A caller may
- * have the same stack pointer as its callee (a leaf, or by call frame information), but then its address must differ. */
+/* Finds the caller by scanning the stack for a word that may be a return address; for processors with a link register, which share the
+ * methods below. A scanned word only gives the program counter and the stack pointer. A caller may have the same stack pointer as its callee
+ * (a leaf, or by call frame information), but then its address must differ. */
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
                              const struct walk_frame *caller);

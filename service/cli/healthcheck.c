@@ -88,7 +88,7 @@ static int healthcheck_request(const char *address, const char *name, long secon
     return 0;
 }
 
-/* Without --addr, the address is the first of `bind` in the configuration. */
+/* Asks the service whether it is healthy. Without --addr, the address is the first of `bind` in the configuration. Returns a status. */
 static int healthcheck_check(const struct options *o)
 {
     char *end;

@@ -267,7 +267,8 @@ struct entry_list { /* of store_area_walk */
     bool is_cut;           /* a limit was reached */
 };
 
-/* Adds the entry if its name matches. Any thread. */
+/* Adds the entry to the list if its name matches. Any thread. False ends the listing: the list is full, time is over or memory is short
+ * (list->is_cut). */
 static bool add_matching(void *arg, struct sl_str name)
 {
     struct entry_list *list = arg;

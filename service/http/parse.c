@@ -167,7 +167,8 @@ static void note_header(struct request *r, const struct http_header *h)
     }
 }
 
-/* Path and query of the target in origin or absolute form; false for other forms. */
+/* Sets x->path, and cuts scheme and host off x->target, for a target in origin form ("/a?b"), absolute form ("http://host/a?b") or "*".
+ * False for other forms. */
 static bool split_target(struct http_exchange *x)
 {
     struct sl_str target = x->target;

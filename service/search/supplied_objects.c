@@ -167,7 +167,8 @@ static bool find_text(const struct supplied_file *file, const struct supplied_te
     return true;
 }
 
-/* Makes an object of a record. False if the record is damaged. A text without data means that memory was short. */
+/* Makes an object of a record. An object without a name gets that of the file. False if the record is damaged. A text without data means
+ * that memory was short. */
 static bool unpack_record(const struct supplied_file *file, const struct supplied_record *record,
                           struct supplied_object *item)
 {
@@ -433,7 +434,8 @@ static enum sl_code make_entry(const struct supplied_object *object, const struc
     return code;
 }
 
-/* Answers that it is not known what the file says: a file of a source must not answer in its index. */
+/* Answers that it is not known what the file of the request says, so that no file of a source answers in its place. Returns true: the
+ * question is answered. */
 static bool leave_undecided(const struct search_query *question, enum sl_code code)
 {
     *question->found = (struct search_result){.code = code, .undecided = true};
@@ -441,7 +443,7 @@ static bool leave_undecided(const struct search_query *question, enum sl_code co
     return true;
 }
 
-/* A fiber that finds the entry being made waits for it. An object that cannot be converted gives no answer: then the
+/* One fiber makes the table of an object; others wait for it. An object that cannot be converted (no made->item) gives no answer: then the
  * sources are searched. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {

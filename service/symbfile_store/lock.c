@@ -123,7 +123,8 @@ static void try(void *arg)
 }
 
 /* Waits for the lock among processes: flock(2) is tried again and again with growing pauses, as waiting in it would occupy a
- * pool thread. Distinguishes a store that is gone from an executable without uploads. */
+ * pool thread; EWOULDBLOCK means that another process has the lock. SL_DOWNLOAD_ERROR if the store is gone, SL_NOT_FOUND if the
+ * executable has no directory in it (no uploads) and none is to be made, SL_BUSY after `until_ms`. */
 static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
     if (remote_bucket()) /* a bucket has no locks */

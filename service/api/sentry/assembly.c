@@ -256,11 +256,12 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
 /* ---- answers ---- */
 
 struct chunk_sizes {             /* of the chunks of a file */
-    struct sl_map by_sha1;       /* size plus 1 of each chunk that the store has */
+    struct sl_map by_sha1;       /* size plus 1 of each chunk; NULL: the store does not have it */
     uint64_t distinct, repeated; /* bytes of all distinct chunks, and of the further mentions of them */
 };
 
-/* Adds a chunk of the list. The store is asked once for a chunk, however often a list has it. */
+/* Adds a chunk of the list to `sizes`, or to status->missing if the store does not have it. The store is asked once for a chunk, however
+ * often a list has it. */
 static enum sl_code add_chunk(struct chunk_sizes *sizes, struct sl_str sha1, struct sl_arena *arena,
                               struct sentry_status *status, struct sl_error *error)
 {

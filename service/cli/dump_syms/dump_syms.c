@@ -99,7 +99,8 @@ static struct sl_str without_pdb(struct sl_str name)
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
-/* Opens the module's file in the store. The name comes from the debug file, so it must not lead out of the store. */
+/* Opens the module's file in the directory --store; does nothing without that option. The name comes from the debug file, so it must not
+ * lead out of the store. Returns a status. */
 static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];

@@ -139,7 +139,8 @@ static void trace_flush(struct trace_run *t)
     sl_buf_clear(&t->out);
 }
 
-/* Appends all complete lines, retraced, to `out`; at the `end` of the input everything. Returns their size in `text`. A line longer than the block is copied in parts. */
+/* Appends all complete lines, retraced, to t->out; at the `end` of the input everything. Returns their size in `text`. A line longer than
+ * the block is copied in parts. `*ok` becomes false when out of memory. */
 static size_t retrace_lines(struct trace_run *t, struct sl_str text, bool end, bool *ok)
 {
     size_t at = 0;
