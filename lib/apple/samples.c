@@ -270,7 +270,7 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
 
 SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
-/* For an image of unknown size: true if the row's own "+ <offset>" matches the image's begin. */
+/* True, for an image of unknown size, if the row's own "+ <offset>" matches the image's begin. */
 static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
     struct sl_str digits = apple_skip(row->image_and_offset, row->image_name.size);

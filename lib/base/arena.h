@@ -65,7 +65,7 @@ static inline void sl_arena_trim(struct sl_arena *arena, void *end)
     arena->at = end;
 }
 
-/* `count` zeroed items of `size` bytes; NULL also when the product overflows. */
+/* Allocates `count` zeroed items of `size` bytes; NULL also when the product overflows. */
 void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 
 /* Typed forms: one item, `count` items; zeroed. */

@@ -19,7 +19,7 @@ size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
     return (size_t)(at - out);
 }
 
-/* The value of a digit in either alphabet; -1 for other characters. */
+/* Returns the value of a digit in either alphabet; -1 for other characters. */
 static int digit(char c)
 {
     if (c >= 'A' && c <= 'Z')

@@ -48,7 +48,7 @@ static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
 /* Appends text as UTF-8; ill-formed bytes become U+FFFD as in sl_utf8_next_valid(). */
 void sl_buf_utf8(struct sl_buf *buf, struct sl_str text);
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
-/* As printf, without a NUL. */
+/* Appends as printf does, without a NUL. */
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count);
 

@@ -25,7 +25,7 @@ struct sl_str {
 #define SL_STR_FMT      "%.*s"
 #define SL_STR_ARG(s)   sl_str_precision(s), (s).data ? (s).data : ""
 
-/* A size as the int that printf's %.* takes. Never negative, which would mean "up to the NUL". */
+/* Returns a size as the int that printf's %.* takes. Never negative, which would mean "up to the NUL". */
 static inline int sl_str_precision(struct sl_str s)
 {
     return s.size > INT_MAX ? INT_MAX : (int)s.size;
@@ -43,10 +43,10 @@ static inline bool sl_str_equal(struct sl_str a, struct sl_str b)
 
 /* Compares bytes as memcmp does; a text that is a prefix of the other is less. */
 int sl_str_compare(struct sl_str a, struct sl_str b);
-/* sl_str_compare() for qsort: the arguments point to `struct sl_str`. */
+/* Calls sl_str_compare() for qsort: the arguments point to `struct sl_str`. */
 int sl_str_order(const void *left, const void *right);
 
-/* Negative, 0 or positive as `a` is below, equal to or above `b`: for qsort. */
+/* Returns a number that is negative, 0 or positive as `a` is below, equal to or above `b`: for qsort. */
 static inline int sl_compare_u64(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);

@@ -21,8 +21,9 @@ static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t it
     return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);
 }
 
-/* sl_grow() with new items zeroed. */
+/* Does what sl_grow() does, and zeroes the new items. */
 bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
 
-/* sl_grow() in an arena. Outgrown copies stay in the arena until it is freed: at most twice the size of the array. */
+/* Does what sl_grow() does for an array in an arena. Outgrown copies stay in the arena until it is freed: at most twice
+ * the size of the array. */
 bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);

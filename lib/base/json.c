@@ -263,8 +263,8 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
     return true;
 }
 
-/* plain_end() that also appends the plain bytes to `out`. Strings such as source lines are short runs between escapes, so it
- * always copies 32 bytes and counts only the plain ones. */
+/* Does what plain_end() does, and appends the plain bytes to `out`. Strings such as source lines are short runs between
+ * escapes, so it always copies 32 bytes and counts only the plain ones. */
 static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
 {
 #ifdef __SSE2__

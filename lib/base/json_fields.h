@@ -137,7 +137,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
 
 /* ---- quietly ---- */
 
-/* sl_fields_object(), quiet and without a context. */
+/* Calls sl_fields_object(), quiet and without a context. */
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
 
 /* Returns the last member named `key` of the next object, as written; data NULL if there is none. */

@@ -22,7 +22,7 @@ struct sl_map {
     struct sl_budget *budget; /* entries are charged to it; NULL = unlimited. Set while the map is empty */
 };
 
-/* XXH3-64 of `size` bytes: for content hashes without an adversary. */
+/* Returns the XXH3-64 of `size` bytes: for content hashes without an adversary. */
 uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);

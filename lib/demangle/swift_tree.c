@@ -9,7 +9,8 @@
 
 enum { MAX_NODES = 1 << 15 }; /* per name: bounds memory and time for hostile names */
 
-/* NULL when out of memory, or when the tree has too many nodes: substitutions can make a short name large. */
+/* Creates a node. NULL when out of memory, or when the tree has too many nodes: substitutions can make a short name
+ * large. */
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind)
 {
     struct swift_node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct swift_node) : NULL;

@@ -351,6 +351,7 @@ bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, cons
                      struct dwarf_unit *unit);
 void dwarf_unit_bases(struct dwarf_unit *unit);
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit);
+/* Returns the language of a DW_LANG code; SL_LANG_UNKNOWN for languages whose names need no special treatment. */
 enum sl_language dwarf_language(uint64_t code);
 
 /* ---- attributes ---- */
@@ -492,8 +493,8 @@ bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const 
 bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
                         struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count);
 
-/* After dwarf_read_functions: appends code that has lines but no subprogram, as functions named by symbols. `unit` has the line
- * table. False when the work budget is exhausted. */
+/* Call after dwarf_read_functions. Appends code that has lines but no subprogram, as functions named by symbols. `unit`
+ * has the line table. False when the work budget is exhausted. */
 bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                          enum sl_language language, struct sl_arena *arena);
 

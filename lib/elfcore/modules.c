@@ -171,7 +171,8 @@ struct core_file { /* a mapping of a part of a file */
 
 SL_ORDER_BY(file_by_address, struct core_file, begin, end, offset)
 
-/* Reads the list: count, size of a page, an entry for each mapping, and then the names in the same order. */
+/* Reads the list of mapped files (note NT_FILE): count, size of a page, an entry for each mapping, and then the names in the same order.
+ * Returns the number of entries; 0 also when out of memory, which is recorded. */
 static size_t read_files(struct core_reader *c, struct core_file **files)
 {
     struct sl_reader r = core_make_reader(c, c->files);

@@ -21,20 +21,20 @@ bool sl_debug_id_is_nil(const struct sl_debug_id *id);
 /* False if UUID or time stamp is all zeros: such an id identifies nothing, whatever its age. */
 bool sl_debug_id_has_uuid(const struct sl_debug_id *id);
 
-/* An id whose UUID is all zeros equals no id, not even itself. */
+/* True if both ids are equal. An id whose UUID is all zeros equals no id, not even itself. */
 bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b);
 
-/* Lenient parser, for requests: with or without hyphens, optional appendix of which the first eight digits count; short ids are PDB
- * 2.0 ids. False and a nil id if it is not a debug id. */
+/* Parses an id leniently, for requests: with or without hyphens, optional appendix of which the first eight digits
+ * count; short ids are PDB 2.0 ids. False and a nil id if it is not a debug id. */
 bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id);
 
-/* Strict Breakpad form: no hyphens, age required, nothing after it; PDB 2.0 form too. */
+/* Parses an id in strict Breakpad form: no hyphens, age required, nothing after it; PDB 2.0 form too. */
 bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id);
 
-/* `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, then `-<age in lower hex>` if the age is not 0; PDB 2.0: `418E89C3-1`. */
+/* Writes `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, then `-<age in lower hex>` if the age is not 0; PDB 2.0: `418E89C3-1`. */
 void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
 
-/* 32 upper-case hex digits, then the age in lower-case hex, also if it is 0; PDB 2.0: `418E89C31`. */
+/* Writes 32 upper-case hex digits, then the age in lower-case hex, also if it is 0; PDB 2.0: `418E89C31`. */
 void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
 
 /* Makes the debug id of a GNU build id (or of the hash of .text): its first 16 bytes, padded with zeros; for little-endian files the

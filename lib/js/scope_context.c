@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* If `grown` is false, an array could not grow: records the error, which ends the reading. Returns `grown`. */
+/* Checks that an array could grow. If `grown` is false it could not: records the error, which ends the reading. Returns
+ * `grown`. */
 static bool check_grown(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)

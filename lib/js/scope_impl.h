@@ -319,15 +319,15 @@ enum js_state js_decorator(struct js_parser *p, uint8_t flags);
 
 /* ---- scope_function.c: functions and classes ---- */
 
-/* The next token is `function`; the function began at `start`. */
+/* Reads a function up to its parameters. The next token is `function`; the function began at `start`, which may be its `async`. */
 enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after);
 enum js_state js_function_ended(struct js_parser *p);
 enum js_state js_parameters_ended(struct js_parser *p);
 
-/* The next token is `=>`. */
+/* Reads `=>`, which shows that the operand before it was a list of parameters. */
 enum js_state js_arrow(struct js_parser *p);
 
-/* The next token is `class`. */
+/* Reads the head of a class. The next token is `class`. */
 enum js_state js_class(struct js_parser *p, uint8_t flags);
 /* Called where a member of a class or an object may begin, or the end of the members. */
 enum js_state js_member(struct js_parser *p);

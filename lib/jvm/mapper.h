@@ -26,7 +26,8 @@ struct sl_jvm_mapper {
     struct sl_table table; /* private */
 };
 
-/* SL_MALFORMED if the file is not valid. `mapper` points into `bytes`, which must outlive it and its results. */
+/* Opens a table. SL_MALFORMED if the file is not valid. `mapper` points into `bytes`, which must outlive it and its
+ * results. */
 enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *mapper, struct sl_error *error);
 
 /* Returns the original name of a class; false if it is not in the mapping. */
@@ -94,8 +95,9 @@ enum sl_jvm_answer {
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);
 
-/* sl_jvm_mapper_frame() with the results of R8's retrace (R8, "Retrace"): appends the frames of every alternative, sorted by
- * their innermost frames. There are several if the mapping is ambiguous. Synthesized methods are left out, so SL_JVM_CLEARED
- * means that no frame is left. An outline may have frames of its own and is carried to the next frame as well. */
+/* Does what sl_jvm_mapper_frame() does, with the results of R8's retrace (R8, "Retrace"): appends the frames of every
+ * alternative, sorted by their innermost frames. There are several if the mapping is ambiguous. Synthesized methods are
+ * left out, so SL_JVM_CLEARED means that no frame is left. An outline may have frames of its own and is carried to the
+ * next frame as well. */
 enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                          struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);

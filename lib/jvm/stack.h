@@ -26,8 +26,8 @@ bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers 
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
 
-/* sl_jvm_stack_frame() with the results of R8's retrace (sl_jvm_mapper_retrace()). Mappers are not chained. Sets `query->thrown`
- * and `query->wrapped`. */
+/* Does what sl_jvm_stack_frame() does, with the results of R8's retrace (sl_jvm_mapper_retrace()). Mappers are not
+ * chained. Sets `query->thrown` and `query->wrapped`. */
 enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jvm_query *query,
                                         struct sl_jvm_frames *frames);
 

@@ -161,8 +161,8 @@ struct sl_minidump_client {
     struct sl_str symbols;
 };
 
-/* SL_NOT_FOUND if the dump has no such stream; SL_MALFORMED if any part of it is invalid (none of it is used then);
- * SL_BUSY if out of memory. */
+/* Reads the stacks that the crashed client walked itself. SL_NOT_FOUND if the dump has no such stream; SL_MALFORMED if
+ * any part of it is invalid (none of it is used then); SL_BUSY if out of memory. */
 enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl_arena *arena,
                                        struct sl_minidump_client *client, struct sl_error *error);
 

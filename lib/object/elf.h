@@ -114,7 +114,7 @@ struct elf_dynamic {
 /* False if the file has no dynamic section. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynamic);
 
-/* The section's bytes as they are in the file; false if it has none or they lie outside the file. */
+/* Sets `*bytes` to the section's bytes as they are in the file; false if it has none or they lie outside the file. */
 bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes);
 
 /* True if the section is .debug_info or .debug_info.dwo, of which a file may have several with one name. */

@@ -102,7 +102,7 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count);
  * debug_link and debug_link_crc of object->info. Bytes after the CRC are ignored: sections of PE files are padded. */
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
 
-/* sl_object_open for one of the `objects` slices of a file. */
+/* Opens one of the `objects` slices of a file, as sl_object_open does. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                struct sl_object **object, struct sl_error *error);
 

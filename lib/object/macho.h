@@ -54,7 +54,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
 /* Strips the leading underscore of C names; `__hidden#N_` names stay as they are. */
 struct sl_str macho_undecorated(struct sl_str name);
 
-/* The section's bytes as they are in the file; false if it has none or they lie outside the file. */
+/* Sets `*bytes` to the section's bytes as they are in the file; false if it has none or they lie outside the file. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *section, struct sl_bytes *bytes);
 
 /* True if `name`, without underscores, means this section: "debug_info" is `__debug_info`, or `__zdebug_info` (compressed). */

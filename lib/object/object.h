@@ -218,8 +218,8 @@ struct sl_budget *sl_object_budget(struct sl_object *object);
 
 uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* sl_object_limits.max_unwind_chain */
 
-/* SL_OK if memory and budget sufficed for all that was read from the object so far. Else results are incomplete: SL_BUSY when the
- * process is out of memory, or the error of sl_budget_fail() when the budget is exhausted. */
+/* Returns SL_OK if memory and budget sufficed for all that was read from the object so far. Else results are
+ * incomplete: SL_BUSY when the process is out of memory, or the error of sl_budget_fail() when the budget is exhausted. */
 enum sl_code sl_object_status(const struct sl_object *object, struct sl_error *error);
 
 /* Returns the first reason why debug information of the file could not be used; NULL if there was none so far. */
@@ -255,7 +255,7 @@ struct sl_segment {
     bool executable;
 };
 
-/* Segment `index` in file order; false past the last one, and for formats without segments. */
+/* Gets segment `index` in file order; false past the last one, and for formats without segments. */
 bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
 
 /* True if a code section (or, in a file without section headers of code, an executable segment) contains `address`, which is absolute.
@@ -269,8 +269,9 @@ struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address);
  * is none, and for other formats. */
 struct sl_bytes sl_object_exceptions(const struct sl_object *object);
 
-/* The pclntab, the table of functions and lines that every Go program carries, stripped or not: from its header to the end of its
- * section or segment; `*address` is relative to the load address. False if there is none. lib/go reads it. */
+/* Finds the pclntab, the table of functions and lines that every Go program carries, stripped or not: from its header
+ * to the end of its section or segment; `*address` is relative to the load address. False if there is none. lib/go
+ * reads it. */
 bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64_t *address);
 
 /* Reads all function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo) into the arena. ELF symbols
@@ -311,8 +312,8 @@ struct sl_table_symbol {
 enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 
-/* The instruction sets in an ELF file of ARM or AArch64 (mapping symbols), sorted by address; none for other formats. SL_BUSY when out
- * of memory. */
+/* Lists the instruction sets in an ELF file of ARM or AArch64 (mapping symbols), sorted by address; none for other
+ * formats. SL_BUSY when out of memory. */
 enum sl_code sl_object_mapping_symbols(struct sl_object *object, struct sl_arena *arena,
                                        struct sl_mapping_symbol **marks, size_t *count, struct sl_error *error);
 

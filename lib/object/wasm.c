@@ -217,7 +217,7 @@ static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
-/* Custom sections named like `.debug_info`; `name` is without the dot. */
+/* Finds a custom section that is named like `.debug_info`; `name` is without the dot. */
 static bool wasm_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     const struct wasm *wasm = object->impl;

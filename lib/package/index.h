@@ -85,7 +85,7 @@ struct sl_index {
     uint64_t key; /* of sl_index_finish */
 };
 
-/* SL_MALFORMED if it is no index. O(1). */
+/* Opens an index. SL_MALFORMED if it is none. O(1). */
 enum sl_code sl_index_open(struct sl_bytes bytes, struct sl_index *index, struct sl_error *error);
 
 /* Returns how many objects have an id that begins with the first `size` bytes of `id` and is of its type; the first of them is

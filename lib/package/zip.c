@@ -10,8 +10,8 @@ struct zip_walking {
     struct sl_error failure; /* code SL_OK = none */
 };
 
-/* Sink of sl_zip_stream. False: the visitor wants no more, or a limit is passed. Up to 256 MiB a file may grow as
- * much as it likes: small texts of zeros do. */
+/* Passes a piece on, as the sink of sl_zip_stream. False: the visitor wants no more, or a limit is passed. Up to 256
+ * MiB a file may grow as much as it likes: small texts of zeros do. */
 static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     enum { STEP_BYTES = 64 };

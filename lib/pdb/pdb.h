@@ -91,7 +91,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
 enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
 
-/* SL_OK if memory and budget sufficed for all that was read so far; else the error: results are incomplete. */
+/* Returns SL_OK if memory and budget sufficed for all that was read so far; else the error: results are incomplete. */
 enum sl_code sl_pdb_status(const struct sl_pdb *pdb, struct sl_error *error);
 
 /* Finds the origin of a source file by its path (joined and cleaned as in function/path.h): from the source server stream, or the URL

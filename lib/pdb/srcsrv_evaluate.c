@@ -59,7 +59,7 @@ static bool add_variable(struct evaluation *e, struct sl_str name, unsigned dept
     return srcsrv_variable(e->stream, name, &value) && expand(e, &value, false, depth + 1);
 }
 
-/* %fnbksl%: replaces slashes in the text from `from` on. */
+/* Evaluates %fnbksl%: replaces slashes in the text from `from` on. */
 static void backslashes(struct sl_buf *out, size_t from)
 {
     for (size_t i = from; i < out->size; i++)
@@ -67,7 +67,7 @@ static void backslashes(struct sl_buf *out, size_t from)
             out->data[i] = '\\';
 }
 
-/* %fnfile%: cuts the text from `from` on down to the part after its last backslash. */
+/* Evaluates %fnfile%: cuts the text from `from` on down to the part after its last backslash. */
 static void last_name(struct sl_buf *out, size_t from)
 {
     const uint8_t *slash = out->size > from ? memrchr(out->data + from, '\\', out->size - from) : NULL;
@@ -78,7 +78,7 @@ static void last_name(struct sl_buf *out, size_t from)
     out->size = from + size;
 }
 
-/* %fnvar%: replaces the text from `from` on, a name, by the value of that variable. */
+/* Evaluates %fnvar%: replaces the text from `from` on, a name, by the value of that variable. */
 static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
 {
     struct sl_buf name = {0};

@@ -67,8 +67,8 @@ const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size
 /* Returns the file of the archive's entry of this name; NULL if the manifest does not list it. */
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name);
 
-/* Return NULL if no file matches; of several the one with the greatest name. Paths match regardless of separators;
- * Windows paths also match regardless of case, unless several files would. */
+/* Find a file by its path or URL. NULL if no file matches; of several the one with the greatest name. Paths match
+ * regardless of separators; Windows paths also match regardless of case, unless several files would. */
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path);
 const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, struct sl_str url);
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,

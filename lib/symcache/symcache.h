@@ -51,16 +51,17 @@ struct sl_symcache_gaps {
     char first_missing[SL_MISSING_NAME];
 };
 
-/* `options` are copied. NULL when out of memory. */
+/* Creates a writer. `options` are copied. NULL when out of memory. */
 struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_options *options,
                                                   const struct sl_parallel *parallel);
 void sl_symcache_writer_free(struct sl_symcache_writer *writer);
 
-/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Add the functions first,
- * in file order... */
+/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Pass the functions in file
+ * order, before the symbols are added. */
 struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
 
-/* ...then the symbols, in the order of sl_object_symbols. Their names must live until sl_symcache_writer_finish. */
+/* Adds the symbols, in the order of sl_object_symbols: after the functions or, for sl_symcache_writer_in_order(), before them. Their names must live until
+ * sl_symcache_writer_finish. */
 void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct sl_symbol *symbols, size_t count);
 
 /* Call it after the symbols and before the functions, if functions come in address order and do not overlap: they are then written

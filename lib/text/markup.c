@@ -97,7 +97,7 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
     return view;
 }
 
-/* {{{module:NUMBER:NAME:elf:BUILD_ID}}} */
+/* Reads {{{module:NUMBER:NAME:elf:BUILD_ID}}}. */
 static bool read_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t number;
@@ -192,7 +192,7 @@ static void set_frame(struct sl_text *t, const struct element *e, uint64_t addre
         f->module_name = t->modules[f->module].name;
 }
 
-/* {{{bt:N:ADDRESS}}}, {{{pc:ADDRESS}}}, {{{data:ADDRESS}}}, {{{symbol:NAME}}}. */
+/* Reads {{{bt:N:ADDRESS}}}, {{{pc:ADDRESS}}}, {{{data:ADDRESS}}}, {{{symbol:NAME}}}. */
 static bool read_frame(struct sl_text *t, const struct element *e, struct sl_text_frame *f)
 {
     uint64_t address, number;

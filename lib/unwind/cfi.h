@@ -34,7 +34,7 @@ struct sl_cfi {
     uint32_t bucket_shift, program_count;
 };
 
-/* SL_MALFORMED if it is not a CFI cache. O(1). `cfi` points into `bytes`, which must outlive it. */
+/* Opens a CFI cache. SL_MALFORMED if it is none. O(1). `cfi` points into `bytes`, which must outlive it. */
 enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_error *error);
 
 /* The rules that are in effect at an address. */

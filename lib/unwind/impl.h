@@ -59,7 +59,7 @@ void builder_free(struct unwind_builder *b);
 /* Spends steps of the budget; false, and the builder fails, when none are left. */
 bool builder_spend(struct unwind_builder *b, uint32_t steps);
 
-/* Cost of an instruction that searches, copies or compares rules. */
+/* Returns the cost of an instruction that searches, copies or compares rules. */
 static inline uint32_t count_steps(const struct unwind_rules *rules)
 {
     return 1 + (uint32_t)rules->count / 4;
