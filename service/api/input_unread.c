@@ -86,7 +86,8 @@ const char *input_unread_report(struct sl_str message)
     return NULL;
 }
 
-/* "at a.b.c(SourceFile:12)", after any log prefix. JavaScript frames have a blank before the parenthesis. */
+/* True for a frame of a Java stack: "at a.b.c(SourceFile:12)", after any log prefix. JavaScript frames have a blank
+ * before the parenthesis. */
 static bool is_jvm_frame(struct sl_str line)
 {
     const char *at = line.size ? memmem(line.data, line.size, "at ", 3) : NULL;
@@ -115,7 +116,7 @@ bool input_is_dotnet(struct sl_str text)
     return false;
 }
 
-/* "#0 0x4a5f in f /src/a.c:12", as sanitizers print it. */
+/* True for "#0 0x4a5f in f /src/a.c:12", as sanitizers print it. */
 static bool is_sanitizer_frame(struct sl_str line)
 {
     line = sl_str_trimmed(line);
@@ -127,7 +128,7 @@ static bool is_sanitizer_frame(struct sl_str line)
 
 /* ---- stacks with names ---- */
 
-/* "goroutine 1 [running]:" */
+/* True for the first line of a Go stack: "goroutine 1 [running]:" */
 static bool is_go_stack(struct sl_str line)
 {
     return sl_str_ends(line, SL_STR("]:")) && head_has(line, line.size, "goroutine ");

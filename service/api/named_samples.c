@@ -73,7 +73,7 @@ static bool choose_modules(struct named_file *file, struct named_samples *named)
 
 /* ---- results ---- */
 
-/* "inner (inlined into outer)" */
+/* Returns "inner (inlined into outer)" */
 static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_calls *calls)
 {
     struct sl_buf text = {0};

@@ -28,7 +28,7 @@ static void up(struct shared_backend *backend)
     metric_set(METRIC_SHARED_UP, 1, backend->name, NULL, NULL);
 }
 
-/* Fiber that probes a paused back end, with pauses that double, until there is a usable answer. */
+/* Runs as a fiber: probes a paused back end, with pauses that double, until there is a usable answer. */
 static void probe_until_up(void *arg)
 {
     struct shared_backend *backend = arg;

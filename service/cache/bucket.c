@@ -35,7 +35,7 @@ static bool is_s3(void)
 
 /* ---- credentials ---- */
 
-/* The fiber that gets or renews credentials and wakes those that wait for them. */
+/* Runs as a fiber: gets or renews credentials and wakes those that wait for them. */
 static void request_credentials(void *unused)
 {
     struct sl_error error = {0};
@@ -75,7 +75,8 @@ const char *bucket_last_error(void)
     return last_failure;
 }
 
-/* What an error of a request means to the layer. An HTTP status shows that the server works: SHARED_ERROR instead of SHARED_UNREACHABLE. */
+/* Returns what an error of a request means to the shared cache. An HTTP status shows that the server works:
+ * SHARED_ERROR instead of SHARED_UNREACHABLE. */
 static enum shared_result failure(const struct object_store_call *call, enum sl_code code, const char *what,
                                   const struct sl_error *error)
 {
@@ -113,7 +114,7 @@ static bool is_packed(int fd)
     return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
-/* The fiber that downloads an entry. */
+/* Runs as a fiber: downloads an entry. */
 static void download(void *arg)
 {
     struct bucket_download *d = arg;

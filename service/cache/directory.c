@@ -32,7 +32,7 @@ static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
     return fits;
 }
 
-/* What a failed look at an entry means, by errno. */
+/* Returns what a failed look at an entry means, by errno. */
 static enum shared_result missing_or_error(void)
 {
     return errno == ENOENT ? SHARED_MISS : sl_fail_errno(NULL, errno, "") == SL_BUSY ? SHARED_BUSY : SHARED_ERROR;
@@ -139,7 +139,7 @@ static enum shared_result exists(const char *name)
     return cache_directory_run(&(struct cache_directory_job){.name = name}, exists_file);
 }
 
-/* On the pool. An entry that is not there counts as deleted. */
+/* On the pool: deletes an entry. One that is not there counts as deleted. */
 static void delete_file(void *arg)
 {
     struct cache_directory_job *job = arg;

@@ -13,7 +13,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* The path of an entry's file, whose name is the hash of its key. False when it is too long. */
+/* Writes the path of an entry's file, whose name is the hash of its key. False when it is too long. */
 static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
                        unsigned version, char out[CACHE_PATH_BYTES])
 {
@@ -198,7 +198,7 @@ struct file_opening { /* pool work */
     struct cache_item **item;
 };
 
-/* A step on the pool: makes an item of a computed file that is not published. */
+/* On the pool: makes an item of a computed file that is not published. */
 static enum sl_code open_file(void *arg, struct sl_error *error)
 {
     const struct file_opening *o = arg;

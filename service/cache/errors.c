@@ -16,7 +16,7 @@ static const struct cache_error_marker {
 };
 enum { MARKERS = sizeof markers / sizeof *markers };
 
-/* NULL for codes without a word: not found, and errors that are never stored. */
+/* Returns the marker of a code's error. NULL for codes without one: not found, and errors that are never stored. */
 static const struct cache_error_marker *find_marker(enum sl_code code)
 {
     for (size_t i = 0; i < MARKERS; i++)

@@ -50,7 +50,8 @@ static bool is_cheap(const char *kind)
     return false;
 }
 
-/* Disk space that its removal frees: small files take whole blocks, and new ones may have none allocated yet. */
+/* Returns the disk space that removing the file frees: small files take whole blocks, and new ones may have none
+ * allocated yet. */
 static uint64_t get_disk_space(const struct stat *st)
 {
     uint64_t blocks = (uint64_t)st->st_blocks * 512, size = (uint64_t)st->st_size;
@@ -238,7 +239,7 @@ static bool see_bounded(void *arg, const struct dir_entry *file)
     return false;
 }
 
-/* Least recently used first. */
+/* Orders the least recently used first. */
 static int by_use(const void *a, const void *b)
 {
     const struct bounded_entry *x = a, *y = b;

@@ -221,7 +221,7 @@ static void base_answered(struct flight *flight)
         go_on(&engine.disk_queue, flight, publish_base_error);
 }
 
-/* The look-up of the base, which is a member of its flight, is answered. */
+/* Called when the look-up of the base, which is a member of its flight, is answered. */
 static void base_done(struct cache_lookup *look)
 {
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
@@ -237,7 +237,7 @@ static bool has_base(struct flight *flight, struct cache_key *key)
            kind->base(flight->context, &flight->arena, &flight->base.kind, key, &flight->base.context);
 }
 
-/* The entry is not on disk: looks up its base, if it has one, and queues the computation. */
+/* Called when the entry is not on disk: looks up its base, if it has one, and queues the computation. */
 static void begin_computing(struct flight *flight)
 {
     struct cache_key key;

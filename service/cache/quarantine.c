@@ -31,7 +31,7 @@ void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str ab
     journal_describe(work, kind, hash, about);
 }
 
-/* File name of a record; false if it is too long. */
+/* Writes the file name of a record; false if it is too long. */
 static bool record_name(const struct journal_work *work, const char *suffix, char out[MAX_NAME])
 {
     return snprintf(out, MAX_NAME, "%s-%s%s", work->kind, work->key, suffix) < MAX_NAME;

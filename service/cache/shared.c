@@ -171,7 +171,7 @@ bool cache_shared_state(size_t i, struct cache_shared_state *state)
 }
 
 /* ---- which back ends ---- */
-/* Which back ends the configuration assigns to the kind; both for kinds that it has no key for. */
+/* Returns which back ends the configuration assigns to the kind; both for kinds that it has no key for. */
 static enum shared_route get_route(const char *kind)
 {
     for (int i = 0; i < CONFIG_SHARED_KINDS; i++)

@@ -80,7 +80,7 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
 /* Allocates from `arena`; its fibers belong to `group`. */
 struct shared_backend *shared_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                      struct sl_error *error);
-/* Why its last failed request failed, as text; empty if none did. */
+/* Returns why the last failed request failed, as text; empty if none did. */
 const char *bucket_last_error(void);
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
 /* Validates the configuration as shared_redis does. */

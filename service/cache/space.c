@@ -43,7 +43,7 @@ struct cache_cleanup_run { /* pool work */
     struct cleanup_totals totals;
 };
 
-/* On the pool: a whole cleanup. */
+/* On the pool: cleans the whole cache. */
 static void clean(void *arg)
 {
     struct cache_cleanup_run *c = arg;
@@ -102,7 +102,7 @@ struct space_check {
     bool full;
 };
 
-/* On the pool, as statvfs waits for the disk. */
+/* On the pool, as statvfs waits for the disk: looks whether the disk is full. */
 static void look_for_space(void *arg)
 {
     struct space_check *look = arg;

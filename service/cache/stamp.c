@@ -64,7 +64,8 @@ static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_B
     return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
 }
 
-/* Path of the stamp of a file, or of its whole source if it has no location. False if the path is too long, or out of memory. */
+/* Writes the path of the stamp of a file, or of its whole source if it has no location. False if the path is too long,
+ * or out of memory. */
 static bool stamp_path(const char *dir, const struct cache_file *file, char out[CACHE_PATH_BYTES])
 {
     struct sl_buf text = {0};

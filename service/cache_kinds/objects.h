@@ -20,7 +20,7 @@ struct object_request {
     struct sl_str scope; /* of the entries: origin_scope */
 };
 
-/* The common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
+/* Makes the common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
 /* For cache_kind.base: the request's object, from which entries of several kinds are made. For cache_kind.queue_name: the store of the
@@ -91,8 +91,9 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
                                 struct sl_bytes *bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Whether a line table of a file of the kind `objects` names the source file of this clean path. `*relative`, in the arena: the path
- * below the compilation directory if the table has it so, else empty. SL_UNSUPPORTED if finding out exceeded a limit. */
+/* Finds out whether a line table of a file of the kind `objects` names the source file of this clean path. `*relative`,
+ * in the arena: the path below the compilation directory if the table has it so, else empty. SL_UNSUPPORTED if finding
+ * out exceeded a limit. */
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 

@@ -20,8 +20,9 @@ enum {
 
 /* ---- output.c ---- */
 
-/* Standard output. If its reader has gone (EPIPE) the command ends quietly with status 0; any other failed write is an error. False when
- * nothing more can be written: the command may then return any status, since output_finish sets the final one. */
+/* Writes to standard output. If its reader has gone (EPIPE) the command ends quietly with status 0; any other failed
+ * write is an error. False when nothing more can be written: the command may then return any status, since
+ * output_finish sets the final one. */
 bool output_write(struct sl_str text);
 bool output_flush(void);
 /* Flushes the output and returns the exit status: `status`, but 0 after EPIPE and 1 after any other failed write. */
@@ -76,7 +77,7 @@ int report_no_memory(void); /* returns 1 */
 /* Prints lines on stderr without a prefix; arguments as for printf. */
 void print_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void print_note_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
-/* The exit status for a file that could not be opened or read. */
+/* Returns the exit status for a file that could not be opened or read. */
 int status_of_code(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the exit status. */
 int report_file_error(const char *path, enum sl_code code, const struct sl_error *error);
@@ -195,7 +196,7 @@ bool input_set_debug(struct input *input, struct sl_bytes bytes);
  * names none. input_set_supplementary attaches that file, whose bytes stay the caller's. */
 struct sl_bytes input_wants_supplementary(const struct input *input);
 void input_set_supplementary(struct input *input, struct sl_bytes bytes);
-/* The path of the supplementary file; false when none is named, or the path is not usable on this machine. */
+/* Sets `path` to that of the supplementary file; false when none is named, or the path is not usable on this machine. */
 bool input_supplementary_path(const struct input *input, char path[4096]);
 
 /* Passes every function to the sink. Also reads `<file>.dwp`, the .dwo files and the supplementary file that the input names, where they

@@ -19,5 +19,5 @@ void file_walk_open(struct file_walk *walk, const char *path);
 const FTSENT *file_walk_next(struct file_walk *walk);
 void file_walk_close(struct file_walk *walk);
 
-/* The order by name as a comparison for fts_open, for walks that do not follow links. */
+/* Compares two entries by name for fts_open, for walks that do not follow links. */
 int file_walk_by_name(const FTSENT **a, const FTSENT **b);

@@ -102,7 +102,7 @@ static bool is_word(const char *text, const char *name, const char *letter)
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
-/* `help COMMAND` is `COMMAND --help`. */
+/* Runs `help COMMAND`, which is the same as `COMMAND --help`. */
 static int help_main(const struct command *help, int argc, char **argv)
 {
     if (argc == 0) {
@@ -163,7 +163,7 @@ static void move_name_first(char **argv, int at)
     argv[1] = name;
 }
 
-/* `/usr/bin/llvm-symbolizer-14.exe` -> `llvm-symbolizer`, into `name`. */
+/* Sets `name` to the tool's name in a path: `llvm-symbolizer` for `/usr/bin/llvm-symbolizer-14.exe`. */
 static void base_name(const char *path, char *name, size_t size)
 {
     const char *slash = strrchr(path ? path : "", '/');

@@ -192,7 +192,7 @@ static enum sl_code map_from_ar(const char *path, struct sl_bytes bytes, const s
     return map_member(path, &ar, &found, mapping, error);
 }
 
-/* The same for a ZIP archive. */
+/* Does what map_from_ar does, for a ZIP archive. */
 static enum sl_code map_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
                                  struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                  struct sl_error *error)

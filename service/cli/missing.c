@@ -90,7 +90,7 @@ bool missing_is_any(const struct missing_report *report)
     return report->missing || report->things.count;
 }
 
-/* "a, b and 7 more" */
+/* Appends the names as a list: "a, b and 7 more". */
 static void put_list(const struct missing_list *list, struct sl_buf *out)
 {
     size_t shown = list->count < MAX_SHOWN ? list->count : MAX_SHOWN;

@@ -58,8 +58,8 @@ size_t option_count(const struct options *options, const char *name); /* how oft
 bool options_arguments(const struct options *options, size_t count);
 /* All values, in order: `count` of them, then NULL. The list itself is NULL if there are none. */
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
-/* All values of two options, those of `first` before those of `second`; `count` of them, then NULL. The caller frees the list. NULL when
- * out of memory. */
+/* Lists all values of two options, those of `first` before those of `second`; `count` of them, then NULL. The caller
+ * frees the list. NULL when out of memory. */
 const char **option_values_joined(const struct options *options, const char *first, const char *second, size_t *count);
 /* Returns the last value given, or `fallback`. An OPTION_OPTIONAL without a value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
@@ -67,7 +67,7 @@ const char *option_value(const struct options *options, const char *name, const 
 /* Overwrites the option's values in argv so that ps(1) does not show a secret. Callers copy the value before. */
 void option_hide(const struct options *options, const char *name);
 
-/* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
+/* Sets the number to the option's decimal value, 0 when it was not given. False after a report of a usage error. */
 bool option_number(const struct options *options, const char *name, uint64_t *value);
 
 /* A group of options in the help. Options in no group come last. */

@@ -28,7 +28,7 @@ static const char *path_of_debug(const struct input *input)
     return input->debug.path ? input->debug.path : input->path;
 }
 
-/* The length of the path's directory with its slash; 0 for a bare file name. */
+/* Returns the length of the path's directory with its slash; 0 for a bare file name. */
 static int directory_size(const char *path)
 {
     const char *slash = strrchr(path, '/');

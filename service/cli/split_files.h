@@ -31,8 +31,9 @@ struct split_files {
     char lost[4300];               /* the first of these, and what is wrong with it */
 };
 
-/* The candidate path number `index` of a package: the one of the options, or beside the input, its debug file, and the input's link
- * target, also without `.debug`. Empty: skip this number. False past the last one. */
+/* Sets `path` to number `index` of the paths where the package of the input's split DWARF may be: the path in the options, or else
+ * `<file>.dwp` for the input, its debug file and the input's link target, each also without `.debug`. An empty path means that this number
+ * has none. False past the last number. */
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
 /* The candidate path number `index` of a .dwo file, in the order of debuggers: the compilation directory (a relative one also below the
  * program's directory, for builds with -fdebug-prefix-map), then beside the program, for builds that were moved. `program` NULL: only

@@ -67,7 +67,7 @@ static void version_json(struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-/* The command: one line, or all versions with --verbose or --json. */
+/* The command: prints one line, or all versions with --verbose or --json. */
 static int version_run(const struct options *o)
 {
     struct sl_buf out = {0};

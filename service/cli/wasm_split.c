@@ -219,7 +219,7 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
 
 /* ---- reports ---- */
 
-/* The id that JavaScript SDKs send: the first 16 bytes of the section, including its length prefix. */
+/* Appends the id that JavaScript SDKs send: the first 16 bytes of the section, including its length prefix. */
 static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
 {
     struct sl_buf raw = {0};

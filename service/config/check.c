@@ -137,7 +137,7 @@ static void check_source_index(const struct value *source, size_t index, struct 
     value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
 }
 
-/* How many buckets are configured, of which only one is used. */
+/* Counts the configured buckets, of which only one is used. */
 static int buckets_in(const struct bucket_config *bucket)
 {
     return (bucket->s3_name.data != NULL) + (bucket->gcs_name.data != NULL);

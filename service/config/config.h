@@ -384,8 +384,9 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error);
 
-/* A running service may replace its configuration: code that uses one after suspending must hold a reference. Release each
- * reference, and that of config_load, with config_release; the last one frees it. NULL is allowed. Loop thread. */
+/* Take and give back a reference. A running service may replace its configuration: code that uses one after suspending
+ * must hold a reference. Release each reference, and that of config_load, with config_release; the last one frees it.
+ * NULL is allowed. Loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
 
@@ -395,8 +396,8 @@ void config_exclude_from_core_dumps(const struct config *config);
 /* Records that the environment, or else an option, has set the key's value. */
 void config_note_override(struct config *config, const char *key, bool environment);
 
-/* Position of the key's value in the file, for value_problem; of a group, that of its first key which the file sets. Line 0 if the file
- * sets none. */
+/* Returns the position of the key's value in the file, for value_problem; of a group, that of its first key which the
+ * file sets. Line 0 if the file sets none. */
 struct value config_position(const struct config *config, const char *key);
 
 /* Appends "<file>:<line>:<column>: error: <path>: <what>\n" for each (or warning, info), at most 20 errors and 20 warnings,

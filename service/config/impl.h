@@ -122,7 +122,7 @@ extern const size_t key_about_count;
 /* Appends the names of all keys without effect, as a Markdown list. */
 void key_list_no_effect(struct sl_buf *out);
 
-/* Text of the warning if the key and all keys below it have no effect; NULL if one has. */
+/* Returns the text of the warning if the key and all keys below it have no effect; NULL if one has. */
 const char *key_no_effect(struct sl_str pattern);
 
 /* True if the pattern, or one of its parents, is of the class. */

@@ -129,14 +129,14 @@ void config_apply_compat(struct config *config)
     }
 }
 
-/* All negative entries of transcoders have the same lifetime. */
+/* Gives all negative entries of transcoders the same lifetime. */
 static void transcoded_apply(struct config *config)
 {
     config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
     config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
 }
 
-/* Four bodies in flight per running job. The row of `http.max_bodies_in_flight` follows and takes precedence. */
+/* Allows four bodies in flight per running job. The row of `http.max_bodies_in_flight` follows and takes precedence. */
 static void bodies_follow(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;
@@ -627,7 +627,7 @@ bool key_within(struct sl_str pattern, enum key_class class)
 /* ---- suggestions ---- */
 enum { EDITS = 2, LONGEST = 64 };
 
-/* Levenshtein distance, computed row by row; if above EDITS, any larger number. */
+/* Returns the Levenshtein distance, computed row by row; if above EDITS, any larger number. */
 static size_t edits(struct sl_str a, struct sl_str b)
 {
     size_t line[LONGEST + 1];

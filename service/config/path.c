@@ -1,6 +1,6 @@
 #include "config/impl.h"
 
-/* The end of the path, to which path_up returns. */
+/* Returns the end of the path, to which path_up returns. */
 static struct path_mark here(const struct config_path *path)
 {
     return (struct path_mark){path->shown.size, path->pattern.size};

@@ -181,7 +181,7 @@ void config_report_not_one_of(struct value_problems *problems, const struct valu
     sl_buf_free(&text);
 }
 
-/* Index of the value in `words`, or -1. */
+/* Returns the index of the value in `words`, or -1. */
 static int index_among(const struct value *value, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
@@ -382,7 +382,7 @@ static void set_default(struct config *config, const struct config_key *key)
         store_number(config, key, key->value);
 }
 
-/* Half of the memory of requests, at most 8 GiB. */
+/* Returns half of the memory of requests, at most 8 GiB. */
 static uint64_t default_conversion_memory(void)
 {
     uint64_t most = UINT64_C(8) << 30, half = memory_default_budget();

@@ -102,8 +102,8 @@ static uint64_t time_for(const struct conversion_description *about)
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
-/* Time limit of a worker by the clock on the wall: one that was taken over could sleep for ever. The machine may be busy, so it is
- * generous. 0 = none */
+/* Returns the time limit of a worker by the clock on the wall: one that was taken over could sleep for ever. The
+ * machine may be busy, so it is generous. 0 = none */
 static uint64_t wall_time_for(uint64_t max_time_ns)
 {
     return max_time_ns < UINT64_MAX / 20 ? 10 * max_time_ns + 60 * second_ns : 0;

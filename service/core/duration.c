@@ -87,7 +87,7 @@ static struct sl_str take_unit(struct sl_str text, size_t *at)
     return (struct sl_str){text.data + start, *at - start};
 }
 
-/* Length of a unit; false if it is unknown. */
+/* Sets the length of a unit; false if it is unknown. */
 static bool unit_of_duration(struct sl_str name, uint64_t *ns)
 {
     for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++) {

@@ -7,10 +7,11 @@
  * overflows. */
 bool duration_parse(struct sl_str text, uint64_t *ns);
 
-/* Exact form: non-zero parts joined by blanks, "4m 33s", "1day", "0s". */
+/* Writes the exact form: non-zero parts joined by blanks, "4m 33s", "1day", "0s". */
 void duration_format(uint64_t ns, struct sl_buf *out);
 
-/* The form of error messages: largest unit of s, ms, us (µs), ns in which it is at least 1: "200ms", "300s", "1.5s". */
+/* Writes the form of error messages: largest unit of s, ms, us (µs), ns in which it is at least 1: "200ms", "300s",
+ * "1.5s". */
 void duration_format_short(uint64_t ns, struct sl_buf *out);
 
 /* Parses "64KiB", "1GiB", "512 MB", or plain bytes. False when the text is no size or overflows; `*bytes` may then have been changed. */

@@ -141,7 +141,7 @@ static void park(struct fiber *fiber)
     context_finish_switch(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
 }
 
-/* The first function on a fiber's stack. It never returns: there is nothing below it. */
+/* Runs as the first function on a fiber's stack. It never returns: there is nothing below it. */
 static void fiber_main(void *arg)
 {
     struct fiber *fiber = arg;

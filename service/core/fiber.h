@@ -94,7 +94,8 @@ void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 /* Names what the running fiber is about to wait for, until it is woken; for reports of the service's state. `what` is not
  * copied. */
 void fiber_set_wait_reason(const char *what);
-/* What the first waiting fiber of the group, or of its descendants, named by fiber_set_wait_reason; NULL if none did. */
+/* Returns what the first waiting fiber of the group, or of its descendants, named by fiber_set_wait_reason; NULL if
+ * none did. */
 const char *fiber_group_wait_reason(const struct fiber_group *group);
 
 /* Makes a parked fiber run again in this or the next turn of the loop. Waking a fiber twice before it runs counts once. Waking

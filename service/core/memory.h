@@ -16,7 +16,7 @@ struct memory_reservation {
  * kernel. */
 void memory_configure(uint64_t budget, uint64_t wait_ms);
 
-/* Half of memory_of_process(). */
+/* Returns half of memory_of_process(). */
 uint64_t memory_default_budget(void);
 /* Returns the memory limit of the cgroup, or else the machine's memory. */
 uint64_t memory_of_process(void);
@@ -45,5 +45,5 @@ void memory_charge(uint64_t *held, uint64_t bytes);
 uint64_t memory_used(void);  /* including that of memory_charge */
 uint64_t memory_limit(void); /* the budget */
 
-/* A fiber that regularly returns free memory of malloc to the kernel (malloc_trim(3)), until its group is cancelled. */
+/* Runs as a fiber: regularly returns free memory of malloc to the kernel (malloc_trim(3)), until its group is cancelled. */
 void memory_trim_repeatedly(void *unused) SL_SUSPENDS;

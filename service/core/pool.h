@@ -37,17 +37,18 @@ static inline bool pool_is_heavy(uint64_t bytes)
     return bytes > 1 << 20;
 }
 
-/* SL_OK when fn ran. SL_CANCELLED when the fiber was cancelled while a heavy job waited in the queue (it never ran), or when
- * the flag of fiber_set_cancel was raised before fn returned: then it did not run, or its result must not be used. POOL_IO and
- * POOL_COMPRESS ignore that flag, as their jobs own files and are short. SL_INTERNAL when a SIGBUS ended the job: a mapped file
- * was truncated or cannot be read. SL_BUSY when libuv refuses it. Log lines of the job carry the request id of the fiber. */
+/* Runs fn(arg) on the pool. SL_OK when fn ran. SL_CANCELLED when the fiber was cancelled while a heavy job waited in
+ * the queue (it never ran), or when the flag of fiber_set_cancel was raised before fn returned: then it did not run, or
+ * its result must not be used. POOL_IO and POOL_COMPRESS ignore that flag, as their jobs own files and are short.
+ * SL_INTERNAL when a SIGBUS ended the job: a mapped file was truncated or cannot be read. SL_BUSY when libuv refuses
+ * it. Log lines of the job carry the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs a step that can fail, like pool_run: returns the step's code and error, or why it did not run to its end. */
 typedef enum sl_code pool_step(void *arg, struct sl_error *error);
 enum sl_code pool_call(enum pool_job kind, pool_step *step, void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* sl_map_fd and sl_unmap, as quick jobs. */
+/* Call sl_map_fd and sl_unmap as quick jobs. */
 enum sl_code pool_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error) SL_SUSPENDS;
 void pool_unmap(struct sl_mapping *mapping) SL_SUSPENDS;
 

@@ -7,5 +7,5 @@ enum { TEMP_DIR_BYTES = 184 }; /* size of its path, with the NUL */
  * call decides. $TMPDIR counts if it is absolute and fits TEMP_DIR_BYTES. The text lives as long as the process. */
 const char *temp_dir(void);
 
-/* The errno that made temp_dir() skip $TMPDIR or, if that is not set, /tmp. 0: neither was skipped. */
+/* Returns the errno that made temp_dir() skip $TMPDIR or, if that is not set, /tmp. 0: neither was skipped. */
 int temp_dir_error(void);

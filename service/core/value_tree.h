@@ -51,5 +51,5 @@ void value_problem(struct value_problems *problems, const struct value *at, bool
 /* Adds an informational message. */
 void value_info(struct value_problems *problems, const struct value *at, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Number of warnings; `errors` counts the errors. */
+/* Returns the number of warnings; `errors` counts the errors. */
 size_t value_warnings(const struct value_problems *problems);

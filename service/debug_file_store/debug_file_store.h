@@ -34,7 +34,8 @@ const struct source *debug_files_source(void);
  * add; NULL when out of memory. */
 const struct source *debug_files_append(const struct source *sources, size_t *count, struct sl_arena *arena);
 
-/* A fiber that removes old chunks and temporary files, and completes the entries of names, until it is cancelled; `unused` is NULL. */
+/* Runs as a fiber: removes old chunks and temporary files, and completes the entries of names, until it is cancelled;
+ * `unused` is NULL. */
 void debug_files_sweep_repeatedly(void *unused) SL_SUSPENDS;
 
 enum debug_file_result { DEBUG_FILE_NEW, DEBUG_FILE_DUPLICATE, DEBUG_FILE_WORSE, DEBUG_FILE_REFUSED };

@@ -13,7 +13,7 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
 
 /* ---- store.c ---- */
 
-/* "objects/<path>"; data NULL when out of memory. */
+/* Returns "objects/<path>"; data NULL when out of memory. */
 struct sl_str object_name(struct sl_arena *arena, struct sl_str path);
 /* Runs the converter on a file. `fd` -1: the bytes are in memory. SL_MALFORMED: the file cannot be read, or not within the limits. */
 enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found,

@@ -169,7 +169,7 @@ void fetch_log_state(void); /* logs each running transfer, for operators */
  * the name cannot be resolved, or if a proxy of the environment connects. */
 bool fetch_is_host_refused(const char *host) SL_SUSPENDS;
 
-/* How long the host is still blocked, because its downloads kept failing or it sent Retry-After; 0 = it is not. */
+/* Returns how long the host is still blocked, because its downloads kept failing or it sent Retry-After; 0 = it is not. */
 uint64_t fetch_blocked_ms(const char *host);
 
 /* Unblocks all hosts. */

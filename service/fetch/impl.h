@@ -192,7 +192,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
                             struct sl_error *error);
 /* Ends the exchange, also a running one, and counts what was received. */
 void exchange_end(struct exchange *e);
-/* The error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
+/* Returns the error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
 bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struct sl_error *error);
 
@@ -212,8 +212,8 @@ bool address_reserved(const uint8_t bytes[16]);
 bool address_metadata(const uint8_t bytes[16]);
 
 /* ---- deny.c ---- */
-/* SL_DOWNLOAD_ERROR while the host is blocked. `*is_probe` is set if it is blocked but this download may test whether it
- * answers. */
+/* Refuses a download, with SL_DOWNLOAD_ERROR, while its host is blocked. `*is_probe` is set if it is blocked but this
+ * download may test whether it answers. */
 enum sl_code deny_check(struct sl_str host, bool *is_probe, struct sl_error *error) SL_SUSPENDS;
 void deny_answered(struct sl_str host);               /* unblocks it */
 void deny_pause(struct sl_str host, int64_t seconds); /* it sent Retry-After; at most as long as hosts are blocked */

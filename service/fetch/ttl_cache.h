@@ -34,7 +34,7 @@ enum sl_code ttl_cache_get(struct ttl_cache *cache, const struct sl_str *key, si
                            const void *context, struct sl_arena *arena, struct sl_str *text,
                            struct sl_error *error) SL_SUSPENDS;
 
-/* Remaining lifetime of the cached text; 0 = none is cached. Never calls ttl_cache_request. */
+/* Returns the remaining lifetime of the cached text; 0 = none is cached. Never calls ttl_cache_request. */
 uint64_t ttl_cache_left_ms(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts);
 
 /* Makes every text expire: it is requested again by the next ttl_cache_get. */

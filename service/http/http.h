@@ -239,7 +239,7 @@ void http_reply_content(struct http_exchange *x, int status, const char *content
 void http_reply_error(struct http_exchange *x, int status, const char *detail);
 /* Responds 503, as for SL_BUSY. */
 void http_reply_no_memory(struct http_exchange *x);
-/* Body {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
+/* Replies with the body {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause);
 
 /* Sends a file with 200 or, depending on the request's conditions and Range (RFC 9110, 13 and 14), responds 206, 304 or 416.

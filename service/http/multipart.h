@@ -25,7 +25,8 @@ struct multipart_callbacks {
     void *arg;
 };
 
-/* The boundary of a Content-Type value; false if that is not multipart/form-data or the boundary is missing or invalid. */
+/* Finds the boundary in a Content-Type value; false if that is not multipart/form-data or the boundary is missing or
+ * invalid. */
 bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary);
 
 struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,

@@ -351,7 +351,8 @@ struct companion_search {
     size_t count; /* as scan_find_companion returns it */
 };
 
-/* Of the files with the name looks for the one with the path. Reads the mapping, so it runs under the SIGBUS guard. */
+/* Looks for the file with the path, among those with its name, by which the index finds files. Reads the mapping, so it runs under the
+ * SIGBUS guard. */
 static void find_beside(void *arg)
 {
     enum { MAX_LOOKED_AT = 10000 }; /* packages with a file of this name */

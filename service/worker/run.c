@@ -201,6 +201,8 @@ static void close_descriptors(struct running_job *run)
 }
 
 /* ---- the request ---- */
+/* Appends the message that asks a worker to run the job. Small inputs are part of it (run->inline_inputs), others come as descriptors. False
+ * when out of memory. */
 static bool encode_request(struct running_job *run, struct sl_buf *out)
 {
     const struct worker_call *call = run->call;

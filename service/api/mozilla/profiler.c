@@ -24,7 +24,7 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 
 /* ---- requests ---- */
 
-/* "0x..." with at most 32 bits. */
+/* Reads "0x..." with at most 32 bits. */
 static bool profiler_hex(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

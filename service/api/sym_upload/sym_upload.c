@@ -85,7 +85,8 @@ static bool make_secret(char hex[KEY_HEX + 1])
     return true;
 }
 
-/* "<SHA-256 of the secret in hex> <seconds since the epoch when it ends>" */
+/* Returns the text by which the secret of an upload's URL is checked later: "<SHA-256 of the secret in hex> <seconds
+ * since the epoch when it ends>". */
 static struct sl_str make_ticket(struct sl_arena *arena, struct sl_str secret, int64_t ends_s)
 {
     uint8_t digest[SHA256_DIGEST_LENGTH];

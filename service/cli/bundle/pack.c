@@ -107,7 +107,7 @@ static const char *read_path(struct bundle_packing *p, struct sl_str path)
     return local ? read_source(local, p->max_size, &p->scratch) : "out of memory";
 }
 
-/* Why a file with this name cannot be packed; NULL if it can. `<built-in>` and the like are no files. */
+/* Returns why a file with this name cannot be packed; NULL if it can. `<built-in>` and the like are no files. */
 static const char *reason_of_name(struct sl_str path)
 {
     if (sl_str_starts(path, SL_STR("<")) && sl_str_ends(path, SL_STR(">")))

@@ -68,7 +68,7 @@ static enum sl_code add_code(struct sl_unwind_sink *sink, const struct sl_unwind
     return was_added ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* The same for a record of Windows. */
+/* Adds the code of a STACK WIN record as well. */
 static enum sl_code add_windows_code(struct sl_unwind_sink *sink, const struct sl_unwind_win *win,
                                      struct sl_error *error)
 {

@@ -62,7 +62,7 @@ uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct
 
 /* ---- print.c ---- */
 
-/* "17.0 KiB" */
+/* Appends a size for people, "17.0 KiB". */
 void inspect_put_size(struct sl_buf *out, uint64_t size);
 
 void findings_print(struct inspect_results *f, struct sl_buf *out);

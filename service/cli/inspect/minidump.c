@@ -45,7 +45,7 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
                   dump->is_wow64 ? ", a 32-bit program (WoW64)" : "");
 }
 
-/* 0 for a microdump: only its conversion to a minidump has streams. */
+/* Returns the number of streams; 0 for a microdump: only its conversion to a minidump has streams. */
 static size_t count_streams(const struct sl_minidump *dump)
 {
     return dump->is_microdump ? 0 : dump->stream_count;

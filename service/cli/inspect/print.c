@@ -79,7 +79,7 @@ static bool is_local(struct sl_str path)
     return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
 }
 
-/* Where the source's text can be found. */
+/* Returns a word for where the source's text can be found. */
 static const char *source_status(const struct inspect_results *f, struct sl_str path)
 {
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";

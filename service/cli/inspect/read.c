@@ -177,7 +177,7 @@ static void read_bundle(struct inspect_results *f)
     f->complete = true;
 }
 
-/* The file's own URL, else the one that the bundle's links give for its path. */
+/* Appends the file's own URL, else the one that the bundle's links give for its path. */
 static void link_of_bundle(const struct inspect_results *f, struct sl_str path, struct sl_buf *url)
 {
     const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
@@ -293,7 +293,7 @@ static bool has_section(struct sl_object *object, const char *name)
     return false;
 }
 
-/* Why the object is of no use for symbolication; NULL if it is of use. */
+/* Returns why the object is of no use for symbolication; NULL if it is of use. */
 static const char *describe_problem(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);

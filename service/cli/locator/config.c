@@ -131,7 +131,7 @@ static bool is_empty(struct sl_str text)
     return true;
 }
 
-/* The same check for JSON, where the whole file can be one line, so that has_key does not see the key. */
+/* True if the text looks like a JSON object that has `sources`. It can be one line, where has_key does not see the key. */
 static bool is_object_with_sources(struct sl_str text)
 {
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"sources\"", 9);

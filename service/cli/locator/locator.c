@@ -462,7 +462,7 @@ struct symcache_job {
     struct sl_error *error;
 };
 
-/* The fiber's work of locator_symcache. */
+/* Runs as a fiber: gets the symcache for locator_symcache. */
 static void make_symcache(void *arg)
 {
     struct symcache_job *k = arg;

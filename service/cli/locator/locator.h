@@ -47,8 +47,8 @@ enum sl_code locator_open_input(struct locator *locator, const struct object_id 
 /* Finds and attaches the debug information of an input that has none, and its supplementary file. Errors as for locator_get. */
 enum sl_code locator_add_debug_info(struct locator *locator, struct input *input, struct sl_error *error);
 
-/* All sources in search order, for lookups by other means than locator_get; and the effective configuration. They live until
- * locator_close. */
+/* Return all sources in search order, for lookups by other means than locator_get; and the effective configuration.
+ * They live until locator_close. */
 const struct source *locator_sources(const struct locator *locator, size_t *count);
 const struct config *locator_config(const struct locator *locator);
 /* Adds a source after those of the options and before those of the configuration. False when out of memory. */
@@ -94,7 +94,7 @@ const char *source_path_without_layout(const char *text);
 bool source_list_add(struct locator_source_list *list, const struct source *source);
 /* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
 enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error);
-/* The same for a list separated by semicolons. */
+/* Adds the sources of a list separated by semicolons, each as source_list_symbols does. */
 enum sl_code source_list_path(struct locator_source_list *list, const char *text, struct sl_error *error);
 /* Adds each URL of $DEBUGINFOD_URLS. */
 enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error);
@@ -129,7 +129,8 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
 bool object_ids_equal(const struct object_id *a, const struct object_id *b);
 enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
 
-/* locator_find_named() in one index; `*parts` is the number of common path parts of the best file so far, 0 at first. */
+/* Does what locator_find_named() does, in one index; `*parts` is the number of common path parts of the best file so
+ * far, 0 at first. */
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
                                       size_t *parts);
 /* Adds a file to an index, behind the files of its roots. */

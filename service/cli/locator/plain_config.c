@@ -48,7 +48,7 @@ static struct plain_config_node *plain_config_member(const struct plain_config_n
 
 /* ---- lines ---- */
 
-/* The text without white space at both ends. */
+/* Returns the text without white space at both ends. */
 static struct sl_str trimmed(struct sl_str s)
 {
     while (s.size && strchr(" \t\r", s.data[0]))

@@ -14,7 +14,7 @@ struct dwarf_index_symbol { /* a symbol table entry */
     struct sl_str name, file; /* data NULL: none */
     uint32_t section;
 };
-/* Stable sort by address, then by section if `by_section`. False when out of memory. */
+/* Sorts the symbols stably by address, then by section if `by_section`. False when out of memory. */
 bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, bool by_section);
 
 struct dwarf_index_row {

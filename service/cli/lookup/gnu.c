@@ -31,7 +31,8 @@ static int by_section(const void *left, const void *right)
     return a->section != b->section ? sl_compare_u64(a->section, b->section) : sl_compare_u64(a->address, b->address);
 }
 
-/* A symbol's file is the FILE symbol before it; for global symbols, only in tables without a FILE symbol after other symbols. */
+/* Lists the symbols of code by section and address, one for each address: the largest. A symbol's file is the FILE symbol before it; for
+ * global symbols, only in tables without a FILE symbol after other symbols. False if there is no symbol table, or when out of memory. */
 static bool index_symbols(struct gnu_tables *t)
 {
     struct sl_table_symbol *all;

@@ -151,7 +151,7 @@ static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_ind
     return sl_buf_view(&l->declaration);
 }
 
-/* Fills in the details of link `index` of `count` from the unit's DWARF. */
+/* Fills in the details of link `index` of an answer of `count` links, counted from the innermost call outwards, from the unit's DWARF. */
 static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
                          struct lookup_result *e)
 {
@@ -165,6 +165,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
     e->has_entry = false;
     if (l->short_names)
         e->name = (struct sl_str){NULL, 0};
+    /* walks outwards; `links` no longer changes behind link `index`, from where on only the length is counted */
     for (const struct dwarf_index_function *f = location.function; f;) {
         links[0] = length < index + 1 ? links[1] : links[0];
         links[1] = length < index + 1 ? f->entry : links[1];

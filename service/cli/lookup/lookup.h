@@ -152,7 +152,7 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address);
 struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm);
 /* Returns the data symbol, else the code symbol, that contains the relative address; NULL when there is none. */
 const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address);
-/* The address (as in the file's headers) of a function or symbol. False when there is none of that name. */
+/* Finds the address (as in the file's headers) of a function or symbol. False when there is none of that name. */
 bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_str name, uint64_t *address,
                          uint64_t *size);
 

@@ -248,7 +248,8 @@ struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, stru
     return (struct sl_str){NULL, 0};
 }
 
-/* Of several symbols at one address, LLVM chooses the last by name, the order of PDB's public symbol table. */
+/* Returns the name of the symbol at the address. Of several, LLVM chooses the last by name, the order of PDB's public
+ * symbol table. */
 struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
@@ -263,7 +264,7 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
     return found;
 }
 
-/* Of the symbols with the greatest address not above `address`, the largest; NULL unless it covers the address. */
+/* Returns the largest of the symbols with the greatest address not above `address`; NULL unless it covers the address. */
 static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
 {
     const struct sl_symbol *found = NULL;

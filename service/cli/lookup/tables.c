@@ -218,7 +218,7 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
 
 /* ---- elements ---- */
 
-/* `std::vector<int>::push_back(int)` -> `push_back`: the part after the last scope and before the parameters. */
+/* Shortens `std::vector<int>::push_back(int)` to `push_back`: the part after the last scope and before the parameters. */
 static struct sl_str short_name(struct sl_str name)
 {
     int depth = 0;

@@ -206,7 +206,8 @@ static void handle_exit(struct service_process *child, int status)
     stop_all(SIGTERM);
 }
 
-/* Without it no new child could isolate what it reads: the service exits and leaves the restart to the service manager. */
+/* Handles the end of the launcher of workers. Without it no new child could isolate what it reads: the service exits
+ * and leaves the restart to the service manager. */
 static void handle_lost_launcher(void)
 {
     log_error("run", "exiting: the launcher of the processes that read files has ended");
@@ -353,7 +354,7 @@ static bool has_work_left(void)
     return !parent.stopping;
 }
 
-/* The parent's loop: starts children, and waits for signals and notifications. */
+/* Runs the parent's loop: starts children, and waits for signals and notifications. */
 static void supervise(void)
 {
     while (has_work_left()) {

@@ -548,7 +548,7 @@ static void drain(struct service_run *run)
     service_free(run->service);
 }
 
-/* The main fiber: starts everything, waits for a signal, drains. */
+/* Runs as the main fiber: starts everything, waits for a signal, drains. */
 static void serve(void *arg)
 {
     struct service_run *run = arg;

@@ -52,7 +52,8 @@ void errors_end(void);
 
 void service_manager_notify(const char *state); /* "READY=1" */
 
-/* The same for repeated notifications: dropped when the manager is behind, so that it never blocks. */
+/* Sends a repeated notification as service_manager_notify does, but drops it when the manager is behind, so that it
+ * never blocks. */
 void service_manager_notify_limited(const char *state); /* "WATCHDOG=1", "STATUS=..." */
 
 /* Returns the interval of "WATCHDOG=1" in milliseconds: a third of the manager's timeout (WATCHDOG_USEC); 0 when the

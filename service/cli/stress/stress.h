@@ -42,7 +42,7 @@ struct stress_load {
 enum sl_code stress_run(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                         double *warmup_s, struct sl_error *error);
 
-/* A socket bound to 127.0.0.1 and any free port; -1 with errno. */
+/* Creates a socket that is bound to 127.0.0.1 and any free port; -1 with errno. */
 int stress_socket(int type, uint16_t *port);
 /* In a child: passes the socket as systemd does (sd_listen_fds(3)). */
 void stress_pass_listener(int listener);

@@ -74,7 +74,7 @@ static void read_file(struct process_code *process, size_t index, const char *pa
     process->hash = process->hash * 31 + sl_hash(mapping->bytes.data, mapping->bytes.size);
 }
 
-/* The process id in its own PID namespace, which differs in a container (proc(5), NSpid). */
+/* Reads the process id in its own PID namespace, which differs in a container (proc(5), NSpid). */
 static void read_own_pid(const char *pid, char own[16])
 {
     char path[64], *line = NULL;

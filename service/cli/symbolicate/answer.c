@@ -422,7 +422,7 @@ static bool is_status(struct sl_str status, const char *name)
     return sl_str_equal(status, sl_str(name));
 }
 
-/* "host:port" of a URL; anything else unchanged. */
+/* Returns "host:port" of a URL; any other text unchanged. */
 static struct sl_str get_host(struct sl_str location)
 {
     const char *scheme = location.size ? memmem(location.data, location.size, "://", 3) : NULL;

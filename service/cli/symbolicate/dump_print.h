@@ -72,12 +72,12 @@ bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);
 /* Returns the thread's number in Breakpad's output: the number of listed threads before it. */
 size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 
-/* Breakpad's name of the processor, such as "amd64". */
+/* Returns Breakpad's name of the processor, such as "amd64". */
 const char *dump_cpu_name(const struct sl_minidump *dump);
 const char *dump_os_name(const struct sl_minidump *dump);
 /* Returns the crash reason without the address. */
 struct sl_str dump_reason(const struct symbolicated_answer *answer);
-/* The uptime of the process in seconds; false when it is unknown. */
+/* Sets the uptime of the process in seconds; false when it is unknown. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
 /* Returns the answer's entry for a module: NULL if no frame referred to it. Call it for the modules in order: both lists have the
  * same order. `*next` is 0 at first. */

@@ -81,7 +81,7 @@ static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module
     return module == dump->main_module;
 }
 
-/* "version|vendor|renderer" of the GPU, from the annotations of microdumps; empty if unknown. */
+/* Returns "version|vendor|renderer" of the GPU, from the annotations of microdumps; empty if unknown. */
 static struct sl_str get_graphics(const struct sl_minidump *dump)
 {
     for (size_t i = 0; i < dump->annotation_count && dump->is_microdump; i++)
@@ -293,7 +293,7 @@ static void put_registers(const struct dump_texts *t, const struct text_frame *f
     sl_buf_u8(t->out, '\n');
 }
 
-/* Breakpad's words for how the frame was found. */
+/* Returns Breakpad's words for how the frame was found. */
 static const char *found_by(const struct text_frame *f)
 {
     static const struct {

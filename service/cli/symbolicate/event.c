@@ -350,7 +350,7 @@ static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *b
     return count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "Event has no usable frames");
 }
 
-/* Which kind of request the event's platform needs; false if none supports it. */
+/* Finds out which kind of request the event's platform needs; false if none supports it. */
 static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 {
     static const struct {

@@ -380,7 +380,7 @@ static bool is_failure(struct sl_str status)
     return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));
 }
 
-/* "error: <whose>: <where>: <why>" */
+/* Appends "error: <whose>: <where>: <why>". */
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
@@ -506,7 +506,7 @@ bool answer_print_full(const struct symbolicated_answer *answer, const struct an
 
 /* ---- Markdown ---- */
 
-/* The full format in code blocks, for pasting into a bug report. */
+/* Prints the full format in code blocks, for pasting into a bug report. */
 bool answer_print_markdown(const struct symbolicated_answer *answer, const struct answer_style *style,
                            struct sl_buf *out)
 {

@@ -71,7 +71,7 @@ static const char *first_given(const char *a, const char *b)
     return a ? a : b;
 }
 
-/* Token or cookies from the configuration; those of the first layer take precedence. */
+/* Returns the token or the cookies from the configuration; those of the first layer take precedence. */
 static struct sl_secret secret_of_files(struct config *const layers[2], struct sl_arena *arena, bool token)
 {
     for (size_t i = 0; i < 2 && layers[i]; i++) {
@@ -128,7 +128,7 @@ static int read_secrets(const struct options *o, struct sl_arena *arena, struct 
     return status;
 }
 
-/* The URL of a project in Sentry's API; names are encoded, as they may contain any characters. */
+/* Makes the URL of a project in Sentry's API; names are encoded, as they may contain any characters. */
 static bool make_url(const char *base, const char *org, const char *project, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};

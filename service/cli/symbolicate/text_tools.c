@@ -90,7 +90,7 @@ static const struct option_spec ndk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* The command ndk-stack. */
+/* Runs the command ndk-stack. */
 static int ndk_run(const struct options *o)
 {
     size_t count;
@@ -140,7 +140,7 @@ static const struct option_spec markup_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* The command llvm-symbolizer --filter-markup. */
+/* Runs the command llvm-symbolizer --filter-markup. */
 static int markup_run(const struct options *o)
 {
     size_t count;

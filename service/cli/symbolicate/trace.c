@@ -192,7 +192,7 @@ static int trace_with(struct trace_run *t, const char *path)
     return problem ? report_error(1, path, problem) : 0;
 }
 
-/* The warning about lines that would have become too large. */
+/* Prints the warning about lines that would have become too large. */
 static void warn_of_refused(uint64_t refused, const char *path)
 {
     if (refused)
