@@ -494,8 +494,7 @@ static uint16_t get_flags(struct jvm_build *b, const struct member_header *link,
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-/* Writes the original classes. The file of each in `receivers` is replaced by its offset in the section, which members and classes refer
- * to. */
+/* Writes the original classes. Replaces the file of each in `receivers` by its offset in the section, which members and classes use. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);

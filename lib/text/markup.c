@@ -97,7 +97,8 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
     return view;
 }
 
-/* Reads {{{module:NUMBER:NAME:elf:BUILD_ID}}}. */
+/* Reads {{{module:NUMBER:NAME:elf:BUILD_ID}}}, and begins the line that stands for the module. `*made` is the finished line of the module
+ * before. False for other elements. */
 static bool read_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t number;

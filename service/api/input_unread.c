@@ -144,7 +144,7 @@ static bool is_rust_stack(struct sl_str line)
     return sl_str_ends(line, SL_STR("stack backtrace:"));
 }
 
-/* "==4711==    at 0x109149: f (a.c:3)" */
+/* True for a frame of Valgrind: "==4711==    at 0x109149: f (a.c:3)" */
 static bool is_valgrind_frame(struct sl_str line)
 {
     return sl_str_starts(line, SL_STR("==")) &&
@@ -156,7 +156,7 @@ static bool is_hex_digit(char c)
     return sl_is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
 }
 
-/* "	           1469e f+0x7e (/usr/lib/a.so)" */
+/* True for a frame of `perf script`: "	           1469e f+0x7e (/usr/lib/a.so)" */
 static bool is_perf_frame(struct sl_str line)
 {
     size_t begin = 0, digits;
