@@ -154,7 +154,7 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
     struct file_slice slice = {fd, outcome->slice_offset, outcome->slice_size};
     bool fits = outcome->slice_offset <= about.size && outcome->slice_size <= about.size - outcome->slice_offset;
     if (code == SL_OK && outcome->is_fat && !fits) /* a result comes from a process that a file may have taken over */
-        return sl_fail(error, SL_MALFORMED, "the reader of this file gave a slice outside of it");
+        return sl_fail(error, SL_MALFORMED, "the process that read this file chose an object beyond the file's end");
     return code == SL_OK && outcome->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &slice, error) : code;
 }
 

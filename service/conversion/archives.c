@@ -436,7 +436,7 @@ static enum sl_code write_member(struct conversion *conversion, const struct con
         return SL_OK;
     /*  A sink that fails or stops the walk has set `failure`. */
     *error = failure;
-    return failure.code ? failure.code : sl_fail(error, SL_INTERNAL, "cannot write a member");
+    return failure.code ? failure.code : sl_fail(error, SL_INTERNAL, "cannot write a file of the archive");
 }
 
 const struct converter converter_member_write = {"member_write", sizeof(struct member_write_options), 0, write_member};

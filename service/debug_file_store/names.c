@@ -445,7 +445,9 @@ static enum sl_code name_records(unsigned byte, const struct sha1_list *named, s
     enum sl_code code =
         store_area_list(debug_files_area(), sl_str(directory), MAX_OF_PREFIX, &arena, &sha1s, &count, error);
     if (code == SL_OK && count == MAX_OF_PREFIX)
-        code = sl_fail(error, SL_BUSY, "there are too many records in %s", directory);
+        code = sl_fail(error, SL_BUSY,
+                       "the upload store has %d or more files in %s, too many to complete the list of names",
+                       MAX_OF_PREFIX, directory);
     struct record_naming *namings = SL_ARENA_ARRAY(&arena, struct record_naming, count);
     void **items = SL_ARENA_ARRAY(&arena, void *, count);
     if (code == SL_OK && (!namings || !items))

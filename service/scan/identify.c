@@ -161,7 +161,7 @@ static enum sl_package_choice add_piece(void *arg, struct sl_bytes piece)
     struct identifying *s = arg;
     bool was_known = s->held >= DETECT_BYTES;
     if (!sl_spill_reserve(&s->contents, s->held + piece.size)) {
-        s->code = sl_fail(s->error, SL_BUSY, "no space for a member of a package");
+        s->code = sl_fail(s->error, SL_BUSY, "not enough temporary disk space or memory for a file of the package");
         return SL_PACKAGE_STOP;
     }
     memcpy((uint8_t *)s->contents.data + s->held, piece.data, piece.size);

@@ -458,7 +458,7 @@ static enum sl_code take_answer(struct running_job *run, struct worker_outcome *
         log_debug("worker", "ending a worker that may still have its output open",
                   LOG_STR("function", run->function->name));
         if (pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report) == -1)
-            return sl_fail(error, SL_BUSY, "a worker that may still have its output open does not end");
+            return sl_fail(error, SL_BUSY, "a worker process that may still write to its result cannot be ended");
     }
     return answer->code;
 }
@@ -497,7 +497,8 @@ static enum sl_code check_call(const struct worker_function *function, const str
 {
     if (call->input_count > WORKER_MAX_INPUTS || call->options.size != function->options_size ||
         call->options.size > WORKER_MAX_OPTIONS || function->result_size > WORKER_MAX_RESULT)
-        return sl_fail(error, SL_INTERNAL, "a worker cannot be asked for %s in this way", function->name);
+        return sl_fail(error, SL_INTERNAL, "the call of the conversion %s does not fit in a message to a worker",
+                       function->name);
     return SL_OK;
 }
 

@@ -52,7 +52,9 @@ static void take_check(struct member_job *job, const struct member_check_result 
     if (result->text < config->disallowed_snippet_count)
         job->snippet = config->disallowed_snippets[result->text];
     else
-        job->code = sl_fail(&job->error, SL_INTERNAL, "the check of a member told of an unknown text");
+        job->code = sl_fail(&job->error, SL_INTERNAL,
+                            "the process that checks an archive member for forbidden texts gave an "
+                            "invalid answer");
 }
 
 /* Has a converter decompress the member, for its digest, and search it for the forbidden texts. */
