@@ -30,7 +30,7 @@ struct sl_js_file {
  * NULL = none; it is kept if no other is found. */
 struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struct sl_str module);
 
-/* Whether the function around a position is known. */
+/* What is known of the function around a position. */
 enum sl_js_function_kind {
     SL_JS_FUNCTION_UNKNOWN, /* outside of all functions, or no information */
     SL_JS_FUNCTION_ANONYMOUS,

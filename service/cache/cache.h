@@ -204,7 +204,7 @@ void cache_check_residency(struct cache_item *item);
  * SL_MALFORMED if the kind refuses them. */
 enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
                                    struct sl_error *error);
-/* The same of a file's contents, which are mapped unless they are small; the descriptor stays the caller's. */
+/* Creates such an item of a file's contents, which are mapped unless they are small; the descriptor stays the caller's. */
 enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct cache_item **item,
                                   struct sl_error *error) SL_SUSPENDS;
 

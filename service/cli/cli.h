@@ -49,7 +49,7 @@ void output_handle_signal(void (*clean)(void));
 
 /* Appends text that came from a file, with its control characters escaped so that they cannot reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
-/* The same, but leaves one control character as it is: a line end or a tab. */
+/* Does what output_put_safe does, but leaves one control character as it is: a line end or a tab. */
 void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept);
 
 /* A file that gets its name only once it is complete: if the program is killed before, nothing appears under that name. FIFOs and

@@ -1,3 +1,4 @@
+/* Runs conversions within limits of time and memory: in a worker process, or on a thread of the pool (conversion.h). */
 #include "conversion/conversion.h"
 #include "conversion/isolation.h"
 

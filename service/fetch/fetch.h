@@ -124,11 +124,11 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
  * SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. On failure the
  * file stays as it was. */
 enum sl_code fetch_unpack(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
-/* The same without a fiber, in the calling thread: for commands. Blocks. */
+/* Does what fetch_unpack does without a fiber, in the calling thread: for commands. Blocks. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
-/* The same two for inputs that may be ELF core files: these may grow more than max_inflate_ratio times, as most of them is zeros. A core
- * above max_size is SL_UNSUPPORTED. */
+/* Do what fetch_unpack and fetch_unwrap do, for inputs that may be ELF core files: these may grow more than
+ * max_inflate_ratio times, as most of them is zeros. A core above max_size is SL_UNSUPPORTED. */
 enum sl_code fetch_unpack_core(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error);
 

@@ -120,7 +120,8 @@ bool transfer_start(struct transfer *t);
  * for the head, and the stall timeout without a byte of body. SL_OK, SL_TIMEOUT, SL_CANCELLED, or the error of writing. */
 enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
                            struct sl_error *error) SL_SUSPENDS;
-/* Likewise until the head is complete / the exchange has ended and is stored; its own result is in `result`. */
+/* Wait, as transfer_wait does, until the head is complete, and until the exchange has ended and is stored; then
+ * t->result tells how it ended. */
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 /* Writes the rest of a body that was received completely. */

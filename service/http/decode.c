@@ -94,7 +94,7 @@ static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in,
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
 }
 
-/* Decodes a step of zstd, which begins the next frame by itself. */
+/* Decodes a piece of zstd, which begins the next frame by itself. */
 static enum sl_code step_zstd(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};

@@ -145,13 +145,13 @@ struct object_contents {
 /* Writes the contents to the file, which must be empty. */
 enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_store_call *call,
                         struct sl_error *error) SL_SUSPENDS;
-/* The same, and maps the file; the caller unmaps it. */
+/* Does what object_get does, and maps the file; the caller unmaps it. */
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
                                struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* Appends the contents, at most call->max_size bytes. */
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
                          struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
-/* SL_OK if the object exists. */
+/* Returns SL_OK if the object exists. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
 /* Reads the properties of an object. Sets the values of the fields named in `metadata`: data NULL if the object
@@ -159,14 +159,14 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
 enum sl_code object_head(const struct object_store *store, struct sl_str name, struct sl_arena *arena,
                          struct object_info *info, struct object_field *metadata, size_t metadata_count,
                          struct sl_error *error) SL_SUSPENDS;
-/* SL_DOWNLOAD_ERROR with status 404: the bucket does not exist. */
+/* Stores an object. SL_DOWNLOAD_ERROR with status 404: the bucket does not exist. */
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
                         struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
-/* The same with the bytes of the file. */
+/* Stores the bytes of the file as an object, as object_put does. */
 enum sl_code object_put_file(const struct object_store *store, struct sl_str name, int fd,
                              struct object_contents contents, struct object_store_call *call,
                              struct sl_error *error) SL_SUSPENDS;
-/* Also returns SL_OK if the object does not exist. */
+/* Deletes an object. SL_OK also if the object does not exist. */
 enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
 

@@ -160,8 +160,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
                                const struct source_policy *policy, struct source **sources, size_t *count,
                                struct value_problems *problems);
 
-/* The same for the next JSON value in `j`; uses the reader's arena and stops at the first source with an error.
- * Texts are views of the document. */
+/* Reads the next JSON value in `j` as source_parse_list does; uses the reader's arena and stops at the first source
+ * with an error. Texts are views of the document. */
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems);
 

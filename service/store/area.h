@@ -51,7 +51,7 @@ struct store_tmp_file {
 };
 enum sl_code store_area_tmp_file(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error);
 void store_tmp_file_discard(struct store_tmp_file *work); /* also allowed after store_area_put() */
-/* The same from the loop thread. */
+/* Discards the file from the loop thread: on the pool, as the disk may be slow. */
 void store_tmp_file_discard_on_pool(struct store_tmp_file *work) SL_SUSPENDS;
 
 /* Reads the properties of a file. `with_md5`: also compute the MD5 of a plain file of a directory, which may take long. */
@@ -96,5 +96,5 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
 /* Removes the files older than `life_s` below the directory of that name, and directories that become empty, at most `depth`
  * deep. Buckets do nothing, as they have rules for that of their own. Pool. */
 void store_area_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth);
-/* The same for temporary files that a killed process left behind. */
+/* Removes temporary files that a killed process left behind. */
 void store_area_sweep_tmp(const struct store_area *area);

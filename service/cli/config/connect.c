@@ -1,3 +1,4 @@
+/* Connects to all servers that a configuration names, and reports those that do not answer as they should (check.h). */
 #include "cli/config/check.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Collects the sources that options and configuration name, and gets files from them through the user's cache (locator.h). */
 #include "cli/locator/locator.h"
 
 #include <stdio.h>

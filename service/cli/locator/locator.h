@@ -39,8 +39,8 @@ void locator_close(struct locator *locator); /* may be NULL */
 enum sl_code locator_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
                          struct sl_bytes *bytes, struct sl_error *error);
 
-/* The same, opened as an input called `name` without options; attaches the supplementary file that its debug information needs, if a
- * source has it. Close the input before locator_close. */
+/* Finds a file as locator_get does, and opens it as an input called `name` without options; attaches the supplementary
+ * file that its debug information needs, if a source has it. Close the input before locator_close. */
 enum sl_code locator_open_input(struct locator *locator, const struct object_id *id, enum purpose purpose,
                                 const char *name, struct input *input, struct sl_error *error);
 
