@@ -25,10 +25,10 @@ struct locator {
     size_t file_count;
     /* The sources of the options, and `symbols` of the configuration: searched first. A root is a directory or file given without a layout;
      * it has several items here, one for each directory layout that is tried, and an index of all debug files at or below it. */
-    struct locator_source_list own;
+    struct locator_source_list preferred;
     struct locator_source_list configured; /* `sources` of the configuration: searched last */
-    struct file_index **indexes;           /* one for each root of `own`: own.roots[i] */
-    struct file_index *local;              /* of the files of locator_add_files; NULL = none */
+    struct file_index **indexes;           /* one for each root of `preferred`: preferred.roots[i] */
+    struct file_index *named_files;        /* of the files of locator_add_files; NULL = none */
     struct locator_source_list all;        /* see join_sources */
     struct held_file *held;
     struct progress progress;
@@ -60,7 +60,7 @@ static enum sl_code add_files(struct locator *b, struct sl_error *error)
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         code = locator_read_source_file(paths[i], &b->files[b->file_count++], error);
         if (code == SL_OK)
-            code = add_all(&b->own, b->files[i], error);
+            code = add_all(&b->preferred, b->files[i], error);
     }
     return code;
 }
@@ -76,51 +76,52 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     if (path && !*path)
         path = server_environment("_NT_SYMBOL_PATH");
     if (servers)
-        code = source_list_path(&b->own, servers, error);
+        code = source_list_path(&b->preferred, servers, error);
     if (code == SL_OK && path)
-        code = source_list_path(&b->own, path, error);
+        code = source_list_path(&b->preferred, path, error);
     if (code == SL_OK && !urls && option_given(b->options, "debuginfod"))
         return sl_fail(error, SL_MALFORMED, "--debuginfod: $DEBUGINFOD_URLS is not set");
     if (code == SL_OK && urls && option_given(b->options, "debuginfod"))
-        code = source_list_debuginfod(&b->own, urls, error);
+        code = source_list_debuginfod(&b->preferred, urls, error);
     return code;
 }
 
-/* Builds b->all, the list for searches by other code (locator_sources): first the sources of the options (b->own), then the files of
- * locator_add_files (b->local), then `sources` of the configuration. Other code only knows sources, not file indexes; so a root, a directory
- * or file given without a layout, becomes one source that answers from its index, instead of one for each layout tried. */
+/* Builds b->all, the list for searches by other code (locator_sources): first the sources of the options (b->preferred), then the
+ * files of locator_add_files (b->named_files), then `sources` of the configuration. Other code only knows sources, not file indexes;
+ * so a root, a directory or file given without a layout, becomes one source that answers from its index, instead of one for each
+ * layout tried. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
     b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
     /* root_of counts up, and the layouts of one root follow each other: `done` is the last root added */
-    for (size_t i = 0, done = 0; i < b->own.count; i++) {
-        size_t root_number = b->own.root_of[i];
+    for (size_t i = 0, done = 0; i < b->preferred.count; i++) {
+        size_t root_number = b->preferred.root_of[i];
         if (!root_number)
-            good = good && source_list_add(&b->all, &b->own.items[i]);
+            good = good && source_list_add(&b->all, &b->preferred.items[i]);
         if (root_number <= done) /* another layout of the last root: its index has the files of all layouts */
             continue;
         done = root_number;
-        index.id = b->own.items[i].id;
+        index.id = b->preferred.items[i].id;
         index.index = file_index_source(b->indexes[root_number - 1]);
         good = good && source_list_add(&b->all, &index);
     }
     index.id = SL_STR("local:files");
-    index.index = b->local ? file_index_source(b->local) : NULL;
-    good = good && (!b->local || source_list_add(&b->all, &index));
+    index.index = b->named_files ? file_index_source(b->named_files) : NULL;
+    good = good && (!b->named_files || source_list_add(&b->all, &index));
     for (size_t i = 0; i < b->configured.count; i++)
         good = good && source_list_add(&b->all, &b->configured.items[i]);
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Creates an index for each root of `own`; its first search fills it. */
+/* Creates an index for each root of `preferred`; its first search fills it. */
 static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
-    size_t count = b->own.root_count;
+    size_t count = b->preferred.root_count;
     bool good = !count || (b->indexes = calloc(count, sizeof(struct file_index *)));
     for (size_t i = 0; i < count && good; i++)
-        good = (b->indexes[i] = file_index_new(&b->own.roots[i], 1, false)) != NULL;
+        good = (b->indexes[i] = file_index_new(&b->preferred.roots[i], 1, false)) != NULL;
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
@@ -131,12 +132,12 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
     const char *const *symbols = option_values(b->options, "symbols", &count);
     bool network = !server_is_offline(b->options);
     enum sl_code code = SL_OK;
-    b->own = b->configured = (struct locator_source_list){.arena = &b->arena, .network = network};
+    b->preferred = b->configured = (struct locator_source_list){.arena = &b->arena, .network = network};
     for (size_t i = 0; i < count && code == SL_OK; i++)
-        code = source_list_symbols(&b->own, symbols[i], error);
+        code = source_list_symbols(&b->preferred, symbols[i], error);
     for (size_t i = 0; i < 2 && b->layers[i]; i++)
         for (size_t j = 0; j < b->layers[i]->symbol_count && code == SL_OK; j++)
-            code = source_list_symbols(&b->own, b->layers[i]->symbols[j].data, error);
+            code = source_list_symbols(&b->preferred, b->layers[i]->symbols[j].data, error);
     if (code == SL_OK)
         code = add_servers(b, servers, error);
     if (code == SL_OK)
@@ -167,9 +168,9 @@ bool locator_add_files(struct locator *b, const char *const *paths, size_t count
     for (size_t i = 0; copied && i < count; i++)
         if (!(copied[i] = sl_arena_strndup(&b->arena, paths[i], strlen(paths[i]))))
             return false;
-    file_index_free(b->local);
-    b->local = copied ? file_index_new(copied, count, true) : NULL;
-    return b->local && join_sources(b, &error) == SL_OK;
+    file_index_free(b->named_files);
+    b->named_files = copied ? file_index_new(copied, count, true) : NULL;
+    return b->named_files && join_sources(b, &error) == SL_OK;
 }
 
 bool locator_find_named(struct locator *b, struct sl_str name, struct object_id *id)
@@ -177,8 +178,8 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
     enum name_match found = NAMED_NONE;
     struct object_id best = *id;
     size_t parts = 0;
-    for (size_t i = 0; i <= b->own.root_count; i++) {
-        struct file_index *index = i < b->own.root_count ? b->indexes[i] : b->local;
+    for (size_t i = 0; i <= b->preferred.root_count; i++) {
+        struct file_index *index = i < b->preferred.root_count ? b->indexes[i] : b->named_files;
         struct object_id other = {.type = OBJECT_UNKNOWN};
         size_t before = parts;
         enum name_match here = index ? file_index_find_named(index, name, &other, &parts) : NAMED_NONE;
@@ -199,9 +200,9 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
 bool locator_add_file_later(struct locator *b, const char *path)
 {
     const char *copied = sl_arena_strndup(&b->arena, path, strlen(path));
-    if (!copied || !b->local)
+    if (!copied || !b->named_files)
         return false;
-    file_index_add(b->local, copied);
+    file_index_add(b->named_files, copied);
     return true;
 }
 
@@ -239,10 +240,11 @@ static void describe_source(const struct source *source, struct missing_report *
 
 void locator_describe(const struct locator *b, struct missing_report *report)
 {
-    for (size_t i = 0; i < b->own.count; i++)
-        if (!b->own.root_of[i] || !i || b->own.root_of[i] != b->own.root_of[i - 1]) /* each root once */
-            describe_source(&b->own.items[i], report);
-    if (b->local)
+    for (size_t i = 0; i < b->preferred.count; i++)
+        /* each root once */
+        if (!b->preferred.root_of[i] || !i || b->preferred.root_of[i] != b->preferred.root_of[i - 1])
+            describe_source(&b->preferred.items[i], report);
+    if (b->named_files)
         missing_add_location(report, SL_STR("files that the modules name"));
     for (size_t i = 0; i < b->configured.count; i++)
         describe_source(&b->configured.items[i], report);
@@ -334,10 +336,10 @@ void locator_close(struct locator *b)
         sl_unmap(&at->mapping);
         free(at);
     }
-    for (size_t i = 0; b->indexes && i < b->own.root_count; i++)
+    for (size_t i = 0; b->indexes && i < b->preferred.root_count; i++)
         file_index_free(b->indexes[i]);
     free(b->indexes);
-    file_index_free(b->local);
+    file_index_free(b->named_files);
     for (size_t i = 0; i < b->file_count; i++)
         config_release(b->files[i]);
     free(b->files);
@@ -500,18 +502,18 @@ static enum sl_code search_index(struct locator *b, struct file_index *index, co
     return code;
 }
 
-/* Searches `own` in order: the layouts of each root, then its index. Sets `*first` to the first failure other than "not found", because a
- * source that failed explains a missing file better than the sources that lack it. */
-static enum sl_code search_own(struct locator *b, const struct object_id *id, enum purpose purpose,
-                               struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
+/* Searches `preferred` in order: the layouts of each root, then its index. Sets `*first` to the first failure other than
+ * "not found", because a source that failed explains a missing file better than the sources that lack it. */
+static enum sl_code search_preferred(struct locator *b, const struct object_id *id, enum purpose purpose,
+                                     struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
-    for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
-        size_t root_number = b->own.root_of[i];
+    for (size_t i = 0, end; i < b->preferred.count && code != SL_OK; i = end) {
+        size_t root_number = b->preferred.root_of[i];
         /* the sources from `i` to `end` are the layouts of one root, searched together */
-        for (end = i + 1; end < b->own.count && b->own.root_of[end] == root_number;)
+        for (end = i + 1; end < b->preferred.count && b->preferred.root_of[end] == root_number;)
             end++;
-        const struct locator_source_list part = {.items = &b->own.items[i], .count = end - i};
+        const struct locator_source_list part = {.items = &b->preferred.items[i], .count = end - i};
         code = by_id_search(b, &part, id, purpose, bytes, error);
         if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
             *first = *error;
@@ -542,7 +544,7 @@ enum sl_code locator_get(struct locator *b, const struct object_id *id, enum pur
                          struct sl_error *error)
 {
     struct sl_error first = {0};
-    enum sl_code code = search_own(b, id, purpose, bytes, error, &first);
+    enum sl_code code = search_preferred(b, id, purpose, bytes, error, &first);
     if (code != SL_OK)
         code = by_id_search(b, &b->configured, id, purpose, bytes, error);
     return code == SL_OK ? SL_OK : by_id_finish_error(code, error, &first);
