@@ -54,7 +54,7 @@ const struct config *config_retain(const struct config *config)
     return config;
 }
 
-/* Gives up one hold; the last one, which is not counted in `holds`, frees the configuration. NULL is allowed. */
+/* Gives up one reference; the last one, which is not counted in `holds`, frees the configuration. NULL is allowed. */
 void config_release(const struct config *config)
 {
     struct config *own = (struct config *)config;
