@@ -404,8 +404,7 @@ enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct
     if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_is_resident(item))
         code = pool_run(POOL_IO, append, &a, error);
     else if (!sigbus_guard_run(append, &a))
-        code = sl_fail(error, SL_INTERNAL,
-                       "a file of the cache was truncated while it was read, or its disk failed");
+        code = sl_fail(error, SL_INTERNAL, "a file of the cache was truncated while it was read, or its disk failed");
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
