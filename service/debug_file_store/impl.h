@@ -23,8 +23,8 @@ enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_resul
 
 /* Makes the entry that leads from the name of the record to its file; before the record is stored. */
 enum sl_code names_put(const struct debug_file_record *record, struct sl_error *error) SL_SUSPENDS;
-/* Makes the entries of all records that lack one. Logs failures; false if there was one. */
-bool names_complete(void) SL_SUSPENDS;
+/* Makes the entries of all records that lack one. `*is_empty`: there are no records. Logs failures; false if there was one. */
+bool names_complete(bool *is_empty) SL_SUSPENDS;
 /* True once that has been done in this store. */
 bool names_are_ready(void) SL_SUSPENDS;
 void names_close(void);

@@ -35,12 +35,30 @@ void names_close(void)
     is_ready = false;
 }
 
+/* Visits the first record of a store. */
+static bool find_record(void *arg, struct sl_str name)
+{
+    (void)name;
+    *(bool *)arg = true;
+    return false;
+}
+
+/* True if the store surely has no records. */
+static bool has_no_records(void)
+{
+    struct sl_error error;
+    bool has_records = false;
+    return store_area_walk(debug_files_area(), SL_STR("uploads/sha1"), SL_STR(""), find_record, &has_records, &error) ==
+               SL_OK &&
+           !has_records;
+}
+
 bool names_are_ready(void)
 {
     struct store_meta meta;
     struct sl_error error;
     if (!is_ready)
-        is_ready = store_area_stat(debug_files_area(), ready_name, false, &meta, &error) == SL_OK;
+        is_ready = store_area_stat(debug_files_area(), ready_name, false, &meta, &error) == SL_OK || has_no_records();
     return is_ready;
 }
 
@@ -465,10 +483,13 @@ static enum sl_code name_records(unsigned byte, const struct sha1_list *named, s
     return code;
 }
 
-bool names_complete(void)
+bool names_complete(bool *is_empty)
 {
     struct sha1_list named = {.is_cut = false};
     struct sl_error error;
+    *is_empty = has_no_records();
+    if (*is_empty) /* each new record gets its entry; nothing is written to a store that nobody uses */
+        return true;
     enum sl_code code =
         store_area_walk(debug_files_area(), SL_STR("uploads/names"), SL_STR(""), add_sha1, &named, &error);
     if (code == SL_OK && named.is_cut)

@@ -158,12 +158,14 @@ void debug_files_sweep_repeatedly(void *unused)
 {
     enum { PAUSE_MS = 15 * 60 * 1000, FIRST_PAUSE_MS = 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000 };
     uint64_t due_ms = 0; /* of names_complete */
+    bool is_empty;
     (void)unused;
     do {
         if (!store.area.type)
             continue;
         pool_run(POOL_IO | POOL_HEAVY, sweep, NULL, NULL);
-        if (loop_now_ms() >= due_ms && names_complete())
-            due_ms = loop_now_ms() + DAY_MS;
+        if (loop_now_ms() >= due_ms && names_complete(&is_empty))
+            due_ms =
+                loop_now_ms() + (is_empty ? 1 : DAY_MS); /* files of other nodes may come: look again after the pause */
     } while (fiber_sleep(due_ms ? PAUSE_MS : FIRST_PAUSE_MS)); /* the store may be unreachable, or not yet configured */
 }

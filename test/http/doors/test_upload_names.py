@@ -111,7 +111,6 @@ def test_stores_of_older_versions_get_their_names(work, objects):
             equal(upload(s, made.files[name], name)["state"], "ok")
     store = os.path.join(cache, "uploads")
     shutil.rmtree(os.path.join(store, "uploads/names"))
-    os.unlink(os.path.join(store, "uploads/names.json"))
     with server(work, cache_dir=cache) as s:
         equal(sorted(r["file"] for r in complete(s, "glob", "/*")), ["/shop", "/shop.debug"])
         equal(found(s, made), made.id)
