@@ -112,29 +112,18 @@ void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct s
     sl_json_end_array(w);
 }
 
-/* Appends the number in decimal, with a sign if it is negative. */
-static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
-{
-    char digits[21];
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + v % 10);
-    while (v /= 10);
-    if (negative)
-        digits[--at] = '-';
-    sl_buf_add(out, digits + at, sizeof digits - at);
-}
-
 void sl_json_put_u64(struct sl_json_writer *w, uint64_t v)
 {
     comma(w);
-    add_decimal(w->out, v, false);
+    sl_buf_decimal(w->out, v);
 }
 
 void sl_json_put_i64(struct sl_json_writer *w, int64_t v)
 {
     comma(w);
-    add_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
+    if (v < 0)
+        sl_buf_u8(w->out, '-');
+    sl_buf_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
 /* Writes the shortest text of 15 to 17 digits that reads back as the same number; integral values keep ".0". */

@@ -170,9 +170,7 @@ static void read_functions(struct btf_reader *b)
     memset(b->file_at, 0, (strings + 1) * sizeof *b->file_at);
     for (size_t i = 0; i < b->functions.count && !b->tables.account.failed; i++) {
         const struct sl_ordered *at = &b->functions.items[i];
-        if (i && at[-1].key == at->key) /* of several functions at one address, the first one counts */
-            continue;
-        size_t next = i + 1;
+        size_t next = i + 1; /* of several functions at one address, the first one counts */
         while (next < b->functions.count && b->functions.items[next].key == at->key)
             next++;
         read_function(b, &b->tables.functions.items[at->index],

@@ -66,7 +66,7 @@ static size_t get_root_length(struct sl_str p)
 void sl_path_clean(struct sl_buf *out, struct sl_str path)
 {
     char separator = sl_path_is_windows(path) ? '\\' : '/';
-    size_t start = out->size, root = get_root_length(path), floor;
+    size_t root = get_root_length(path), floor;
     for (size_t i = 0; i < root; i++)
         sl_buf_u8(out, (uint8_t)(is_separator(path.data[i]) ? separator : path.data[i]));
     size_t rooted = out->size;
@@ -98,8 +98,6 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path)
         if (sl_str_equal(segment, SL_STR("..")))
             floor = out->size;
     }
-    if (out->size == start && root == 0 && path.size == 0)
-        return;
 }
 
 void sl_path_written(struct sl_buf *out, struct sl_str comp_dir, struct sl_str directory, struct sl_str name)

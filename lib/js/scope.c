@@ -41,8 +41,8 @@ static enum sl_code read_text(struct js_parser *p, bool partial)
         p->code = sl_budget_fail(p->account.budget, p->error);
     if (p->code == SL_MALFORMED && partial && !sl_budget_exhausted(p->account.budget))
         p->code = SL_OK;
-    if (p->code == SL_OK && !js_finish_scopes(p))
-        return p->code;
+    if (p->code == SL_OK)
+        js_finish_scopes(p); /* sets the code if it fails */
     return p->code;
 }
 

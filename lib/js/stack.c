@@ -376,8 +376,7 @@ void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out)
     }
 }
 
-/* Appends the line of the frame, with the text before and behind it. sl_buf_number ends with the given character, so the `)` behind the
- * column is removed again if there is no parenthesis. */
+/* Appends the line of the frame, with the text before and behind it. */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out)
 {
     bool braces = frame->v8 && (frame->function.size || frame->constructor);
@@ -390,7 +389,8 @@ void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out
     if (frame->url.size)
         sl_buf_u8(out, ':');
     sl_buf_number(out, frame->line, ':');
-    sl_buf_number(out, frame->column, ')');
-    out->size -= !braces && !out->failed;
+    sl_buf_decimal(out, frame->column);
+    if (braces)
+        sl_buf_u8(out, ')');
     sl_buf_str(out, frame->behind);
 }

@@ -180,14 +180,11 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
     sl_buf_u8(out, '(');
     sl_buf_str(out, frame->file);
     sl_buf_str(out, frame->suffix);
-    if (frame->has_line)
+    if (frame->has_line) {
         sl_buf_u8(out, ':');
-    if (frame->has_line)
-        sl_buf_number(out, frame->line, ')');
-    if (frame->has_line)
-        sl_buf_add(out, line->rest.data + 1, line->rest.size - 1); /* without its `)`, which the number has */
-    else
-        sl_buf_str(out, line->rest);
+        sl_buf_decimal(out, frame->line);
+    }
+    sl_buf_str(out, line->rest);
 }
 
 /* Copies a line with its line end. */

@@ -17,8 +17,7 @@ struct block_place zstd_find_frame(struct sl_bytes packed, uint64_t offset)
     while (at.packed_offset < packed.size) {
         struct sl_bytes rest = sl_bytes_from(packed, at.packed_offset);
         unsigned long long size = is_skippable(rest) ? 0 : ZSTD_getFrameContentSize(rest.data, rest.size);
-        if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > offset - at.offset ||
-            (size && offset - at.offset < size))
+        if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > offset - at.offset)
             break;
         size_t packed_size = ZSTD_findFrameCompressedSize(rest.data, rest.size);
         if (ZSTD_isError(packed_size) || packed_size == 0)

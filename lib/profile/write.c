@@ -46,8 +46,7 @@ static void edit_end(struct profile_writer *w)
 static void edit_number(struct profile_writer *w, struct sl_str old, uint64_t number)
 {
     edit_begin(w, old.data, old.size);
-    sl_buf_number(&w->new_text, number, ' ');
-    w->new_text.size -= !w->new_text.failed; /* removes the blank */
+    sl_buf_decimal(&w->new_text, number);
     edit_end(w);
 }
 
@@ -70,8 +69,7 @@ static void put_cell_number(struct profile_writer *w, uint32_t number)
         sl_buf_str(&w->new_text, SL_STR("null"));
         return;
     }
-    sl_buf_number(&w->new_text, number, ' ');
-    w->new_text.size -= !w->new_text.failed;
+    sl_buf_decimal(&w->new_text, number);
 }
 
 static void put_cell(struct profile_writer *w, struct sl_str cell)
@@ -216,8 +214,7 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
         const struct new_symbol *symbol = &n->symbols[i];
         if (is_address) {
             put_comma(t->w);
-            sl_buf_number(&t->w->new_text, symbol->address, ' ');
-            t->w->new_text.size -= !t->w->new_text.failed; /* without the blank */
+            sl_buf_decimal(&t->w->new_text, symbol->address);
         } else {
             put_cell_number(t->w, is_lib ? symbol->lib : is_name ? symbol->name : PROFILE_NONE);
         }
