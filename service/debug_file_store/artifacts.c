@@ -61,8 +61,8 @@ static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory,
 
 /* ---- adding ---- */
 
-/* Creates list entries: objects whose names are the information, so the contents are an empty JSON object. NAMES_AT_ONCE are created in
- * parallel. SL_BUSY if a name could not be made. */
+/* Creates list entries: objects whose names are the information, so the contents are an empty JSON object. NAMES_AT_ONCE are created by
+ * one call. SL_BUSY if a name could not be made. */
 static enum sl_code put_entries(const struct sl_str *names, size_t count, struct sl_error *error)
 {
     for (size_t i = 0; i < count; i++)

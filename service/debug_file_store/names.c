@@ -463,7 +463,7 @@ static enum sl_code name_records(unsigned byte, const struct sha1_list *named, s
     enum sl_code code =
         store_area_list(debug_files_area(), sl_str(directory), MAX_OF_PREFIX, &arena, &sha1s, &count, error);
     if (code == SL_OK && count == MAX_OF_PREFIX)
-        code = sl_fail(error, SL_BUSY,
+        code = sl_fail(error, SL_UNSUPPORTED,
                        "the upload store has %d or more files in %s, too many to complete the list of names",
                        MAX_OF_PREFIX, directory);
     struct record_naming *namings = SL_ARENA_ARRAY(&arena, struct record_naming, count);
@@ -493,7 +493,8 @@ bool names_complete(bool *is_empty)
     enum sl_code code =
         store_area_walk(debug_files_area(), SL_STR("uploads/names"), SL_STR(""), add_sha1, &named, &error);
     if (code == SL_OK && named.is_cut)
-        code = sl_fail(&error, SL_BUSY, "the names of more than %d files cannot be read into memory", MAX_RECORDS);
+        code =
+            sl_fail(&error, SL_UNSUPPORTED, "the names of more than %d files cannot be read into memory", MAX_RECORDS);
     if (code == SL_OK)
         code = pool_run(POOL_IO | POOL_HEAVY, sort_sha1s, &named, &error);
     for (unsigned byte = 0; code == SL_OK && byte < 256; byte++)

@@ -6,10 +6,11 @@
 
 #include "base/grow.h"
 #include "cache/cache.h"
+#include "core/fiber.h"
 #include "core/pool.h"
 #include "objectstore/objectstore.h"
 
-enum { PUBLIC_EXPIRES_S = 3600 };
+enum { PUBLIC_EXPIRES_S = 3600, PUT_AT_ONCE = 8 };
 
 /* Creates the temporary file that receives an upload: in the cache directory, without a name, as it is sent to the bucket
  * afterwards. */
@@ -103,17 +104,60 @@ static enum sl_code bucket_replace(const struct store_area *area, struct sl_str 
     return put_described(area, name, work, meta, media_type, before, conflict, error);
 }
 
-/* Writes a JSON text under several names; stops at the first failure. */
+struct text_putting { /* of several names: an item of fiber_for_each is a name */
+    const struct store_area *area;
+    struct sl_str text;
+    enum sl_code code; /* of the first failure */
+    struct sl_error error;
+};
+
+struct text_put {
+    struct text_putting *all;
+    struct sl_str name;
+};
+
+/* Writes the text under one name. */
+static void put_text(void *arg)
+{
+    struct text_put *put = arg;
+    struct text_putting *all = put->all;
+    const struct object_contents contents = {.bytes = {(const uint8_t *)all->text.data, all->text.size},
+                                             .media_type = "application/json",
+                                             .no_transform = true};
+    struct object_store_call call = {0};
+    struct sl_error error = {.code = SL_OK};
+    if (all->code != SL_OK)
+        return;
+    enum sl_code code = object_put(&all->area->bucket, put->name, &contents, &call, &error);
+    if (call.status == 404)
+        code = sl_fail(&error, SL_INTERNAL, "%s", object_no_bucket);
+    if (code != SL_OK && all->code == SL_OK) {
+        all->code = code;
+        all->error = error;
+    }
+}
+
+/* Writes a JSON text under several names, PUT_AT_ONCE at a time; begins no further one after a failure. */
 static enum sl_code bucket_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
                                     struct sl_str text, struct sl_error *error)
 {
-    const struct object_contents contents = {
-        .bytes = {(const uint8_t *)text.data, text.size}, .media_type = "application/json", .no_transform = true};
-    struct object_store_call call = {0};
-    enum sl_code code = SL_OK;
-    for (size_t i = 0; code == SL_OK && i < count; i++)
-        code = object_put(&area->bucket, names[i], &contents, &call, error);
-    return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
+    struct text_putting all = {.area = area, .text = text};
+    struct text_put *puts = calloc(count + 1, sizeof *puts);
+    void **items = calloc(count + 1, sizeof *items);
+    bool has_memory = puts && items, is_done = false;
+    for (size_t i = 0; has_memory && i < count; i++) {
+        puts[i] = (struct text_put){&all, names[i]};
+        items[i] = &puts[i];
+    }
+    if (has_memory)
+        is_done = fiber_for_each(put_text, items, count, PUT_AT_ONCE);
+    free(puts);
+    free(items);
+    if (!has_memory)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (all.code != SL_OK && error)
+        *error = all.error;
+    return all.code == SL_OK && !is_done ? sl_fail(error, SL_CANCELLED, "cancelled") : all.code;
 }
 
 /* Gets an object with its contents uncompressed, which `meta` then says. */
