@@ -16,8 +16,9 @@
 
 enum {
     SHORT_INPUT = 256 << 10, /* bytes: a larger input takes time to convert and to copy, and is left to the pool */
-    SHORT_FILES = 12,        /* as many files are opened on the loop: each takes some microseconds */
-    SHORT_MS = 20,           /* for so long the loop waits for a worker; then a thread of the pool does */
+    SHORT_FILES =
+        12, /* as many files are opened on the loop. Some microseconds each: they are mapped, so their paths are in memory */
+    SHORT_MS = 20, /* for so long the loop waits for a worker; then a thread of the pool does */
 };
 
 /* Inputs above `heavy_input` bytes need a slot. The time limit grows by a second for every `bytes_a_second` bytes of
