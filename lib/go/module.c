@@ -48,12 +48,14 @@ static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
     return sl_read_uint(&r, t->pointer_size);
 }
 
-/* Searches the data segments of the file for the first words of moduledata. */
+/* Searches the data segments of the file for the first words of moduledata. Segments of programs do not share bytes of the file; where they
+ * do in a hostile file, no more bytes are read than the file has. */
 static bool find_in_data(struct go_table *t)
 {
     struct sl_segment s;
     struct go_module_data m;
-    for (size_t i = 0; sl_object_segment(t->object, i, &s); i++) {
+    size_t left = sl_object_file(t->object).size;
+    for (size_t i = 0; sl_object_segment(t->object, i, &s) && s.bytes.size <= left; left -= s.bytes.size, i++) {
         size_t step = t->pointer_size, last = s.bytes.size < WORDS * step ? 0 : s.bytes.size - WORDS * step + 1;
         if (s.executable)
             continue;

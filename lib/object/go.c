@@ -19,12 +19,13 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
     return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
 }
 
-/* Searches the segments for a header. The byte 0xFF, which all magics have at the same position, rejects most addresses at once. */
+/* Searches the segments for a header. The byte 0xFF, which all magics have at the same position, rejects most addresses at once. Segments of
+ * programs do not share bytes of the file; where they do in a hostile file, no more bytes are read than the file has. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;
-    size_t high = object->info.big_endian ? 0 : 3;
-    for (size_t i = 0; sl_object_segment(object, i, &s); i++)
+    size_t high = object->info.big_endian ? 0 : 3, left = object->bytes.size;
+    for (size_t i = 0; sl_object_segment(object, i, &s) && s.bytes.size <= left; left -= s.bytes.size, i++)
         for (size_t at = 0; at + SMALLEST_TABLE < s.bytes.size; at += TABLE_ALIGNMENT)
             if (s.bytes.data[at + high] == 0xFF && is_header(sl_bytes_from(s.bytes, at), object->info.big_endian)) {
                 *table = sl_bytes_from(s.bytes, at);

@@ -218,9 +218,11 @@ static bool is_header(struct sl_str line)
 bool sl_text_next_ips(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct sl_text_ips *ips = &t->ips;
+    if (ips->depth && read_body(t, rest, piece))
+        return true;
     struct sl_str trimmed =
         rest->data[0] == '{' || ips->follows_header ? sl_str_trimmed(*rest) : (struct sl_str){NULL, 0};
-    if (!ips->depth && ips->follows_header && trimmed.size && trimmed.data[0] == '{') {
+    if (ips->follows_header && trimmed.size && trimmed.data[0] == '{') {
         const char *brace = trimmed.data;
         ips->depth = 1;
         ips->report++;
@@ -231,8 +233,6 @@ bool sl_text_next_ips(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         *rest = (struct sl_str){brace + 1, rest->size - piece->text.size};
         return true;
     }
-    if (ips->depth && read_body(t, rest, piece))
-        return true;
     ips->follows_header = (ips->follows_header && !trimmed.size) || (trimmed.size && is_header(trimmed));
     return false;
 }

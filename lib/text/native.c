@@ -560,14 +560,15 @@ static unsigned mark_at(struct sl_str line, size_t i)
     }
 }
 
-/* Collects in one pass which marks of formats the line has, so that only readers whose mark is there are tried. */
+/* Collects in one pass which marks of formats the line has, so that only readers whose mark is there are tried. Ends at an element of
+ * markup, as a line with one is read by nothing else: such lines are read one element after another, each time with their rest. */
 unsigned sl_text_marks(struct sl_str line)
 {
     static const bool is_special[256] = {
         ['#'] = true, ['['] = true, ['!'] = true, ['@'] = true, [')'] = true, ['"'] = true,
         ['x'] = true, ['X'] = true, ['{'] = true, [' '] = true, [':'] = true};
     unsigned marks = 0;
-    for (size_t i = 0; i < line.size; i++)
+    for (size_t i = 0; i < line.size && !(marks & HAS_BRACES); i++)
         if (is_special[(uint8_t)line.data[i]])
             marks |= mark_at(line, i);
     return marks;

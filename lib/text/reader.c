@@ -135,6 +135,18 @@ static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
     t->modules[f->module].has_bias = true;
 }
 
+/* Reads the next part of a line in which a script's frame may be. False if it is the last part and has no frame of a script; a part
+ * without a frame is copied if other parts follow it. */
+static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
+{
+    struct sl_str part = *rest;
+    bool found = read_script(&part, piece) || part.size;
+    t->in_parts = found && part.size;
+    if (found)
+        *rest = part;
+    return found;
+}
+
 /* Recognises the first piece of a line; sets its format. */
 static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, struct sl_text_piece *piece)
 {
@@ -147,12 +159,8 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
         return return_rest(rest, piece);
     }
     if (may_be_script(marks)) {
-        struct sl_str part = *rest;
-        /* a part without a frame is copied if other parts follow it */
-        if (read_script(&part, piece) || part.size) {
-            *rest = part;
+        if (read_part(t, rest, piece))
             return true;
-        }
         piece->kind = SL_TEXT_COPY;
     }
     if (sl_text_read_named(line, marks, &piece->format)) {
@@ -188,6 +196,11 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     }
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
         return return_rest(rest, piece);
+    if (t->in_parts &&
+        read_part(t, rest, piece)) { /* tried alone, as each of the other readers looks at the whole rest */
+        count(t, piece);
+        return true;
+    }
     unsigned marks = sl_text_marks(*rest);
     if (marks & HAS_BRACES) {
         sl_text_next_markup(t, rest, piece);

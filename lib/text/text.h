@@ -152,8 +152,9 @@ struct sl_text {
     enum sl_text_format last; /* format of the line before */
     size_t prefix;            /* bytes in front of the last frame */
     bool has_markup, in_module_line;
-    struct sl_arena made;                  /* texts of pieces */
-    struct sl_buf pending;                 /* markup: the line about a module, which its mappings extend */
+    bool in_parts;         /* the rest of the line is the next of several lines that are quoted in one, "a\\nb" */
+    struct sl_arena made;  /* texts of pieces */
+    struct sl_buf pending; /* markup: the line about a module, which its mappings extend */
     uint32_t markup_module, markup_ranges; /* of that line */
     struct sl_text_ips ips;
     bool out_of_memory;

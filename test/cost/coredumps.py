@@ -78,5 +78,49 @@ def false_lists(size):
     return core.memory(0x10000, size, R | W, struct.pack("<QQ", 21, 0x10000) * (size // 16)).done()
 
 
+def analysed(core, code=b""):
+    """A core, the file of its first module, and its length: what the kind `core_code` reads."""
+    return core + code + struct.pack("<Q", len(code))
+
+
+def crash():
+    return Core().thread(1, {"rip": 0x11000}, signal=11).siginfo(11, 1, 0x45).files([(0x10000, 0x12000, 0, "m")])
+
+
+def code(core, rows):
+    """An executable of these program headers, with instructions behind them."""
+    image = core.image(rows)
+    return image + b"\x48\x8b\x00" * (4096 // 3)
+
+
+def crash_overlapping_headers(size):
+    """A file whose program headers are the same segment of code."""
+    core = crash()
+    return analysed(core.done(), code(core, [(R | X, 0, 0x400000, size, size)] * (size // 57)))
+
+
+def crash_many_headers(size):
+    """A file with many segments of a byte each, in descending order."""
+    core, count = crash(), size // 57
+    return analysed(core.done(), code(core, [(R | X, 0, 0x400000 + 2 * (count - i), 1, 1) for i in range(count)]))
+
+
+def crash_among_memory(size):
+    """A core whose memory has many segments around the instruction."""
+    core = crash()
+    for i in range(size // 60):
+        core.memory(0x10000 + 3 * i, 3, R | X, b"\x48\x8b\x00")
+    return analysed(core.done())
+
+
+def crash_among_files(size):
+    """A core with many modules, of which one has the instruction."""
+    core = Core().thread(1, {"rip": 0x11000}, signal=11).siginfo(11, 1, 0x45)
+    rows = [(0x10000 + (i << 12), 0x11000 + (i << 12), 0, chr(33 + i % 90)) for i in range(size // 26)]
+    return analysed(core.files(rows).memory(0x11000, 64, R | X, b"\x48\x8b\x00" * 21).done())
+
+
 GENERATORS = {f"core_{make.__name__}": (make, ["readers", "core", "{file}"])
               for make in (threads, shared_notes, mapped_files, overlapping_files, shared_packages, segments, libraries, false_lists)}
+GENERATORS |= {f"core_{make.__name__}": (make, ["readers", "core_code", "{file}"])
+               for make in (crash_overlapping_headers, crash_many_headers, crash_among_memory, crash_among_files)}

@@ -22,6 +22,7 @@
 #include "config/config.h"
 #include "cache_kinds/converters.h"
 #include "conversion/archives.h"
+#include "conversion/crashes.h"
 #include "debug_file_store/converters.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
@@ -212,6 +213,29 @@ static enum sl_code read_core(struct sl_bytes file, struct sl_budget *budget, st
         code = sl_elfcore_trim(file, fd, error);
     sl_arena_free(&arena);
     sl_close(fd);
+    return code;
+}
+
+/* The analysis of the crash of an ELF core file. The file of its first module follows, then the size of that file in 8 bytes. */
+static enum sl_code read_core_code(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct core_analysis_options options = {.module = 0x10000};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = memfd_create("packed", MFD_CLOEXEC)};
+    struct conversion *conversion = calloc(1, sizeof *conversion);
+    struct core_analysis_result result;
+    uint64_t size = 0;
+    if (file.size < sizeof size || !conversion || call.out < 0)
+        return sl_fail(error, SL_INTERNAL, "no size of the module's file, or no memory");
+    (void)budget; /* the conversion has its own */
+    sl_budget_init(&conversion->budget, file.size);
+    memcpy(&size, file.data + file.size - sizeof size, sizeof size);
+    file.size -= sizeof size;
+    converter_add_bytes(&call, INPUT_FILE, sl_bytes_part(file, 0, file.size - size));
+    if (size)
+        converter_add_bytes(&call, INPUT_CODE, sl_bytes_part(file, file.size - size, size));
+    enum sl_code code = converter_core_analysis.convert(conversion, &call, &result, error);
+    close(call.out);
+    free(conversion);
     return code;
 }
 
@@ -488,29 +512,18 @@ static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},
-    {"il2cpp", read_il2cpp},
-    {"symbfile", read_symbfile},
-    {"bundle", read_bundle},
-    {"scopes", read_scopes},
-    {"smcache", read_smcache},
-    {"variables", read_variables},
-    {"jit", read_jit},
-    {"comments", read_comments},
-    {"facts", read_facts},
-    {"report", read_report},
-    {"page", read_page},
-    {"named", read_named},
-    {"own", read_own},
-    {"measure", read_measure},
-    {"text", read_text},
-    {"listing", read_listing},
-    {"core", read_core},
-    {"source_path", read_source_path},
-    {"scanned", read_scanned},
-    {"archive", read_archive},
-    {"packed", read_packed},
-    {"door", read_door},
+    {"ppdb", read_ppdb},           {"il2cpp", read_il2cpp},
+    {"symbfile", read_symbfile},   {"bundle", read_bundle},
+    {"scopes", read_scopes},       {"smcache", read_smcache},
+    {"variables", read_variables}, {"jit", read_jit},
+    {"comments", read_comments},   {"facts", read_facts},
+    {"report", read_report},       {"page", read_page},
+    {"named", read_named},         {"own", read_own},
+    {"measure", read_measure},     {"text", read_text},
+    {"listing", read_listing},     {"core", read_core},
+    {"core_code", read_core_code}, {"source_path", read_source_path},
+    {"scanned", read_scanned},     {"archive", read_archive},
+    {"packed", read_packed},       {"door", read_door},
     {"upload", read_upload},
 };
 

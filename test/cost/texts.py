@@ -23,6 +23,12 @@ def counted(make):
     return text
 
 
+def report(body):
+    """A report in JSON: its header, then what the function makes of the size."""
+    return lambda size: b'{"bug_type":"309","timestamp":"0"}\n' + body(size)
+
+
+FRAME, IMAGE = b'{"imageOffset":1,"imageIndex":0}', b'{"base":1,"uuid":"%032x","name":"m%d"}'
 ID = b"ab" * 20
 GENERATORS = {
     "sanitizers": (repeated(b"    #0 0x1  (/a+0x1) (BuildId: ab)\n"), TEXT),
@@ -34,6 +40,9 @@ GENERATORS = {
     "many addresses in a line": (lines(b"0x1 - "), TEXT),
     "many bangs in a line": (lines(b"a!b+0x"), TEXT),
     "many elements in a line": (lines(b"{{{pc:0x1}}}"), TEXT),
+    "many parts in a line": (lines(b'"@a:1:1\\n'), TEXT),
+    "many parts with numbers in a line": (lines(b'"@a:1:1 [#0 0x1!\\n'), TEXT),
+    "elements before blanks": (lambda size: b"{{{pc:0x1}}}" * (size // 24) + b" " * (size // 2) + b"\n", TEXT),
     "unknown elements in a line": (lines(b"{{{a}}}"), TEXT),
     "open elements in a line": (lines(b"{{{"), TEXT),
     "modules": (counted(lambda i: b"#0 0x1  (/m%d+0x1)\n" % i), TEXT),
@@ -43,5 +52,15 @@ GENERATORS = {
     "one module with many mappings": (counted(lambda i: b"{{{mmap:0x%x:0x1:load:0:r:0x0}}}\n" % (2 * i) if i else b"{{{module:0:m:elf:%s}}}\n" % ID), TEXT),
     "resets": (counted(lambda i: b"{{{module:%d:m:elf:%s}}}\n{{{reset}}}\n" % (i % 100, ID)), TEXT),
     "lists of modules": (counted(lambda i: b"m%d %s 0x%x000 0x1000\n" % (i, ID, i)), TEXT),
+    "report of many frames": (report(repeated(FRAME, b'{"frames":[')), TEXT),
+    "report of many frames before blanks": (report(lambda size: b"{" + FRAME * (size // 2 // len(FRAME)) + b" " * (size // 2) + b"\n"), TEXT),
+    "report of many lines": (report(repeated(FRAME + b",\n", b"{[\n")), TEXT),
+    "report of many images": (report(counted(lambda i: IMAGE % (i, i) + b"," if i else b'{"usedImages":[')), TEXT),
+    "report of one image": (report(repeated(IMAGE % (1, 1) + b",", b'{"usedImages":[')), TEXT),
+    "report of many levels": (report(repeated(b"[", b"{")), TEXT),
+    "report of one string": (report(repeated(b'\\"', b'{"')), TEXT),
+    "report of many strings": (report(repeated(b'"symbol":"a",', b"{")), TEXT),
+    "reports": (counted(lambda i: b'{"bug_type":"309","timestamp":"0"}\n{"usedImages":[' + IMAGE % (i, i) + b"]," + FRAME + b"}\n"), TEXT),
+    "headers of reports": (repeated(b'{"bug_type":"309","timestamp":"0"}\n'), TEXT),
     "logs": (counted(lambda i: b"2026-11-29T00:00:00Z INFO [worker] request #%d took 0x%x ns at /srv/app (ok): done\n" % (i, i)), TEXT),
 }
