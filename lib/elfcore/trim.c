@@ -208,10 +208,14 @@ static void put_section(struct sl_buf *out, const struct core_reader *c, size_t 
     sl_buf_fill(out, 0, size - before - 4);
 }
 
-/* Gives each piece its offset in the file: notes follow the headers, memory begins at a page. */
-static uint64_t place_pieces(struct trim_piece *pieces, size_t count, uint64_t at)
+/* Gives each piece its offset in the file: notes follow the headers, memory begins at a page. False if the pieces have more than `most`
+ * bytes. */
+static bool place_pieces(struct trim_piece *pieces, size_t count, uint64_t at, size_t most)
 {
     for (size_t i = 0; i < count; i++) {
+        if (pieces[i].bytes.size > most)
+            return false;
+        most -= pieces[i].bytes.size;
         if (pieces[i].segment.type == PT_LOAD && pieces[i].bytes.size)
             at = (at + PAGE - 1) & ~(uint64_t)(PAGE - 1);
         else
@@ -219,10 +223,11 @@ static uint64_t place_pieces(struct trim_piece *pieces, size_t count, uint64_t a
         pieces[i].segment.offset = at;
         at += pieces[i].bytes.size;
     }
-    return at;
+    return true;
 }
 
-/* Writes the smaller core: headers, then contents. SL_BUSY if out of memory; other codes are failed writes. */
+/* Writes the smaller core: headers, then contents. SL_BUSY if out of memory, SL_INTERNAL if writing fails. SL_MALFORMED if segments share
+ * bytes of the file so often that the smaller core would be larger than the core: programs that write cores never do so. */
 static enum sl_code write_pieces(struct trim *t, struct sl_error *error)
 {
     const struct core_reader *c = t->c;
@@ -234,7 +239,8 @@ static enum sl_code write_pieces(struct trim *t, struct sl_error *error)
     uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c);
     if (!pieces)
         return sl_fail(error, SL_BUSY, "out of memory");
-    place_pieces(pieces, count, headers + (is_counted ? 0 : 64));
+    if (!place_pieces(pieces, count, headers + (is_counted ? 0 : 64), c->bytes.size))
+        return sl_fail(error, SL_MALFORMED, "the segments of the core share bytes, so a smaller core would be larger");
     put_header(&head, c, count, is_counted ? 0 : headers);
     for (size_t i = 0; i < count; i++)
         put_segment(&head, c, &pieces[i].segment);

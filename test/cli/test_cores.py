@@ -172,3 +172,11 @@ def test_unusable_cores_report_the_reason(work, files):
     equal(done.status, 2)
     contains(done.err, "--trim: the file is not an ELF core file")
     equal(os.path.exists(os.path.join(work, "out")), False)
+    core = cores.Core().thread(1, {"rip": 0x1000, "rsp": 0x5000})
+    notes, count = core.done()[64 + 56:], 1000
+    with open(os.path.join(work, "core"), "wb") as f:  # all of its segments are the same notes
+        f.write(core.header(4, count) + core.segment(4, 0, 64 + 56 * count, 0, len(notes), 0) * count + notes)
+    done = symloom("symbolicate", "--trim", "out", "core", cwd=work, env=home(work))
+    equal(done.status != 0, True)
+    contains(done.err, "the segments of the core share bytes")
+    equal(os.path.exists(os.path.join(work, "out")), False)
