@@ -375,6 +375,14 @@ static bool move_into_place(struct cache_disk_publish *p, const char *path)
     return true;
 }
 
+/* True if the cache has entries of this version. */
+static bool has_version(const struct cache_disk *disk, const struct cache_kind *kind, unsigned version)
+{
+    char path[CACHE_PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/%s/v%u", disk->dir, kind->name, version) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
 /* Removes the entry's files of earlier versions, which no running version reads. */
 static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
 {
@@ -382,7 +390,7 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     char path[CACHE_PATH_BYTES];
     for (unsigned i = 0; previous && i < CACHE_VERSIONS_MAX && previous[i]; i++) {
         struct stat st;
-        if (!entry_path(p->disk, p->kind, hash, previous[i], path))
+        if (!has_version(p->disk, p->kind, previous[i]) || !entry_path(p->disk, p->kind, hash, previous[i], path))
             continue;
         if (lstat(path, &st) == 0) {
             p->outdated_files++;
