@@ -15,11 +15,11 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
+enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 /* usual size of an arena's first chunk */ };
 
-enum { CROWD_CHUNK = 5120 }; /* first arena chunk of jobs beyond MAX_SPARE, which mostly wait */
+enum { CROWD_CHUNK = 5120 }; /* smaller first chunk while MAX_SPARE jobs or more run: most of them only wait */
 
-/* Limits of the free list of jobs: warm arenas cost no page faults. */
+/* Limits of the free list of jobs. Their arenas keep their memory, so that the next job causes no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
 static const char *const outcome_names[] = {"running",        "completed", "failed",   "timeout",
@@ -31,7 +31,7 @@ size_t service_running(const struct service *service)
     return service->running;
 }
 
-/* True if nothing runs and no result waits to be fetched by a client that polled within UNFETCHED_MS. */
+/* True if no job runs, and no stored result waits for a client that polled in the last UNFETCHED_MS and has not got it yet. */
 bool service_idle(const struct service *service)
 {
     if (service->running)
@@ -44,8 +44,8 @@ bool service_idle(const struct service *service)
 
 /* ---- making and ending jobs ---- */
 
-/* Takes a job from the free list, with its warm arena, or allocates one. An arena that was freed begins with the usual
- * chunk again. NULL when out of memory. */
+/* Takes a job from the free list, whose arena may still have its memory, or allocates one. If the arena has none, its first chunk
+ * gets the usual size. NULL when out of memory. */
 static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;
@@ -81,8 +81,8 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     return NULL;
 }
 
-/* Frees what the job needed for its work. Keeps the arena for the next job if its size is the usual one. The arena of a
- * revealed job is freed, as many such jobs may stay for their results. */
+/* Frees what the job needed for its work, its configuration and memory. Keeps the arena for the next job if it has the usual size; a
+ * job whose id was sent to a client stays until its result expires, and there may be many of those, so their arenas are freed. */
 static void free_work(struct job *job)
 {
     memory_resize(&job->memory, 0);
@@ -94,7 +94,7 @@ static void free_work(struct job *job)
         sl_arena_reset(&job->arena);
 }
 
-/* Frees the job, or puts it on the free list. */
+/* Frees the job, which has no waiting handlers, or puts it on the free list. */
 void job_discard(struct job *job)
 {
     struct service *service = job->service;
@@ -118,12 +118,13 @@ void job_discard(struct job *job)
     service->spare_bytes += job->arena.used;
 }
 
+/* Returns the key of the job in service.jobs: the bytes of its id. */
 static struct sl_str job_key(const struct job *job)
 {
     return (struct sl_str){(const char *)job->id, sizeof job->id};
 }
 
-/* Removes an ended job from the table and frees it. */
+/* Removes an ended job from service.jobs and frees it. */
 static void jobs_forget(struct job *job)
 {
     job->service->stored_result_bytes -= job->stored_result_bytes;
@@ -131,26 +132,29 @@ static void jobs_forget(struct job *job)
     job_discard(job);
 }
 
-/* True if the result is stored. For other outcomes a poll gets 404, so that the client submits again. */
+/* True if the ended job keeps its result for polls. After an internal error or lack of memory a poll gets 404 instead, so that the
+ * client submits the work again. */
 static bool is_kept(const struct job *job)
 {
     return job->revealed && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
 }
 
-/* Frees an ended job that nobody can poll for: its id was not revealed, or is not valid any more. */
+/* Frees the job if it has ended, no handler uses it, and no poll can find it: its id was not sent to a client, or its result is not
+ * kept. */
 static void free_if_unreachable(struct job *job)
 {
     if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
         jobs_forget(job);
 }
 
+/* Returns for how long results of ended jobs are kept, in milliseconds. */
 static uint64_t ttl_ms(const struct service *service)
 {
     return DURATION_MS(service->config->result_ttl_ns);
 }
 
-/* Frees results that are too old. The list is in the order of their ends; one that a client is just reading stops the loop,
- * and the timer is set again for 10 ms later. */
+/* Timer callback: frees the jobs whose results have expired. The list is ordered by the time of their ends, so the first job that is
+ * not old enough ends the loop. A job that a handler is just reading ends it too; the timer then tries again in 10 ms. */
 static void expire(uv_timer_t *timer)
 {
     struct service *service = timer->data;
@@ -167,7 +171,7 @@ static void expire(uv_timer_t *timer)
     }
 }
 
-/* Appends a job to the list of finished ones, the oldest first, and starts the timer that removes them. */
+/* Appends a job to the list of finished ones, whose first is the oldest, and starts the timer that frees expired ones. */
 static void jobs_add_finished(struct job *job)
 {
     struct service *service = job->service;
@@ -180,7 +184,8 @@ static void jobs_add_finished(struct job *job)
         uv_timer_start(&service->expiry, expire, ttl_ms(service), 0);
 }
 
-/* Moves the result to a file if stored results exceed result_bytes or memory is short; on failure it stays in memory. */
+/* Counts the result in service.stored_result_bytes. If these would exceed result_bytes, or memory is short, moves it to a file
+ * instead, which is not counted; if that fails it stays in memory. */
 static void charge_result(struct job *job)
 {
     struct service *service = job->service;
@@ -195,7 +200,8 @@ static void charge_result(struct job *job)
 
 /* ---- running ---- */
 
-/* Returns the counter of the task; tasks beyond the size of the table share the last one. */
+/* Returns the counter of running jobs of this task. The table takes names as they come; when it is full, all further tasks share its
+ * last counter. */
 static size_t *get_running_count(struct service *service, const char *task)
 {
     size_t i = 0, last = sizeof service->running_of / sizeof *service->running_of - 1;
@@ -205,13 +211,14 @@ static size_t *get_running_count(struct service *service, const char *task)
     return &service->running_of[i].count;
 }
 
+/* Adds `change` (1 or -1) to the numbers of running jobs. */
 static void count_running(const struct job *job, int change)
 {
     job->service->running += (size_t)change;
     *get_running_count(job->service, job->task) += (size_t)change;
 }
 
-/* Replaces the answer by one that only has the status. */
+/* Replaces the answer by {"status": status}. */
 static void write_outcome(struct job *job, const char *status)
 {
     sl_buf_clear(&job->answer);
@@ -221,8 +228,8 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Returns the outcome of the steps. A cancelled job may end with any error; its outcome says what cancelled it: its time
- * limit, a client that left, or the end of the service. */
+/* Returns the outcome of a job whose steps ended with `code`. The steps of a cancelled job may end with any error, so the reason of
+ * the cancellation decides: its time limit, a client that left, or the end of the service (an internal error). */
 static enum job_outcome classify_outcome(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
@@ -234,8 +241,8 @@ static enum job_outcome classify_outcome(const struct job *job, enum sl_code cod
     return code == SL_OK ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
 }
 
-/* Ends the job: stores its result if its id was given away, and wakes the clients that wait. If the result cannot be stored
- * for lack of memory, the job counts as busy. */
+/* Ends the job: logs and counts its outcome, stores the result if a client knows the id, and wakes the handlers that wait. If memory
+ * for the stored result is missing, the outcome becomes JOB_BUSY. */
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
@@ -246,7 +253,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
             log_error("jobs", "cannot run a job: out of memory or file descriptors", LOG_STR("task", job->task),
                       LOG_ERR(error));
     }
-    if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
+    if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED) /* not when the service ends */
         log_error("jobs", "job failed", LOG_STR("task", job->task), LOG_ERR(error));
     if (outcome != JOB_COMPLETED && outcome != JOB_FAILED)
         write_outcome(job, outcome_names[outcome]);
@@ -264,7 +271,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, job->task, NULL, NULL);
     if (is_kept(job))
         jobs_add_finished(job);
-    else if (job->revealed) /* clients that wait get the answer, later polls get 404 */
+    else if (job->revealed) /* waiting handlers still answer with it, later polls get 404 */
         sl_map_remove(&service->jobs, job_key(job));
     fiber_wake_all(&job->waiters);
 }
@@ -274,7 +281,8 @@ static void free_arena(void *arg)
     sl_arena_free(arg);
 }
 
-/* Frees a large arena on the pool: unmapping 100 MB takes tens of milliseconds. The arena's destructors run on the loop. */
+/* Frees a large arena on the pool, as unmapping 100 MB takes tens of milliseconds. First runs its destructors, here on the loop:
+ * `ends` is an arena that has nothing but them. */
 static void free_large_arena(struct job *job)
 {
     if (job->arena.used <= MAX_FREED_ON_LOOP)
@@ -283,7 +291,7 @@ static void free_large_arena(struct job *job)
     large.ends = NULL;
     job->arena = (struct sl_arena){.limit = large.limit, .budget = large.budget};
     sl_arena_free(&ends);
-    if (pool_run(POOL_IO, free_arena, &large, NULL) == SL_BUSY) /* it was not run */
+    if (pool_run(POOL_IO, free_arena, &large, NULL) == SL_BUSY) /* the pool took no job */
         sl_arena_free(&large);
 }
 
@@ -300,7 +308,7 @@ static void job_fiber(void *arg)
     jobs_finish(job, code, &error);
 }
 
-/* Called when the last fiber of the job has ended. */
+/* Called when the last fiber of the job has ended, which is after jobs_finish. */
 static void job_ended(struct fiber_group *group)
 {
     struct job *job = (struct job *)((char *)group - offsetof(struct job, group));
@@ -308,7 +316,7 @@ static void job_ended(struct fiber_group *group)
     free_if_unreachable(job);
 }
 
-/* True if another job may run; otherwise the answer is set. */
+/* True if another job may start; otherwise counts the refusal, and the answer is set. */
 bool job_slot_free(struct http_exchange *x)
 {
     const struct service *service = x->service;
@@ -321,7 +329,8 @@ bool job_slot_free(struct http_exchange *x)
     return false;
 }
 
-/* Makes a version 4 UUID (RFC 9562, section 5.4) whose first 16 bits are the node. */
+/* Makes a version 4 UUID (RFC 9562, section 5.4), but its first 16 bits are the node number. Takes the random bytes from a buffer,
+ * which one system call fills for many ids. False if the kernel gives none. */
 static bool new_id(struct service *service, uint8_t id[16])
 {
     size_t size = sizeof service->random;
@@ -339,8 +348,8 @@ static bool new_id(struct service *service, uint8_t id[16])
     return true;
 }
 
-/* Gives the job its id and runs it until it first suspends; a job with everything in memory finishes here. False when out
- * of memory or fibers: the job has not begun. */
+/* Gives the job its id, adds it to service.jobs and runs it until it first suspends; a job that need not wait for anything ends in
+ * here. False when out of memory or fibers: everything is undone, the job has not started. */
 static bool begin_fiber(struct job *job)
 {
     struct service *service = job->service;
@@ -351,7 +360,7 @@ static bool begin_fiber(struct job *job)
     job->started_ns = clock_mono_ns();
     job->polled_ms = loop_now_ms();
     count_running(job, 1);
-    job->waiting++; /* held here, as it may end in fiber_run */
+    job->waiting++; /* for the caller; before fiber_run, in which the job may end and would be freed */
     if (fiber_run(&job->group, job_fiber, job)) {
         metric_add(METRIC_JOBS_ACCEPTED, 1, job->task, NULL, NULL);
         if (job->outcome == JOB_RUNNING)
@@ -365,7 +374,7 @@ static bool begin_fiber(struct job *job)
     return false;
 }
 
-/* Starts the job, which takes over the memory reserved for its body. False: the answer is set. */
+/* Starts the job, which takes over the memory that was reserved for the request's body. False: the answer is set. */
 bool job_begin(struct http_exchange *x, struct job *job)
 {
     memory_transfer(&job->memory, &x->memory);
@@ -378,8 +387,7 @@ bool job_begin(struct http_exchange *x, struct job *job)
     return false;
 }
 
-/* Called when a handler no longer uses the job. If its client has disconnected, no other handler waits and the id was not
- * given to anybody, the job is cancelled: nobody could fetch its result. */
+/* Called when a handler no longer uses the job. fiber_cancelled() tells that its client has disconnected. */
 void job_remove_client(struct job *job)
 {
     job->waiting--;
@@ -406,13 +414,13 @@ bool job_id_parse(struct sl_str text, uint8_t id[16])
     return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
 }
 
-/* True if the job belongs to another key. If either request came without a key, the id is enough. */
+/* True if the job was started with another access key than the request has. If either came without a key, knowing the id is enough. */
 static bool has_other_key(const struct job *job, const struct http_exchange *x)
 {
     return job->key_id && x->key_id.size && !sl_str_equal(sl_str(job->key_id), x->key_id);
 }
 
-/* Finds a job for a poll and keeps it until job_remove_client. NULL if its id was not given to this client. */
+/* Finds a job for a poll, and keeps it from being freed until job_remove_client. NULL: there is none, or this client may not see it. */
 struct job *job_find(const struct http_exchange *x, const uint8_t id[16])
 {
     const struct service *service = x->service;
@@ -424,6 +432,7 @@ struct job *job_find(const struct http_exchange *x, const uint8_t id[16])
     return job;
 }
 
+/* Sets the number of running jobs of each kind that has a route: also 0, for kinds without a job so far. */
 void jobs_collect_metrics(struct service *service)
 {
     for (const struct http_family *const *family = api_families; *family; family++)
@@ -435,7 +444,8 @@ void jobs_collect_metrics(struct service *service)
 
 /* ---- the end ---- */
 
-/* Stops the service: waiting clients are answered, then the jobs are cancelled. */
+/* Shuts down: wakes the handlers that wait for jobs, which answer as the service is `stopping`; then cancels the jobs and waits
+ * until they have ended and their results are published. */
 void service_stop(struct service *service)
 {
     service->stopping = true;
@@ -445,7 +455,7 @@ void service_stop(struct service *service)
     }
     if (service->running)
         log_warn("jobs", "canceling the jobs that still run at shutdown", LOG_U64("jobs", service->running));
-    fiber_sleep(0); /* lets waiting handlers answer */
+    fiber_sleep(0); /* runs the handlers that were woken */
     fiber_group_cancel(&service->jobs_group);
     while (service->running)
         fiber_sleep(1);
@@ -454,7 +464,7 @@ void service_stop(struct service *service)
     service->results = NULL;
 }
 
-/* Prepares for jobs. The timer does not keep the loop alive (uv_unref). */
+/* Initializes what the service needs for jobs. The timer that frees results does not keep the loop alive (uv_unref). */
 void jobs_init(struct service *service)
 {
     fiber_group_init(&service->jobs_group, NULL);
@@ -465,7 +475,7 @@ void jobs_init(struct service *service)
     service->expiry.data = service;
 }
 
-/* Called when the timer is closed: frees all jobs. */
+/* Called when the timer is closed: frees the jobs that have kept results, and the free list. */
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;

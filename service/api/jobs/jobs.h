@@ -16,47 +16,50 @@
 struct api_query;
 struct job;
 
-/* One step of a job. SL_OK; SL_MALFORMED or SL_UNSUPPORTED: the input cannot be used, and the job's answer says why;
- * SL_CANCELLED; SL_BUSY: not enough memory, clients are asked to retry. Any other code is an internal error. */
+/* One step of a job. Returns SL_OK; SL_MALFORMED or SL_UNSUPPORTED if the input cannot be used (the job's answer says why);
+ * SL_CANCELLED; SL_BUSY if there is not enough memory (clients are asked to retry). Any other code is an internal error. */
 typedef enum sl_code job_step(struct job *job, void *request, struct sl_error *error);
 
-/* One kind of job. NULL members are skipped. */
+/* One kind of job: the functions that job_handle and job_run call, in this order. Functions that a kind does not need are NULL. */
 struct job_kind {
-    const char *task; /* for metrics and the log */
+    const char *task; /* name of the kind in metrics and in the log */
     size_t size;      /* bytes of the struct that a request is read into */
     /* Initializes an empty request; the memory is zero on entry. */
     void (*open)(struct job *job, void *request);
-    /* Reads query and headers of the exchange. */
+    /* Stores the query and the headers of the HTTP request in `request`, before the body is received. */
     void (*head)(struct http_exchange *x, void *request);
-    /* Reads the body, which lies in the job's arena. Pure: loop or pool. */
+    /* Parses the body, which lies in the job's arena, into `request`. False: `failure` says why. Pure: runs on the loop or the pool. */
     bool (*read)(struct job *job, void *request, struct sl_str body, struct json_failure *failure);
     bool takes_file; /* `receive` also takes application/octet-stream, which is the file itself */
     size_t files;    /* offset of the request's struct request_files; 0: bodies are JSON only, never forms */
-    /* Answers a body that cannot be read. NULL: the usual {"detail":...}, and plain text when the body is at fault. */
+    /* Answers a body that `read` refused. NULL: the default answer, which is text for a wrong JSON body and {"detail":...} else. */
     void (*refuse)(struct http_exchange *x, const struct json_failure *failure);
-    /* Receives the body instead of `read`. False: the answer is set, or the client is gone. */
+    /* Receives and parses the body itself, instead of `read`. False: the answer is set, or the client is gone. */
     bool (*receive)(struct http_exchange *x, struct job *job, void *request) SL_SUSPENDS;
     /* True if this client may send such a request. False: the answer is set. */
     bool (*is_allowed)(struct http_exchange *x, const void *request);
-    /* Waits for the job, answers in its own format, and leaves the job; query and media type are ignored then. NULL:
-     * job_answer. */
+    /* Waits for the job, answers in a format of its own, and calls job_remove_client. Query and Content-Type are then not checked by
+     * job_check. NULL: job_answer does this. */
     void (*answer)(struct http_exchange *x, struct job *job) SL_SUSPENDS;
-    /* Reads a command's request (struct local_request, struct crash_file), which outlives the job. */
+    /* Copies a command's request (struct local_request or struct crash_file, which outlives the job) into `request`. Instead of
+     * `read` when job_run_local starts the job. */
     bool (*read_local)(struct job *job, void *request, const void *local, struct json_failure *failure);
-    /* Reads and looks up the input of `run`. May suspend. Repeated, after `undo`, when a cache file was damaged. */
+    /* First step: reads and looks up the input of `run`. May suspend. Called again, after `undo` has released what it found, when a
+     * cache file turned out to be damaged. */
     job_step *prepare;
     void (*undo)(void *request);
-    /* Does the look-ups. May suspend. Repeated, with `write` and after `reset`, when a cache file was damaged. */
+    /* Second step: does the look-ups. May suspend. When a cache file turned out to be damaged, `reset`, `run` and `write` are called
+     * again. */
     job_step *run;
     void (*reset)(void *request);
-    /* Writes the answer, unless `run` did. Pure: runs where `executor` says (as for job_work; NULL: POOL_SYMBOLICATE), once
-     * `memory` bytes beyond the arena are reserved. */
+    /* Third step: writes job->answer, unless `run` has written it. Pure: runs on the executor that `executor` returns (see job_work;
+     * NULL: POOL_SYMBOLICATE), after the bytes that `memory` returns were reserved in addition to the arena. */
     job_step *write;
     unsigned (*executor)(void *request);
     uint64_t (*memory)(const void *request);
-    /* Called once with the result of the steps. May still write the answer of a failure. */
+    /* Called once after the steps, with their result. May write job->answer, for example to describe a failure. */
     void (*finish)(struct job *job, void *request, enum sl_code code, const struct sl_error *error);
-    /* Releases what the request holds; also called if the job never began. */
+    /* Releases what the request holds. Called exactly once, also for a job that was never started. */
     void (*release)(void *request);
 };
 
@@ -76,29 +79,29 @@ struct job {
     struct answer_limit limit;        /* size limit of the answer */
     struct memory_reservation memory; /* reservation for the arena, and for the answer while it is written */
     struct service *service;
-    const struct config *config; /* configuration that it began with; held until the work is done */
-    const char *task;            /* task of the kind that its route names */
+    const struct config *config; /* configuration at the start of the job; a reference until the work is done */
+    const char *task;            /* task of the kind in the route, even if `read` replaces `kind` */
     const struct job_kind *kind; /* `read` may replace it */
-    bool is_large;               /* needs so much memory that its steps count as heavy work */
-    struct sl_str scope;         /* cache scope; in the arena */
+    bool is_large;               /* the last step reserved so much memory that it runs as POOL_HEAVY */
+    struct sl_str scope;         /* scope of cached files that it may use; in the arena */
     void *request;               /* of kind->size bytes, in the arena; NULL: released */
     enum sl_code code;           /* result of the steps, unless JOB_RUNNING */
     enum job_outcome outcome;    /* result; `answer` is set too, unless JOB_RUNNING or JOB_BUSY */
     /* private to this folder */
     struct fiber_group group;
     struct fiber_wait_list waiters;
-    unsigned waiting;  /* handlers that hold the job */
+    unsigned waiting;  /* number of handlers that use the job; it is not freed before this is 0 */
     bool revealed;     /* the id was given to a client */
     bool is_abandoned; /* cancelled: its client is gone and the id was not revealed */
-    bool announced;    /* other nodes know its owner */
+    bool announced;    /* the shared Redis has the marker that this node runs the job */
     bool fetched;      /* the result was sent at least once */
     uint8_t id[16];
     char *key_id; /* id of the client's access key, or NULL; clients with another key cannot find the job */
-    uint64_t started_ns, finished_ms, polled_ms;
-    uint64_t waited_ns;         /* time of its fiber in queues; set when it is done */
-    struct shared_blob *result; /* the stored answer of a revealed job, once it is done */
-    size_t stored_result_bytes; /* bytes of `result` in memory, counted in service.stored_result_bytes */
-    struct job *next_finished, *next_spare;
+    uint64_t started_ns, finished_ms, polled_ms; /* begin; end; last poll or reply with its id */
+    uint64_t waited_ns;                          /* time of its fiber in queues; set when it is done */
+    struct shared_blob *result;                  /* the stored answer of a revealed job, once it is done */
+    size_t stored_result_bytes;             /* bytes of `result` in memory, counted in service.stored_result_bytes */
+    struct job *next_finished, *next_spare; /* links of service.finished_first and service.spare */
 };
 
 /* ---- jobs.c: the job itself ---- */
@@ -106,71 +109,74 @@ struct job {
 /* True if another job may run now; if not, counts a refusal and sets the answer. */
 bool job_slot_free(struct http_exchange *x);
 
-/* Makes a job of the kind, not running yet, with an empty request. NULL: the answer is set. */
+/* Allocates a job of this kind with an empty request; job_begin starts it. NULL when out of memory: the answer is set. */
 struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct sl_str scope);
 void job_discard(struct job *job); /* frees a job that was not begun */
 
-/* Starts its steps. The job then belongs to the service, and the request's memory to the job; the caller holds the job until
- * job_remove_client. False: too many jobs, the answer is set. */
+/* Starts the steps of the job. True: the job belongs to the service, and is not freed before the caller calls job_remove_client.
+ * False: too many jobs run; the answer is set, and the caller frees the job (job_discard). */
 bool job_begin(struct http_exchange *x, struct job *job);
-/* Ends the use of the job by a client (job_find, job_begin). Cancels the job if that was its last client and its id was
- * never given to anybody. */
+/* Ends the use of a job that job_find or job_begin began. Cancels the job if no handler uses it any more, this handler's client has
+ * disconnected, and the id was never sent to a client. */
 void job_remove_client(struct job *job);
 
 /* Parses an id, with or without hyphens, in any case. */
 bool job_id_parse(struct sl_str text, uint8_t id[16]);
 
-/* Finds a revealed job. NULL: no such job on this node, or it was started with another access key than this request has. The
- * caller holds the job until job_remove_client. */
+/* Finds a job whose id was sent to a client. NULL: no such job on this node, or it was started with another access key than this
+ * request has. The caller calls job_remove_client when it no longer uses the job. */
 struct job *job_find(const struct http_exchange *x, const uint8_t id[16]);
 
 /* Answers {"status":"pending",...} with the id. */
 void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);
-/* Returns how long a client wants to wait; UINT64_MAX: until the job ends. */
+/* Returns how long a client wants to wait (`timeout` of the query), in ms; UINT64_MAX: until the job ends. */
 uint64_t job_client_timeout_ms(const struct api_query *query);
-void job_id_format(const uint8_t id[16], char out[37]);
+void job_id_format(const uint8_t id[16], char out[37]); /* writes the id as a UUID */
 
 void jobs_init(struct service *service);
 void jobs_collect_metrics(struct service *service);
-/* Call when all jobs have ended; `closed` is called later. */
+/* Frees all jobs, which must have ended, and then calls `closed` from the loop. */
 void jobs_close(struct service *service, void (*closed)(struct service *service));
 
 /* ---- wait.c: waiting for a job ---- */
 
-/* Waits until a held job ends: at most `most_ms` (UINT64_MAX: no limit), and not when the service stops. FIBER_WOKEN: check the
- * outcome. */
+/* Waits until the job has ended, for at most `most_ms` (UINT64_MAX: no limit). FIBER_WOKEN: it has ended (see job->outcome), or
+ * still runs and the service shuts down; FIBER_TIMED_OUT; FIBER_CANCELLED: the client is gone. The caller must hold the job
+ * (job_begin, job_find). */
 enum fiber_wait job_wait(struct job *job, uint64_t most_ms) SL_SUSPENDS;
 
-/* Waits for a held job as the query's `timeout` says, answers with its result, or its id to poll with, and leaves the job. */
+/* Waits for a job as long as the query's `timeout` says, answers with its result or, if it still runs, with its id to poll with, and
+ * calls job_remove_client. */
 void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query) SL_SUSPENDS;
 
 /* ---- receive.c: requests that start a job ---- */
 
-/* Check (before the body is read) and handler of routes that name a kind of job. */
+/* For routes that name a kind of job: job_check checks the headers before the body is read, job_handle does the rest. */
 void job_check(struct http_exchange *x);
 void job_handle(struct http_exchange *x) SL_SUSPENDS;
 
 /* ---- run.c: the steps ---- */
 
-/* Gives the job its kind and an empty request. False when out of memory. */
+/* Sets the job's kind, task and scope, and allocates an empty request. False when out of memory. */
 bool job_set_kind(struct job *job, const struct job_kind *kind, struct sl_str scope);
 /* Releases what the request holds, once. */
 void job_release(struct job *job);
 
-/* Runs the steps of the job's kind, then `finish` and `release`. SL_OK: `answer` is complete; else as job_step. */
+/* Runs the steps of the job's kind, then `finish` and `release`. SL_OK: job->answer is complete; other codes as job_step. */
 enum sl_code job_run(struct job *job, struct sl_error *error) SL_SUSPENDS;
 
-/* Reserves `bytes` of the memory budget beyond what the arena holds. Waits while other requests have the memory, for a limited time
- * (memory.h). SL_BUSY if the memory was not free in time, or the whole budget is smaller; SL_CANCELLED if the job was cancelled. */
+/* Reserves memory for what the arena holds now and `bytes` more. Waits for a limited time while other requests have the memory
+ * (memory.h). SL_BUSY if it did not become free in time, or if the whole budget is smaller; SL_CANCELLED if the job was cancelled. */
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs a pure step on the pool (`executor` is an enum pool_job, maybe with POOL_HEAVY) or on the loop (JOB_ON_LOOP). SL_INTERNAL
- * when a mapped file could not be read, as for pool_run. The first call for `run` begins the limit of the answer. */
+/* Runs a pure step where `executor` says: on the pool (an enum pool_job, maybe with POOL_HEAVY), or in place (JOB_ON_LOOP). Returns
+ * the step's code, or that of pool_run; SL_INTERNAL also when a mapped file could not be read. The first call after `run` began
+ * starts the size limit of the answer. */
 enum { JOB_ON_LOOP = 1 << 8 };
 enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs a request of `kind` for a command, without a server; `scope` with data NULL is the global one. Writes the answer into
- * `answer`, which must be empty; the caller frees it. SL_MALFORMED: the request is not valid, `error` or the answer says why;
- * else as job_step. */
+/* Runs a request of `kind` for a command, without a server. `local` is what the kind's read_local takes; `scope` with data NULL is
+ * the global scope. Appends the answer to `answer`, which must be empty; the caller frees it. SL_MALFORMED: the request is not
+ * valid, `error` or the answer says why; other codes as job_step. */
 enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
                            const void *local, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;

@@ -8,10 +8,10 @@
 #include "core/log.h"
 #include "core/metrics.h"
 
-#define GRACE_NS UINT64_C(5000000000) /* beyond the client's timeout */
-enum { RESULT_MAX = 1 << 30 };
+#define GRACE_NS UINT64_C(5000000000) /* time for the transfer, beyond the client's timeout */
+enum { RESULT_MAX = 1 << 30 };        /* largest answer of another node that is relayed, in bytes */
 
-/* Returns the node number of the service's first process; the others follow it. */
+/* Returns the node number of the service's first process; process 1 has the next number, and so on. */
 static uint16_t node_first(const struct config *config)
 {
     char name[256] = "";
@@ -42,9 +42,9 @@ bool node_is_forwarded(const struct http_exchange *x)
     return http_header(x, "x-symloom-forwarded").data != NULL;
 }
 
-/* Returns the URL of the peer, without a trailing slash; NULL if it is unknown or when out of memory. A peer is
- * configured with the number of its first process and has as many processes as this service; any of them forwards to the
- * right one. */
+/* Returns the URL of the service with this node, without trailing slashes; NULL if cluster.peers has none, or when out of memory.
+ * The configuration has the number of the peer's first process only; the peer is taken to have as many processes as this service.
+ * Its URL may lead to any of them, which forwards to the right one. */
 static const char *peer_url(const struct config *config, struct sl_arena *arena, unsigned node)
 {
     for (size_t i = 0; i < config->cluster.peer_count; i++) {
@@ -60,7 +60,7 @@ static const char *peer_url(const struct config *config, struct sl_arena *arena,
     return NULL;
 }
 
-/* Returns the URL for polling the job; NULL when out of memory. */
+/* Returns the URL for polling the job at the node with base URL `base`; NULL when out of memory. */
 static const char *job_url(struct http_exchange *x, const char *base, const uint8_t id[16],
                            const struct api_query *query)
 {
@@ -75,24 +75,24 @@ static const char *job_url(struct http_exchange *x, const char *base, const uint
     return text;
 }
 
-/* Copies the client's credentials, too: the node that has the job checks them. */
+/* The client's credentials are sent too, as the node that has the job checks them. */
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS])
 {
-    static const char *const proofs[] = {"authorization", "x-api-key"};
+    static const char *const credentials[] = {"authorization", "x-api-key"};
     size_t count = 0;
     headers[count++] = (struct fetch_header){SL_STR(NODE_FORWARDED), secret_make(SL_STR("1"))};
-    for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
-        struct sl_str value = http_header(x, proofs[i]);
+    for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++) {
+        struct sl_str value = http_header(x, credentials[i]);
         if (value.size)
-            headers[count++] = (struct fetch_header){sl_str(proofs[i]), secret_make(value)};
+            headers[count++] = (struct fetch_header){sl_str(credentials[i]), secret_make(value)};
     }
     if (x->request_id.size)
         headers[count++] = (struct fetch_header){SL_STR("X-Request-Id"), secret_make(x->request_id)};
     return count;
 }
 
-/* Returns how long to wait for the other node: as long as the client wants, at most the longest duration of a job, and some
- * time for the transfer. */
+/* Returns how long to wait for the other node: the client's timeout or, if it has none or a longer one, the longest duration of a
+ * job; plus some time for the transfer. */
 static uint64_t relay_timeout_ns(const struct config *config, const struct api_query *query)
 {
     uint64_t ns = config->max_job_duration_ns;
@@ -109,7 +109,7 @@ const char *node_get_url(struct http_exchange *x, unsigned node, const char **so
     *socket = NULL;
     if (node == ((const struct service *)x->service)->node)
         return NULL;
-    /* node numbers wrap around: that of another machine becomes an index beyond the processes, which has no socket */
+    /* computed modulo 2^16: a node of another machine gives an index without a process, for which node_socket returns NULL */
     *socket = node_socket(config, &x->arena, (uint16_t)(node - node_first(config)));
     if (*socket)
         return "http://localhost";

@@ -6,7 +6,7 @@
 #include "api/impl.h"
 #include "api/jobs/node.h"
 
-enum { ANSWER_MAX = 16 << 20, AT_ONCE = 15 };
+enum { ANSWER_MAX = 16 << 20 /* bytes */, AT_ONCE = 15 /* helper fibers */ };
 #define TIMEOUT_NS UINT64_C(2000000000)
 
 struct peer_requests {
@@ -15,11 +15,11 @@ struct peer_requests {
     const char *url;
     struct sl_str accept;
     struct sl_buf *texts;
-    size_t next;
+    size_t next; /* index of the next process to query; shared by all workers */
 };
 
-/* A worker fiber: queries the next process until none is left. This process has no socket for itself, so its index is
- * skipped. A process that does not answer 200 leaves an empty text. */
+/* A worker fiber: queries the next process until none is left. Skips this process, for which node_socket returns NULL. A process
+ * that does not answer 200 leaves an empty text. */
 static void gather(void *arg)
 {
     struct peer_requests *g = arg;

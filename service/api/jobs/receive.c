@@ -1,10 +1,9 @@
-/* Handles requests that start jobs, up to the start. Bodies are JSON (small ones are parsed on the loop), or forms with JSON
- * and files. */
+/* Handles requests that start jobs, up to the start. A body is JSON, or a multipart form with JSON and files. */
 #include "api/impl.h"
 #include "api/form_files.h"
 #include "http/multipart.h"
 
-/* Largest body that is parsed on the loop: about 0.1 ms. */
+/* Largest JSON body that is parsed on the loop, in bytes: takes about 0.1 ms. */
 enum { SMALL_BODY = 16 * 1024 };
 
 /* ---- the head ---- */
@@ -20,7 +19,8 @@ static struct sl_str without_parameters(struct sl_str type)
     return type;
 }
 
-/* True for application/json and application/<anything>+json, with parameters (RFC 9110, section 8.3; RFC 6839, section 3.1). */
+/* True for application/json and application/<anything>+json; parameters after `;` are ignored (RFC 9110, section 8.3; RFC 6839,
+ * section 3.1). */
 static bool is_json(struct sl_str type)
 {
     type = without_parameters(type);
@@ -32,14 +32,14 @@ static bool is_json(struct sl_str type)
            sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
 }
 
-/* True for application/octet-stream, with parameters. */
+/* True for application/octet-stream; parameters after `;` are ignored. */
 static bool is_octets(struct sl_str type)
 {
     return sl_str_equal_nocase(without_parameters(type), SL_STR("application/octet-stream"));
 }
 
-/* Checks the head of a request before its body is received. On failure the answer is set. Kinds with an `answer` of their
- * own check query and media type themselves. */
+/* Checks query, Content-Type and length of a request before its body is received; sets the answer if it is refused. For kinds that
+ * answer by themselves only a free slot is checked here: they check the rest in functions of their own. */
 void job_check(struct http_exchange *x)
 {
     const struct job_kind *kind = x->route->job;
@@ -58,7 +58,8 @@ void job_check(struct http_exchange *x)
     else if (!is_form && !is_file && !is_json(type))
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
     else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
-        job_slot_free(x); /* too large: the server answers 413 later, which wins over "no slot" */
+        job_slot_free(
+            x); /* it sets 503 if none is free; not for a larger body, to which the server answers 413 later */
 }
 
 /* ---- the body ---- */
@@ -69,11 +70,11 @@ struct body_receiver {
     struct sl_str boundary;
     struct sl_bytes bytes;
     struct json_failure failure; /* set unless `good` */
-    struct sl_error error;       /* detail for malformed forms */
-    bool good;
+    struct sl_error error;       /* why the form is malformed */
+    bool good;                   /* the body was read into job->request */
 };
 
-/* Splits a form: `*request` gets its part "request", which all forms must have. */
+/* Splits a form into r->files and `*request`, which is its part "request"; a form without this part is refused. */
 static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_str *request)
 {
     struct form_part part = {.name = SL_STR("request")};
@@ -86,7 +87,7 @@ static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_s
     return code == SL_OK && request->data;
 }
 
-/* Reads the body. It is copied to the job's arena first, as the job keeps texts of it. */
+/* Parses the body into job->request. Copies it to the job's arena first, as the request keeps views of it. */
 static void read_copy(void *arg)
 {
     struct body_receiver *r = arg;
@@ -98,7 +99,7 @@ static void read_copy(void *arg)
               job->kind->read(job, job->request, text, &r->failure);
 }
 
-/* Answers a form that cannot be read. What is answered with 422 for a JSON body is 400 for a form. */
+/* Answers a form that cannot be read. Failures that are 422 for a JSON body are 400 for a form, as in Symbolicator. */
 static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
 {
     int status = r->failure.status;
@@ -108,8 +109,8 @@ static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
         http_reply_detail(x, status == 422 ? 400 : status, r->failure.problem, r->error.code ? r->error.message : NULL);
 }
 
-/* Answers a body that is no valid request: 400 if it is no JSON, 422 if it is JSON with other members, both as text in
- * the words of Symbolicator. Other failures are answered as JSON. */
+/* Answers a body that is no valid request: 400 if it is not JSON, 422 if it is JSON with wrong members, both as text with the
+ * sentences that Symbolicator uses. Other failures are answered as {"detail":...}. */
 static void refuse_json(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
@@ -124,8 +125,7 @@ static void refuse_json(struct http_exchange *x, const struct json_failure *fail
     sl_buf_free(&text);
 }
 
-/* Receives and reads the body of a job, JSON or a form with files. Forms and large JSON are read on the pool. False if
- * the answer is set, or if the client is gone. */
+/* Receives the body of a job and parses it: forms and large JSON on the pool. False if the answer is set, or if the client is gone. */
 static bool read_body(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
@@ -135,7 +135,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
         r.files = (struct request_files *)((char *)job->request + kind->files);
     if (http_body(x, &r.bytes) != SL_OK)
         return false;
-    if (r.files)
+    if (r.files) /* a form, even without files */
         r.files->sent = true;
     if (!r.files && r.bytes.size <= SMALL_BODY) {
         read_copy(&r);
@@ -147,13 +147,14 @@ static bool read_body(struct http_exchange *x, struct job *job)
         refuse_form(x, &r);
     else if (!r.good)
         (kind->refuse ? kind->refuse : refuse_json)(x, &r.failure);
-    memory_resize(&x->memory, r.bytes.size + job->arena.used); /* replaces the estimate */
+    memory_resize(&x->memory,
+                  r.bytes.size + job->arena.used); /* reserved by the length of the body before; now its true need */
     return r.good;
 }
 
 /* ---- the job ---- */
 
-/* Receives the request. False: the answer is set, or the client is gone. */
+/* Receives and parses the request, and checks if the client may send it. False: the answer is set, or the client is gone. */
 static bool receive(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
@@ -161,7 +162,7 @@ static bool receive(struct http_exchange *x, struct job *job)
         kind->head(x, job->request);
     if (kind->receive ? !kind->receive(x, job, job->request) : !read_body(x, job))
         return false;
-    /* not `kind`: `read` may have replaced the job's kind */
+    /* job->kind, not `kind`: reading the body may have replaced the job's kind */
     return !job->kind->is_allowed || job->kind->is_allowed(x, job->request);
 }
 

@@ -16,23 +16,27 @@
 #include "core/metrics.h"
 #include "id/id.h"
 
+/* RENEW_MS: until the marker of a running job is renewed. REREAD_MS: between two reads of a key while waiting. REST_MS: without
+ * commands after Redis did not respond. KEY_MAX: size of a key. OWNER_BYTES: hashed bytes in a key. RESULT_MAX: largest result, in
+ * bytes. */
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30" /* seconds until the marker of a running job expires; it is renewed every RENEW_MS */
 
-/* A handler that waits for another node's job. */
+/* A handler that waits for the end of another node's job. */
 struct job_result_listener {
     struct sl_link link;
     uint8_t id[16];
-    bool ended;
+    bool ended; /* the channel has said so since the key was last read */
     struct fiber_wait_list waiting;
 };
 
 struct job_results {
     struct service *service;
-    struct redis *redis, *channel; /* one connection for commands, one subscribed to the channel */
-    struct fiber_group group, publishing;
+    struct redis *redis, *channel;        /* one connection for commands, one subscribed to the channel */
+    struct fiber_group group, publishing; /* renew_fiber and the connections; fibers that publish results */
     struct sl_list listeners;
-    uint64_t rest_until_ms, next_log_ms; /* no commands before this time */
+    uint64_t rest_until_ms; /* no commands before this time */
+    uint64_t next_log_ms;   /* no further warning before this time */
     char channel_name[144];
     const char *space;  /* namespace of the keys */
     uint64_t max_value; /* largest value that is stored in Redis, in bytes */
@@ -40,7 +44,7 @@ struct job_results {
 
 /* ---- Redis commands ---- */
 
-/* Writes the Redis key. It depends on the access key, so other clients cannot find the job. */
+/* Writes the Redis key of a job. It has a hash of the access key's id, so that clients with another access key cannot find the job. */
 static void write_key(const struct job_results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
 {
     char text[37];
@@ -59,7 +63,8 @@ static void write_job_key(const struct job_results *results, const struct job *j
     write_key(results, job->id, sl_str(job->key_id ? job->key_id : ""), out);
 }
 
-/* Sends a command to Redis. After a failure no command is sent for REST_MS, so that clients do not wait for a dead server. */
+/* Sends a command to Redis; false if it failed or was not sent. On true the caller frees answer->text. After a failure to connect or
+ * to get an answer, no command is sent for REST_MS, so that clients do not wait for a dead server. */
 static bool results_command(struct job_results *results, const struct sl_str *words, size_t count,
                             struct redis_answer *answer)
 {
@@ -78,6 +83,7 @@ static bool results_command(struct job_results *results, const struct sl_str *wo
     return false;
 }
 
+/* Sets a key to a value that expires after `seconds` (a decimal number). */
 static bool results_set(struct job_results *results, const char *key, struct sl_str value, struct sl_str seconds)
 {
     struct redis_answer answer;
@@ -87,8 +93,7 @@ static bool results_set(struct job_results *results, const char *key, struct sl_
     return done;
 }
 
-/* Sets the key to a letter and this node: 'P' = the job is running here, 'L' = its result is only on this node. A result
- * itself begins with 'R'. */
+/* Sets the key to a letter and the number of this node: 'P' = the job is running here, 'L' = its result is only on this node. */
 static bool results_set_marker(struct job_results *results, const char *key, char what, struct sl_str seconds)
 {
     char text[16];
@@ -107,8 +112,8 @@ void results_announce(struct job *job)
     job->announced = results_set_marker(results, key, 'P', SL_STR(MARKER_S));
 }
 
-/* Renews the markers of running jobs before they expire: if this process dies, they vanish. The ids are copied first, as the
- * table may change while the fiber waits. */
+/* Renews the markers of this node's running jobs; when a process dies, nobody renews its markers, and they expire. The ids are
+ * copied first, as service.jobs may change while the fiber waits for Redis. */
 static void renew_all(struct job_results *results)
 {
     struct service *service = results->service;
@@ -136,17 +141,17 @@ static void renew_fiber(void *arg)
         renew_all(arg);
 }
 
-struct publication { /* allocated with malloc */
+struct publication { /* the end of one job, to be published by a fiber, which frees it */
     struct job_results *results;
     uint8_t id[16];
     char key[KEY_MAX];
-    struct shared_blob *content; /* reference; NULL: no result */
+    struct shared_blob *content; /* the result (a reference); NULL: there is none to keep */
     uint64_t ttl_s;
-    struct sl_bytes bytes;
-    struct sl_buf frame; /* 'R' and the zstd frame */
+    struct sl_bytes bytes; /* of `content`, while it is compressed */
+    struct sl_buf frame;   /* 'R' and the zstd frame */
 };
 
-/* Pool work: compresses the result at the fastest level; `R` in front marks it as a result. */
+/* Pool work: compresses the result at level 1, the fastest. A frame marked as failed means out of memory. */
 static void compress_result(void *arg)
 {
     struct publication *p = arg;
@@ -161,8 +166,9 @@ static void compress_result(void *arg)
         p->frame.size += size;
 }
 
-/* Compresses the result. False if it is too large for Redis, was moved to a file (results beyond result_bytes), or when
- * out of memory. JSON seldom shrinks to less than a sixteenth, so larger results are not even compressed. */
+/* Compresses the result into p->frame. False if it is too large for Redis, cannot be read because it was moved to a file, or when
+ * out of memory. JSON seldom shrinks to less than a sixteenth, so results 16 times as large as the largest value are not even
+ * compressed. */
 static bool pack_result(struct publication *p)
 {
     struct sl_error error;
@@ -175,8 +181,8 @@ static bool pack_result(struct publication *p)
     return packed && !p->frame.failed && p->frame.size <= p->results->max_value;
 }
 
-/* Publishes the end of a job: its result, or a marker if it is too large; without a result the key is deleted. Then tells
- * the nodes that wait for it. */
+/* Stores the end of a job in Redis: its result, or the marker 'L' if pack_result cannot pack it; if there is no result to keep,
+ * deletes the key. Then notifies the nodes that wait for the job. */
 static void publish_end(struct publication *p)
 {
     struct job_results *results = p->results;
@@ -190,7 +196,7 @@ static void publish_end(struct publication *p)
         results_set(results, p->key, sl_buf_view(&p->frame), ttl);
     else
         results_set_marker(results, p->key, 'L', ttl);
-    if (!p->content) /* the other two functions free their answers */
+    if (!p->content) /* only results_command leaves its answer to the caller; results_set frees it */
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
     struct sl_str notice[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
@@ -207,19 +213,22 @@ static void publish_fiber(void *arg)
     free(p);
 }
 
-/* When out of memory nothing is published: the marker expires, and polls are forwarded to this node. */
+/* Publishes the end of a job from a fiber of its own. When out of memory nothing is published: the marker in Redis expires, and
+ * other nodes then forward polls to this node. */
 void results_publish(struct job *job)
 {
     struct job_results *results = job->service->results;
     struct publication *p = results && job->announced ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return;
-    bool kept = job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
+    bool kept =
+        /* as is_kept of jobs.c */ job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
     p->results = results;
     memcpy(p->id, job->id, sizeof p->id);
     write_job_key(results, job, p->key);
     p->content = kept ? shared_blob_retain(job->result) : NULL;
-    p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1; /* not shorter than here */
+    p->ttl_s =
+        DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1; /* rounded up: not shorter than on this node */
     if (fiber_start_admitted(&results->publishing, publish_fiber, p))
         return;
     shared_blob_release(p->content);
@@ -228,7 +237,7 @@ void results_publish(struct job *job)
 
 /* ---- polls for jobs of other nodes ---- */
 
-/* Called for each message of the channel: wakes the handlers that wait for this job. */
+/* Called for each message of the channel, which is the id of a job that has ended: wakes the handlers that wait for this job. */
 static void on_ended(void *arg, struct sl_str message)
 {
     struct job_results *results = arg;
@@ -244,13 +253,13 @@ static void on_ended(void *arg, struct sl_str message)
 }
 
 struct result_decompression {
-    struct sl_str frame;
-    struct sl_buf text;
-    bool scarce; /* it failed for lack of memory */
+    struct sl_str frame; /* input */
+    struct sl_buf text;  /* output */
+    bool scarce;         /* it failed for lack of memory */
 };
 
-/* Pool work: decompresses a stored result. `text` is marked as failed if the frame is damaged or too large, and when out
- * of memory, which also sets `scarce`. */
+/* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, or when out of memory; only then
+ * `scarce` is set. ZSTD_getFrameContentSize reports errors as sizes beyond RESULT_MAX. */
 static void decompress_result(void *arg)
 {
     struct result_decompression *u = arg;
@@ -269,8 +278,8 @@ static void decompress_result(void *arg)
     }
 }
 
-/* Decompresses a result and replies with it, or with 503 when out of memory. False without a reply: the result is
- * damaged, or the client is gone. */
+/* Decompresses a result and replies with it, or with 503 when out of memory. False: no reply was made, as the result is damaged or
+ * the client is gone. */
 static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 {
     struct result_decompression u = {.frame = frame};
@@ -284,14 +293,15 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
     sl_buf_free(&u.text);
     bool scarce = code == SL_BUSY || (code == SL_OK && u.scarce);
     if (scarce)
-        http_reply_no_memory(x); /* the result is there: "unknown job" would be wrong */
+        http_reply_no_memory(x); /* with false, the caller would answer that there is no such job */
     return scarce;
 }
 
+/* What Redis says about a job: nothing of use, it runs, or it has ended and the poll is answered. */
 enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-/* Reads the job's key. Returns KNOWN_NOT also if Redis does not answer, or if the result is only on the job's node ('L'),
- * to which the caller then forwards the poll. */
+/* Reads the job's key, and answers the poll if the key has the result. KNOWN_NOT: there is no such key, Redis does not respond, the
+ * result is damaged, or it is only on the job's node ('L'); the caller then forwards the poll to that node. */
 static enum job_result_state results_get(struct job_results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
@@ -310,8 +320,8 @@ static enum job_result_state results_get(struct job_results *results, struct htt
     return known;
 }
 
-/* Waits for the end of the job or the next check: messages may get lost, so the key is read again every REREAD_MS. False:
- * the client's timeout is over, or the client is gone. */
+/* Waits until the job ends, but at most REREAD_MS, after which the key is read again because messages of the channel may get lost.
+ * False: the client's timeout is over, or the client is gone. */
 static bool await_end(struct job_result_listener *l, uint64_t end_ms)
 {
     uint64_t now = loop_now_ms();
@@ -322,8 +332,8 @@ static bool await_end(struct job_result_listener *l, uint64_t end_ms)
     return !fiber_cancelled();
 }
 
-/* Answers a poll for another node's job from Redis. The handler listens before it reads the key, so that it misses no
- * message. False: Redis does not know the job. */
+/* The handler is in the list of listeners before it first reads the key: a job that ends in between is then not missed. Polls for
+ * jobs of this node are not answered here. */
 bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
 {
     const struct service *service = x->service;
@@ -355,8 +365,8 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 static const char no_memory_message[] =
     "cannot share job results over Redis: out of memory; other nodes cannot answer for jobs of this one";
 
-/* Opens the connections to Redis. NULL if results are not shared, or on failure: the service works without them. Invalid
- * options are not logged: the check of the configuration reports them. */
+/* Opens two connections to Redis, and starts the fiber that renews markers. NULL if results are not shared, or on failure: the
+ * service then works without. Invalid options are not logged, as the check of the configuration reports them. */
 struct job_results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;
@@ -402,7 +412,7 @@ void results_close(struct job_results *results)
     for (struct job_result_listener *l = SL_LIST_FIRST(&results->listeners, struct job_result_listener, link); l;
          l = SL_LIST_NEXT(l, link))
         fiber_wake_all(&l->waiting);
-    while (results->listeners.first) /* the service stops: waiting handlers answer and leave */
+    while (results->listeners.first) /* each handler answers, as the service is stopping, and removes its listener */
         fiber_sleep(1);
     fiber_group_cancel(&results->group);
     fiber_group_wait(&results->group);

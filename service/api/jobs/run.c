@@ -1,4 +1,4 @@
-/* Runs the steps of a job: reserves memory, and repeats steps after damaged cache files. */
+/* Runs the steps of a job: reserves memory for them, and repeats them when a cache file turns out to be damaged. */
 #include "api/impl.h"
 #include "cache/cache.h"
 #include "core/sigbus_guard.h"
@@ -26,18 +26,19 @@ void job_release(struct job *job)
 
 /* ---- steps ---- */
 
-/* Steps that need more bytes than this count as heavy work, so that pool threads stay free for other jobs (above all for
- * writing answers to files). */
+/* Steps that need more bytes than this run as POOL_HEAVY, which never takes the last pool thread: short work of other jobs is not
+ * delayed by them. */
 enum { LARGE_STEP = 512 << 10 };
 
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
 {
     enum sl_code code = memory_reserve(&job->memory, job->arena.used + bytes, error);
+    /* 0 is SL_OK; all errors but a cancellation mean that memory is missing */
     job->is_large = bytes > LARGE_STEP;
     return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
 }
 
-struct job_attempt {
+struct job_attempt { /* one call of a step, and its result */
     struct job *job;
     job_step *step;
     enum sl_code code;
@@ -50,12 +51,12 @@ static void work(void *arg)
     w->code = w->step(w->job, w->job->request, w->error);
 }
 
-/* Runs a step on a pool, or on the loop thread. On the loop, a guard catches SIGBUS, which reading a damaged or truncated
- * mapped file raises. */
+/* On the loop a guard catches SIGBUS, which reading a damaged or truncated mapped file raises; pool_run has a guard of its own. */
 enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error)
 {
     struct job_attempt w = {.job = job, .step = step, .error = error};
     enum sl_code code = SL_OK;
+    /* no arena: the first call since `run` began */
     if (!job->limit.arena)
         answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);
     if (executor != JOB_ON_LOOP)
@@ -63,12 +64,13 @@ enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct
     else if (!sigbus_guard_run(work, &w))
         code = sl_fail(error, SL_INTERNAL,
                        "a file that the answer needs was truncated while it was read, or its disk failed");
+    /* the reservation follows the arena when a step has used more than was reserved */
     if (job->memory.bytes < job->arena.used)
         memory_resize(&job->memory, job->arena.used);
     return code == SL_OK ? w.code : code;
 }
 
-/* ---- phases ---- */
+/* ---- the steps as two functions that cache_run_reader can repeat ---- */
 
 static enum sl_code prepare(void *arg, struct sl_error *error)
 {
@@ -76,6 +78,7 @@ static enum sl_code prepare(void *arg, struct sl_error *error)
     return job->kind->prepare(job, job->request, error);
 }
 
+/* Restores the state before `prepare`. */
 static void undo(void *arg)
 {
     struct job *job = arg;
@@ -84,8 +87,8 @@ static void undo(void *arg)
     sl_buf_clear(&job->answer);
 }
 
-/* Does the look-ups, then writes the answer. Skips writing if `run` has already answered. May be repeated: so the limit
- * starts from zero. */
+/* Does the look-ups, then writes the answer unless `run` has written it. The limit of the answer starts from zero, as this may be
+ * called again. */
 static enum sl_code run_and_write(void *arg, struct sl_error *error)
 {
     struct job *job = arg;
@@ -99,6 +102,7 @@ static enum sl_code run_and_write(void *arg, struct sl_error *error)
     return job_work(job, kind->executor ? kind->executor(job->request) : POOL_SYMBOLICATE, kind->write, error);
 }
 
+/* Restores the state before `run`. */
 static void reset(void *arg)
 {
     struct job *job = arg;
@@ -113,7 +117,8 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
     enum sl_code code = kind->prepare ? cache_run_reader(&(struct cache_reader){prepare, undo}, job, error) : SL_OK;
     if (code == SL_OK)
         code = cache_run_reader(&(struct cache_reader){run_and_write, reset}, job, error);
-    memory_resize(&job->memory, job->arena.used + job->answer.capacity); /* from the estimate to what is used */
+    /* replaces the reservation, an estimate, by what is used */
+    memory_resize(&job->memory, job->arena.used + job->answer.capacity);
     if (code == SL_OK && job->answer.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (kind->finish)
@@ -133,8 +138,8 @@ static enum sl_code read_and_run(struct job *job, const void *local, struct sl_e
                    failure.problem ? failure.problem : "out of memory");
 }
 
-/* Runs a job for a command of the program instead of a client: without a queue, an id or other clients, so the service
- * that it belongs to has only a configuration and a name cache. */
+/* Runs a job for a command of the program: it is never queued and has no id and no other clients, so of its service only the
+ * configuration and the name cache are set. */
 enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
                            const void *local, struct sl_buf *answer, struct sl_error *error)
 {

@@ -5,10 +5,10 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RETRY_AFTER_S = 30 };
+enum { RETRY_AFTER_S = 30 }; /* advice to clients that poll: the seconds to wait */
 
-/* Waits until the job has ended, for at most `most_ms` (UINT64_MAX: without limit). FIBER_WOKEN also means that the service
- * is shutting down; FIBER_CANCELLED: the client is gone. */
+/* The loop waits again after each wake-up, as a job also wakes its waiters when the service stops. FIBER_WOKEN therefore means that
+ * the job has ended or the service stops. */
 enum fiber_wait job_wait(struct job *job, uint64_t most_ms)
 {
     uint64_t now = loop_now_ms(), end;
@@ -37,6 +37,7 @@ void job_id_format(const uint8_t id[16], char out[37])
     out[36] = '\0';
 }
 
+/* Answers that the job still runs, with its id; x->job_id keeps the id for the access log. */
 void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
 {
     struct sl_buf body = {0};
@@ -50,8 +51,8 @@ void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
     http_reply_json(x, 200, &body);
 }
 
-/* Replies "pending" with the job's id. The id is announced to other nodes first, so that a poll they receive finds the job.
- * That may suspend: false if the job ended meanwhile; then the caller replies with its result. */
+/* Sends the job's id to the client ("pending"). First publishes in Redis that this node runs the job, so that other nodes can answer
+ * polls. Publishing may suspend: false without an answer if the job ended meanwhile; the caller then replies with its result. */
 static bool reveal(struct http_exchange *x, struct job *job)
 {
     job->revealed = true;
@@ -63,10 +64,11 @@ static bool reveal(struct http_exchange *x, struct job *job)
     return true;
 }
 
-/* Answers with the result. If other requests may fetch it, too, it is stored in `job->result`, and the reply shares it; if
- * not, the reply gets the buffer `job->answer`, which is empty afterwards. */
+/* Answers with the result. job->result is the stored copy of a job whose id a client knows, shared with the reply. Without one only
+ * this request can have the answer: the reply takes the buffer job->answer, which is empty afterwards. */
 static void reply_result(struct http_exchange *x, struct job *job)
 {
+    /* time between the end of the job and the first fetch of its result */
     if (!job->fetched && job->outcome != JOB_BUSY)
         metric_observe(METRIC_JOB_RESULT_IDLE, (double)(loop_now_ms() - job->finished_ms) / 1e3, NULL, NULL, NULL);
     job->fetched = true;
@@ -78,7 +80,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
         http_reply_json(x, 200, &job->answer);
 }
 
-/* Returns how long the client wants to wait; UINT64_MAX if the query has no `timeout`, or if the value overflows. */
+/* Returns how long the client wants to wait in ms; UINT64_MAX (until the end) without `timeout`, or if it overflows. */
 uint64_t job_client_timeout_ms(const struct api_query *query)
 {
     uint64_t ms;
@@ -94,7 +96,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {
-        /* client gone: job_remove_client cancels the job, unless others know its id */
+        /* no answer: the client is gone; job_remove_client cancels the job, unless a client knows its id */
     } else if (job->service->stopping && !query->has_timeout) {
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {
@@ -106,19 +108,19 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
     job_remove_client(job);
 }
 
-/* GET /requests/{id}: answers from the running job, then from the stored results, then from the node that the id names; 404
- * if none knows it. */
+/* GET /requests/{id}: answers from this node's jobs, else from the results in Redis, else by asking the node that the id names. 404
+ * without a body if none knows the job. */
 static void job_poll(struct http_exchange *x)
 {
     struct api_query query;
     uint8_t id[16];
     if (!query_read(x, &query))
         return;
-    bool sound = job_id_parse(x->captures[0], id);
-    struct job *job = sound ? job_find(x, id) : NULL;
+    bool is_valid = job_id_parse(x->captures[0], id);
+    struct job *job = is_valid ? job_find(x, id) : NULL;
     if (job) {
         job_answer(x, job, &query);
-    } else if (!sound || !(results_poll(x, id, &query) || node_relay(x, id, &query))) {
+    } else if (!is_valid || !(results_poll(x, id, &query) || node_relay(x, id, &query))) {
         metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
         http_reply_empty(x, 404);
     }
