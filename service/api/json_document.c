@@ -4,11 +4,12 @@
 
 const struct json_failure json_no_memory = {503, "not enough memory for this request"};
 
-/* Returns the failure of a reader: its status, and "<reason> at line L column C". */
+/* Returns the failure of a JSON parser that has failed: its status, and "<reason> at line L column C". */
 static struct json_failure json_failure(const struct sl_json *j)
 {
     struct sl_json_position position = sl_json_position(j->text, j->at);
     struct sl_buf text = {0};
+    /* busy: an allocation failed, for lack of memory or because of the arena's limit */
     if (j->busy && j->arena->over_limit)
         return (struct json_failure){413, "the request takes too much memory for its size"};
     if (j->busy)
@@ -18,8 +19,8 @@ static struct json_failure json_failure(const struct sl_json *j)
     return problem ? (struct json_failure){400, problem} : json_no_memory;
 }
 
-/* Finds out what is wrong: too much (413), no valid JSON (400), or valid JSON with a wrong member (422). For that the rest
- * of the document must be parsed, too. */
+/* Returns why the document was refused: too many items (413), malformed JSON (400), or valid JSON with a wrong member (422). To know
+ * the latter, the rest of the document must be parsed as well, without keeping anything. */
 static struct json_failure find_failure(const struct sl_fields *s)
 {
     if (s->too_much)
@@ -43,6 +44,7 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
     size_t limit = arena->limit;
     arena->limit = arena->used + PER_BYTE * text.size + ALWAYS;
     bool good = read(&s) && sl_json_end(&j);
+    /* for the length of this call only: the caller's limit is restored */
     if (!good)
         *failure = find_failure(&s);
     arena->limit = limit;
@@ -51,7 +53,7 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
 
 /* ---- shared readers ---- */
 
-/* Reads an array of strings and keeps its JSON text, which is only written again. An empty array counts as absent. */
+/* Reads an array of strings, of which only the JSON text is kept, to be written again as it is. An empty array counts as absent. */
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str key, text, *kept = out;
@@ -70,7 +72,7 @@ bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return !s->json->failed;
 }
 
-/* Reads the frame order: true for callee_first, false for caller_first. */
+/* Reads the order of frames in traces: sets `*out` to true for callee_first, to false for caller_first. */
 bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

@@ -1,4 +1,4 @@
-/* Reads JSON documents of requests by tables of their keys (base/json_fields.h). */
+/* Reads the JSON bodies of requests by tables of their keys (base/json_fields.h). */
 #pragma once
 
 #include "base/json_fields.h"
@@ -10,17 +10,18 @@ struct json_failure {
     const char *problem;
 };
 
-/* Reads a whole document, which must outlive the result; `read` reads its one value. May allocate three times the
- * document's size and 1 MiB from the arena; a document that needs more is refused (413). Malformed JSON is reported (400)
- * even if an error of contents comes before it. False: `failure`, its text in the arena. Pure: loop or pool. */
+/* Reads a whole document: calls `read`, which reads its one value with s->json into s->context. The result may keep views of `text`.
+ * May allocate three times the document's size and 1 MiB from the arena; a document that needs more is refused (413). False:
+ * `failure` is set, its text is in the arena; malformed JSON is reported (400) even if a wrong member comes before it. Pure: loop or
+ * pool. */
 bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
                    struct json_failure *failure);
 
 /* The failure for "out of memory". */
 extern const struct json_failure json_no_memory;
 
-/* Readers (sl_field_read) of values that several APIs share: an array of texts, kept as raw JSON in a struct sl_str (data NULL
- * if empty); "callee_first" or "caller_first" into a bool, true for the former. */
+/* Field readers (sl_field_read) that several APIs share. json_raw_texts: an array of strings, kept as raw JSON in a struct sl_str
+ * (data NULL if it is empty). json_callee_first: "callee_first" or "caller_first" into a bool, true for the former. */
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out);
 

@@ -1,6 +1,6 @@
 #include "api/lines.h"
 
-/* Copies a line, trimmed around the column; data NULL when out of memory. */
+/* Copies a line into the arena; a long one is cut to a part around the column. data NULL when out of memory. */
 static struct sl_str lines_trim(struct sl_str line, uint64_t column, struct sl_buf *scratch, struct sl_arena *arena)
 {
     sl_buf_clear(scratch);
@@ -32,7 +32,7 @@ void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines
     sl_json_put_texts(w, "post_context", lines->after, lines->after_count);
 }
 
-/* Writes a member with JSON as it was sent; nothing if it was not sent. */
+/* Writes a member whose value is the JSON that was sent; nothing if none was. */
 static void lines_sent(struct sl_json_writer *w, const char *key, struct sl_str json)
 {
     if (!json.data)

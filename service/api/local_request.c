@@ -11,7 +11,7 @@ static const struct job_kind *const kinds[] = {
     [LOCAL_MOZILLA] = &job_mozilla,
 };
 
-/* Puts the command's sources in front; those of the body follow only if it wants that. False when out of memory. */
+/* Sources of the body follow only with own_sources; otherwise they are dropped. */
 bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
                            size_t *count)
 {

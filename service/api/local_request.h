@@ -11,46 +11,46 @@
 
 enum local_request_kind { LOCAL_JVM, LOCAL_JS, LOCAL_NATIVE, LOCAL_MOZILLA };
 
-struct local_mapping {
+struct local_mapping { /* a JVM mapping that the command has opened */
     struct sl_debug_id id;
     const struct sl_jvm_mapper *mapper;
-    bool only_by_id; /* matches modules of this id alone */
+    bool only_by_id; /* used for modules with this id only; else also for one whose mapping is missing */
 };
 
-struct local_file_query { /* query for a script, a source map or a source */
+struct local_file_query { /* what a script, a source map or a source is looked up by */
     struct sl_str path;   /* data NULL: none */
     bool is_map;
-    const struct sl_debug_id *id; /* NULL: none */
-    struct sl_str stem, release, dist;
+    const struct sl_debug_id *id;      /* NULL: none */
+    struct sl_str stem, release, dist; /* stem of `path`; data NULL: unknown */
 };
 
 struct local_request {
     enum local_request_kind kind;
-    struct sl_str body;
-    struct sl_str scope;          /* cache scope, except for Mozilla's API; data NULL: the global one */
+    struct sl_str body;           /* as of the HTTP request */
+    struct sl_str scope;          /* scope of cached files; data NULL: the global one. Mozilla's API has none */
     const struct source *sources; /* of debug files, JVM mappings and bundles; searched in this order */
     size_t source_count;
-    bool own_sources; /* sources named in the body are searched after these */
+    bool own_sources; /* the sources that the body names are used as well, after these */
     bool no_scraping, no_source_context;
     bool candidates;                      /* native: answer lists candidates */
     bool variables;                       /* native: frames have local variables */
     bool line_starts;                     /* native: frames have `line_addr`, the address where their line begins */
-    const struct local_mapping *mappings; /* searched before the sources */
+    const struct local_mapping *mappings; /* JVM: replace mappings that the sources have */
     size_t mapping_count;
-    /* JavaScript: replaces the source of the request, or comes before it with own_sources. Returns the `*count` files that
-     * match a query, in the arena. Pure. False when out of memory. NULL: no local files. */
+    /* JavaScript: finds local files. With it the source that the body names is not asked, unless own_sources. Sets `*items` to the
+     * `*count` files that match the query, in the arena. Pure. False when out of memory. NULL: no local files. */
     bool (*look_up)(void *arg, const struct local_file_query *query, struct sl_arena *arena, struct artifact **items,
                     size_t *count);
     void *look_up_arg;
-    struct sl_str only_script; /* texts: the script of frames that name none, "f@1:2"; data NULL: unknown */
+    struct sl_str only_script; /* texts: the script of frames that name none, as "f@1:2"; data NULL: unknown */
 };
 
-/* Builds the list of sources in the arena: the local ones, then with own_sources those of the body, which `*sources` has on
- * entry. False when out of memory. */
+/* Builds the list of sources in the arena: those of the command, then with own_sources those of the body. `*sources` and `*count`
+ * are the body's on entry, and the list on return. False when out of memory. */
 bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
                            size_t *count);
 
-/* Writes the whole answer into `answer`, which must be empty; the caller frees it. SL_MALFORMED: the body is not a valid
- * request, `error` says why; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+/* Runs the request and writes the whole answer into `answer`, which must be empty; the caller frees it. SL_MALFORMED: the body is
+ * not a valid request, `error` says why; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
 enum sl_code local_request_symbolicate(const struct local_request *request, const struct config *config,
                                        struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;

@@ -35,8 +35,7 @@ struct job_results {
     struct redis *redis, *channel;        /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing; /* renew_fiber and the connections; fibers that publish results */
     struct sl_list listeners;
-    uint64_t rest_until_ms; /* no commands before this time */
-    uint64_t next_log_ms;   /* no further warning before this time */
+    uint64_t rest_until_ms, next_log_ms; /* no commands before the one time, no further warning before the other */
     char channel_name[144];
     const char *space;  /* namespace of the keys */
     uint64_t max_value; /* largest value that is stored in Redis, in bytes */

@@ -10,7 +10,7 @@
 #include "js/names.h"
 #include "source/zip.h"
 
-enum { CANDIDATES = 4 };
+enum { CANDIDATES = 4 }; /* largest number of URLs under which a file may be listed */
 
 static const char *const type_names[] = {"minified_source", "source_map", "source"};
 static const enum sl_bundle_type bundle_types[] = {SL_BUNDLE_MINIFIED_SOURCE, SL_BUNDLE_SOURCE_MAP, SL_BUNDLE_SOURCE};
@@ -28,7 +28,8 @@ static bool finder_stop(struct js_request *r, enum sl_code code)
     return false;
 }
 
-/* True if `code` ends the request, rather than being a result for the file. */
+/* True if `code` ends the request (finder.stopped is then set), false if it only says that a file cannot be used. finder_stop always
+ * returns false. */
 static bool stops(struct js_request *r, enum sl_code code)
 {
     return (code == SL_CANCELLED || code == SL_BUSY) && !finder_stop(r, code);
@@ -42,13 +43,14 @@ static void count_lookup(const struct js_file *file, const char *result, const c
 
 /* ---- texts ---- */
 
+/* Returns the text before the first `c`, or all of it. */
 static struct sl_str js_until(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
     return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
 }
 
-/* Returns "~" and the path of the URL, the form in which artifacts are listed for any host. */
+/* Returns "~" and the path of the URL: artifacts are listed so for any host. Data NULL when out of memory. */
 static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -79,7 +81,7 @@ static size_t list_candidate_urls(struct sl_str url, struct sl_arena *arena, str
 
 /* ---- bundles and single files ---- */
 
-/* Fetches the file as its request says. */
+/* Gets the contents that file->request describes, from the cache or the symbol source, into file->item. */
 static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
@@ -89,7 +91,8 @@ static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
     return code;
 }
 
-/* Uses an entry of a bundle. An empty file is found, but has no item. False if there is no entry, or it cannot be read. */
+/* Uses an entry of a bundle as the file: sets its members. An empty one counts as found, but has no item. False if `entry` is NULL,
+ * is not in the bundle's archive, or cannot be read. */
 static bool take_entry(struct js_request *r, struct js_file *file, const struct js_bundle *bundle,
                        const struct sl_bundle_file *entry)
 {
@@ -108,12 +111,13 @@ static bool take_entry(struct js_request *r, struct js_file *file, const struct 
     return true;
 }
 
-/* Finds the file in the bundles, by debug id if it has one, otherwise by URL: the best URL in all bundles, then the next. */
+/* Finds the file in the opened bundles: by its debug id if it has one, otherwise the first URL in all bundles, then the second, and
+ * so on. */
 static bool find_in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct js_finder *f = &r->finder;
     if (file->key.has_id)
-        url_count = 1; /* the URL does not matter then */
+        url_count = 1; /* source_object_find_file ignores the URL then: one round is enough */
     const struct sl_debug_id *id = file->key.has_id ? &file->key.id : NULL;
     for (size_t u = 0; u < url_count; u++)
         for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++) {
@@ -131,7 +135,7 @@ static bool find_in_bundles(struct js_request *r, struct js_file *file, const st
     return false;
 }
 
-/* Uses the first artifact that is listed by one of the URLs, even if it cannot be fetched. */
+/* Uses the first single artifact that is listed under one of the URLs. True if there is one, also if it cannot be fetched. */
 static bool find_artifact(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct artifact *artifact = NULL;
@@ -146,7 +150,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
     file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
-    /* An empty file, or bytecode of Hermes among a command's files: the headers name its source map. */
+    /* Found all the same if its headers name a source map: an empty file, or a command's file that is no text, as bytecode of
+     * Hermes. */
     if ((file->code == SL_NOT_FOUND || (r->local && file->code == SL_MALFORMED)) && artifact->has_headers)
         file->code = SL_OK;
     count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");
@@ -155,8 +160,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
 
 /* ---- files of the request ---- */
 
-/* Sets `*item` to a reference to a file of the request, made on first use; NULL if the file is empty. All URLs that name the
- * file share it. */
+/* Sets `*item` to the contents of a file sent with the request, NULL if it is empty. They are made once, for all URLs that name the
+ * file; each caller gets a reference. Lack of memory or a cancellation is not kept as the result. */
 static enum sl_code get_sent_text(struct js_request *r, const struct request_file *sent, struct cache_item **item)
 {
     struct js_request_text *text = &r->finder.sent_texts[sent - r->files.items];
@@ -169,7 +174,8 @@ static enum sl_code get_sent_text(struct js_request *r, const struct request_fil
     return text->code;
 }
 
-/* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty, and so does bytecode. */
+/* Finds a file sent with the request by its name. Found as an empty file: a script that was not sent but whose map "<name>.map" was,
+ * and bytecode, which has no lines to show. */
 static bool find_sent_file(struct js_request *r, struct js_file *file)
 {
     const struct request_file *sent = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
@@ -195,7 +201,7 @@ static bool find_sent_file(struct js_request *r, struct js_file *file)
     return true;
 }
 
-/* ---- queries to Sentry and the command ---- */
+/* ---- queries for artifacts ---- */
 
 struct js_file_search { /* look-up of a file that is not found yet */
     struct js_request *request;
@@ -207,7 +213,8 @@ struct js_file_search { /* look-up of a file that is not found yet */
     size_t listed_count;
 };
 
-/* Queries Sentry for the file: by debug id, and by the stem of its URL within the release. The result is in look->listed. */
+/* Queries Sentry for artifacts: with the file's debug id, and with the stem of its URL within the release. Sets look->listed; NULL
+ * if there is no source to query, or the query failed. */
 static void query_sentry(void *arg)
 {
     struct js_file_search *look = arg;
@@ -217,6 +224,7 @@ static void query_sentry(void *arg)
     struct artifact *items = NULL;
     struct sl_error error = {.code = SL_OK};
     look->listed = NULL;
+    /* a command's own source replaces that of the request, unless it wants both */
     if (r->finder.stopped != SL_OK || !r->source.id.data || (r->local && !r->local->own_sources))
         return;
     if (look->file->key.path.data) {
@@ -236,8 +244,8 @@ static void query_sentry(void *arg)
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
-/* Queries the store of uploaded files, like query_sentry. Bundles of the release are listed once per request, for the first file with a
- * path: they are the same for all. */
+/* Queries the store of uploaded files for bundles with the file's debug id, and for all bundles of the release. Those are the same
+ * for all files, so only the first query with a path asks for them (has_release_bundles). Sets look->listed. */
 static void query_uploads(void *arg)
 {
     struct js_file_search *look = arg;
@@ -269,7 +277,7 @@ static void query_uploads(void *arg)
     look->listed_count = count;
 }
 
-/* Queries the local files of a command, like query_sentry. */
+/* Queries the local files of a command. Sets look->listed. */
 static void query_local_files(void *arg)
 {
     struct js_file_search *look = arg;
@@ -292,8 +300,8 @@ static void query_local_files(void *arg)
         look->listed = items;
 }
 
-/* In a fiber: opens one bundle. One that cannot be opened stays without contents, which is only logged; but lack of
- * memory or a cancelled request stops the whole search (stops). */
+/* In a fiber: opens one bundle. If it cannot be opened, `object` stays empty and no file is found in it; but lack of memory or a
+ * cancelled request ends the whole search (stops). */
 static void open_bundle(void *arg)
 {
     struct js_bundle *bundle = arg;
@@ -310,7 +318,7 @@ static void open_bundle(void *arg)
     metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
 }
 
-/* Opens the bundles that were added since the last call. */
+/* Opens the bundles that add_bundle has added since the last call. False when the request cannot go on. */
 static bool open_bundles(struct js_request *r)
 {
     struct js_finder *f = &r->finder;
@@ -326,8 +334,8 @@ static bool open_bundles(struct js_request *r)
     return js_for_each(r, open_bundle, bundles, count);
 }
 
-/* Adds a bundle. Bundles are in descending order of their URIs, so that the result does not depend on the order of the
- * queries. */
+/* Adds a bundle; false when out of memory. Keeps the list sorted by URI, so that the bundle that wins does not depend on the order
+ * in which queries end. */
 static bool add_bundle(struct js_request *r, const struct artifact *artifact)
 {
     struct js_finder *f = &r->finder;
@@ -343,8 +351,8 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* Adds an artifact, once; `*added` is set if it, or its path, is new: several URLs may lead to one file. False when out of
- * memory. */
+/* Adds an artifact unless it is known. Sets `*added` if its URI is new, or its path: several URLs may lead to one file. If two files
+ * have the same path, the first one counts. False when out of memory. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *added)
 {
     struct js_finder *f = &r->finder;
@@ -382,13 +390,13 @@ static bool add_artifacts(struct js_request *r, const struct artifact *items, si
 
 /* ---- concurrent look-ups ---- */
 
-struct js_search {
+struct js_search { /* the search for the files of one js_find */
     struct js_request *request;
     void **looks; /* struct js_file_search *: files not found yet, in the order of the keys */
     size_t count;
 };
 
-/* Searches for one file in what is known: files of the request, bundles, single artifacts. */
+/* Searches for one file without asking anybody: in the files sent with the request, the opened bundles, the known artifacts. */
 static void search_known_for(void *arg)
 {
     struct js_file_search *look = arg;
@@ -396,11 +404,11 @@ static void search_known_for(void *arg)
     look->found = r->finder.stopped == SL_OK &&
                   (find_sent_file(r, look->file) || find_in_bundles(r, look->file, look->urls, look->url_count) ||
                    find_artifact(r, look->file, look->urls, look->url_count));
-    if (look->found && look->file->key.path.data)
+    if (look->found && look->file->key.path.data) /* the answer reports that its URL was not downloaded */
         look->file->attempt.status = JS_NOT_ATTEMPTED;
 }
 
-/* Last step for a file that nothing else has: downloads it, if it has a URL. */
+/* The last step for a file that was found nowhere else: downloads it, if it has a path. */
 static void search_web(void *arg)
 {
     struct js_file_search *look = arg;
@@ -412,7 +420,7 @@ static void search_web(void *arg)
     count_lookup(file, file->code == SL_OK ? "found" : "not_found", file->code == SL_OK ? "scraping" : "none");
 }
 
-/* Searches what is known already; files that are found leave the list. */
+/* Searches for all missing files without asking anybody; those that are found leave the list. */
 static bool search_known(struct js_search *l)
 {
     if (!js_for_each(l->request, search_known_for, l->looks, l->count))
@@ -425,7 +433,8 @@ static bool search_known(struct js_search *l)
     return true;
 }
 
-/* Queries for a range of missing files. New artifacts then serve all missing files. */
+/* Asks about `count` of the missing files, from number `begin` on, with the function `ask`. Artifacts that are new to the request
+ * are then searched for all missing files. */
 static bool query_range(struct js_search *l, void (*ask)(void *look), size_t begin, size_t count)
 {
     bool added = false;
@@ -439,8 +448,8 @@ static bool query_range(struct js_search *l, void (*ask)(void *look), size_t beg
     return !added || (open_bundles(l->request) && search_known(l));
 }
 
-/* Queries for the first missing file alone: usually its bundle has the others too, which saves their queries. Then
- * queries for the files that are still missing, without the first one if it is among them. */
+/* Asks about the first missing file alone: usually its bundle has the others as well, which saves their queries. Then asks about the
+ * files that are still missing. `asked` is 1 if the first of them is the one that was asked about already. */
 static bool query_missing(struct js_search *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;
@@ -450,7 +459,8 @@ static bool query_missing(struct js_search *l, void (*ask)(void *look))
     return query_range(l, ask, asked, l->count - asked);
 }
 
-/* Takes the steps in order; each is done only for the files that are still missing. False when the request ends. */
+/* Takes the steps in order, each for the files that are still missing: known files, a command's local files, Sentry, uploaded files,
+ * the web. False when the request ends. */
 static bool search_everywhere(struct js_search *l)
 {
     return search_known(l) && (!l->request->local || query_missing(l, query_local_files)) &&
@@ -458,7 +468,7 @@ static bool search_everywhere(struct js_search *l)
            js_for_each(l->request, search_web, l->looks, l->count);
 }
 
-/* Makes the text by which files are shared: type, debug id and path. An absent path differs from an empty one. */
+/* Makes the map key of a file: type, debug id, and path. The byte before the path tells an absent path from an empty one. */
 static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -471,7 +481,7 @@ static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Makes the look-up of a file; NULL when out of memory. A file without a path has no URLs, only a debug id. */
+/* Makes the search for a file; NULL when out of memory. A file without a path has no URLs, only a debug id. */
 static struct js_file_search *look_new(struct js_request *r, struct js_file *file)
 {
     struct js_file_search *look = SL_ARENA_NEW(r->arena, struct js_file_search);
@@ -483,7 +493,8 @@ static struct js_file_search *look_new(struct js_request *r, struct js_file *fil
     return !file->key.path.data || look->url_count ? look : NULL;
 }
 
-/* Finds or makes the file of a key; `*look` is NULL if it was looked up before. NULL when out of memory. */
+/* Finds or makes the file of a key. `*look` is the search for it, or NULL if the request looked it up before. Returns NULL when out
+ * of memory. */
 static struct js_file *js_intern_file(struct js_request *r, const struct js_key *key, struct js_file_search **look)
 {
     struct js_finder *f = &r->finder;
@@ -518,7 +529,7 @@ bool js_find(struct js_request *r, const struct js_key *keys, size_t count, cons
     return search_everywhere(&search);
 }
 
-/* Runs `run` for all items, JS_AT_ONCE at a time. False when the request ends: cancelled, or out of memory. */
+/* Runs `run` in a fiber for each item, JS_AT_ONCE at a time. fiber_for_each returns false only when the job is cancelled. */
 bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, size_t count)
 {
     if (count && !fiber_for_each(run, items, count, JS_AT_ONCE))
@@ -526,7 +537,7 @@ bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, si
     return r->finder.stopped == SL_OK;
 }
 
-/* Releases all that was found; the finder can be used again. */
+/* Releases all files and bundles, and empties the finder, so that the request can be run again. */
 void js_finder_end(struct js_finder *f)
 {
     for (struct js_file *file = f->files; file; file = file->next)

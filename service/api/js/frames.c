@@ -6,10 +6,12 @@
 
 struct js_resolving {
     struct js_request *request;
-    struct sl_buf line;   /* scratch */
-    struct sl_str caller; /* token name of the caller frame */
+    struct sl_buf line; /* scratch buffer of frame_lines_keep */
+    struct sl_str
+        caller; /* what the calling frame calls the function it called (name of its token); data NULL: unknown */
 };
 
+/* Moves the text into the arena; notes if memory is out. */
 static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
 {
     struct sl_str kept = sl_buf_move_to_arena(text, s->request->arena);
@@ -26,6 +28,7 @@ static void js_add_error(struct js_request *r, struct js_error error)
         r->out_of_memory = true;
 }
 
+/* Returns a cursor over the lines of a file; a file without an item is empty. */
 static struct sl_context_cursor js_file_cursor(const struct js_file *file)
 {
     struct sl_bytes bytes = file->item ? file->item->mapping.bytes : (struct sl_bytes){NULL, 0};
@@ -41,7 +44,7 @@ static void js_keep_lines(struct js_resolving *s, struct js_frame *frame, const 
     s->request->out_of_memory |= !frame->context;
 }
 
-/* Adds the lines around the frame's line; no change if the text has no such line. */
+/* Sets the frame's context to the lines around its line number; leaves it as it is if the text has no such line. */
 static void js_set_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
 {
     struct sl_context found;
@@ -49,8 +52,8 @@ static void js_set_lines(struct js_resolving *s, struct js_frame *frame, struct 
         js_keep_lines(s, frame, &found);
 }
 
-/* Adds the lines of the minified script. The lines found last are kept, as most frames of a script have the same, very long
- * line. */
+/* Sets the frame's context to lines of the minified script. The module remembers the lines found last, as most frames of a script
+ * have the same very long line. */
 static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
 {
     if (module->context_line != raw->line.value) {
@@ -62,7 +65,7 @@ static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, st
         js_keep_lines(s, raw, &module->context);
 }
 
-/* Notes a source that the map does not contain, to be looked up later. */
+/* Lists a source whose text is not in the map: js_find_sources looks it up later. */
 static void js_want_source(struct js_resolving *s, struct js_missing_source want)
 {
     struct js_request *r = s->request;
@@ -74,7 +77,7 @@ static void js_want_source(struct js_resolving *s, struct js_missing_source want
 
 /* ---- a frame ---- */
 
-/* Returns the path of a source, relative to the URL of its map or script. */
+/* Returns the path of a source, resolved against the URL of its map or, if that is embedded, of its script. */
 static struct sl_str js_joined_path(struct js_resolving *s, const struct js_module *module, struct sl_str source)
 {
     struct sl_buf path = {0};
@@ -82,8 +85,8 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
     return js_kept(s, &path);
 }
 
-/* Returns the name of the function, from what the map says about its scope, the token at the position, and the name used by
- * the caller. */
+/* Returns the best name of the function: from what the map says about the scope and the token at the position, the name that the
+ * caller uses, and the name in the frame. */
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
                                    const struct sl_smcache_position *position)
 {
@@ -101,7 +104,7 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
 
 struct js_text_frame *js_text_frame(const struct js_request *request, const struct js_frame *frame)
 {
-    return request->is_of_text ? (struct js_text_frame *)frame : NULL; /* its first member */
+    return request->is_of_text ? (struct js_text_frame *)frame : NULL; /* `frame` is its first member */
 }
 
 const struct js_frame *js_next_call(const struct js_request *request, const struct js_frame *frame)
@@ -116,7 +119,7 @@ bool js_is_left_out(const struct js_request *request, const struct js_frame *fra
     return text && text->is_left_out;
 }
 
-/* Sets the frame's function, file and position from the map. Maps count from 0, frames from 1. */
+/* Sets the frame's function, file and position from the map. Maps count lines and columns from 0, frames from 1. */
 static void js_set_position(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                             struct js_frame *frame, const struct sl_smcache_position *position)
 {
@@ -137,7 +140,7 @@ static void js_set_position(struct js_resolving *s, const struct js_module *modu
     }
 }
 
-/* Adds the lines of the original source: from the map if it contains the text. */
+/* Adds the lines of the original source if the map contains its text; otherwise lists the source to be looked up. */
 static void js_set_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                           struct js_frame *frame, const struct sl_smcache_position *position)
 {
@@ -150,6 +153,7 @@ static void js_set_source(struct js_resolving *s, const struct js_module *module
     js_want_source(s, (struct js_missing_source){frame, raw->abs_path, path, module->label, NULL});
 }
 
+/* Sets what the map says about the position and, unless the request forbids it, the lines of the source. */
 static void set_position_and_lines(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                                    struct js_frame *frame, const struct sl_smcache_position *position)
 {
@@ -158,10 +162,12 @@ static void set_position_and_lines(struct js_resolving *s, const struct js_modul
         js_set_source(s, module, raw, frame, position);
 }
 
-/* Makes a frame of the result, which begins as a copy of the frame that was sent; NULL when out of memory. */
+/* Makes a frame of the result as a copy of the frame that was sent, but without its context, which is of the script; NULL when out
+ * of memory. If the frame is part of a struct js_text_frame, so is the copy. */
 static struct js_frame *make_result(struct js_resolving *s, const struct js_frame *raw)
 {
     const struct js_text_frame *text = js_text_frame(s->request, raw);
+    /* `more` is the copy if the request is a text: its first member is `frame` */
     struct js_text_frame *more = text ? SL_ARENA_NEW(s->request->arena, struct js_text_frame) : NULL;
     struct js_frame *frame = text ? &more->frame : SL_ARENA_NEW(s->request->arena, struct js_frame);
     if (text && !more)
@@ -172,11 +178,12 @@ static struct js_frame *make_result(struct js_resolving *s, const struct js_fram
     else if (frame)
         *frame = *raw;
     if (frame)
-        frame->context = NULL; /* lines of the script */
+        frame->context = NULL; /* js_set_script_lines has set lines of the script */
     return frame;
 }
 
-/* Sets function, file and position of a frame, and makes the frames into which its function was inlined if they are wanted. */
+/* Sets function, file and position of a frame. In a text that wants them, also makes a frame for each function into which this one
+ * was inlined. The token of the innermost position names the next callee. */
 static void set_calls(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_frame *frame, struct sl_smcache_position position)
 {
@@ -195,7 +202,7 @@ static void set_calls(struct js_resolving *s, const struct js_module *module, co
     s->caller = token;
 }
 
-/* Sets the origin data of the frame, keeping its sourcemap if there is no new one. False when out of memory. */
+/* Sets which map resolved the frame. If `sourcemap` has no data, keeps the name that was sent. False when out of memory. */
 static bool js_set_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
                           struct js_frame *frame)
 {
@@ -211,7 +218,7 @@ static bool js_set_origin(struct js_resolving *s, const struct js_module *module
     return true;
 }
 
-/* Resolves the frame with its map into `entry`; false if the map has no entry for its position, or when out of memory.
+/* Resolves a frame with the map of its script into `entry`; false if the map has nothing at its position, or when out of memory.
  * Frames count lines and columns from 1, and a missing column is the first one; maps count from 0. */
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_entry *entry)
@@ -244,17 +251,18 @@ static void js_add_map_error(struct js_resolving *s, const struct js_module *mod
     js_add_error(s->request, error);
 }
 
-/* Resolves the frame into `entry`. On failure leaves it as sent, records the error and returns false. A script that
- * refers to no map is no error: its frames only get their source lines. */
+/* Resolves the frame into `entry`. If that fails, `entry` gets the frame as it was sent, the error is recorded, and false is
+ * returned. A script that refers to no map is no error: its frames only get lines of the script. */
 static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, struct js_entry *entry)
 {
     struct js_request *r = s->request;
-    struct js_frame *raw = sent->sent_size ? NULL : sent->frame;
+    struct js_frame *raw = sent->sent_size ? NULL : sent->frame; /* NULL: it has no position */
     struct js_module *module = raw ? sl_map_get(&r->modules_by_path, raw->abs_path) : NULL;
     *entry = *sent;
     if (!module)
         return false;
     if (raw->line.value == 0) {
+        /* problem 0: JS_INVALID_LOCATION */
         js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = raw->column});
         return false;
     }
@@ -278,14 +286,16 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     return false;
 }
 
-/* Leaves out frames of hidden functions whose caller is known. If the function is an outlined part of the calling one, the caller gets the
- * position in it, which says more than that of the call. For traces with the callee first. */
+/* In a trace of a text, with the callee first: leaves out the frames of functions that the map hides, if their caller is known and
+ * the frame's line has nothing else. If a hidden function has the name and file of its caller, it is a part of it that the compiler
+ * moved out: the caller then gets its position, which is more exact than that of the call. */
 static void leave_out_hidden(const struct js_request *r, const struct js_trace *sent, struct js_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++) {
         struct js_entry *entry = &trace->frames[i], *next = i + 1 < trace->count ? &trace->frames[i + 1] : NULL;
         if (!entry->symbolicated)
             continue;
+        /* the next frame is the caller, unless the text says that it is not */
         bool is_called = next && next->symbolicated && !js_text_frame(r, sent->frames[i].frame)->is_apart;
         for (struct js_text_frame *text = js_text_frame(r, entry->frame); text; text = js_text_frame(r, text->call)) {
             struct js_frame *caller = text->call ? text->call : is_called ? next->frame : NULL;
@@ -301,8 +311,9 @@ static void leave_out_hidden(const struct js_request *r, const struct js_trace *
     }
 }
 
-/* Resolves the frames, callers first: the name that a caller uses for a function names the callee. After a frame that was
- * not resolved no such name is known. */
+/* Resolves the frames, callers first, as the name that a caller uses for the function it calls names the callee's frame. The name is
+ * forgotten at a frame that was not resolved, or whose next line is not its caller. Frames for which the answer's limit leaves no
+ * memory stay as they were sent and are counted. */
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};
@@ -329,6 +340,7 @@ void js_resolve(struct js_request *r)
     sl_buf_free(&s.line);
 }
 
+/* Frames whose source was not found keep no lines, and the answer lists an error. */
 void js_add_sources(struct js_request *r)
 {
     struct js_resolving s = {.request = r};

@@ -1,6 +1,6 @@
-/* POST /symbolicate-js: the request (read.c), finding files at Sentry, in bundles and on the web (find.c, scrape.c), scripts
- * and their source maps (modules.c), frames (frames.c), the answer (write.c). Everything lives in the job's arena; texts are
- * views of the body, views of cache entries that are held until the end, or in the arena. */
+/* POST /symbolicate-js: reads the request (read.c), finds files at Sentry, in bundles and on the web (find.c, scrape.c), gets
+ * scripts and their source maps (modules.c), resolves frames (frames.c), and writes the answer (write.c). All structs lie in the
+ * job's arena; texts are in the arena, or views of the body or of cache entries that are held until the job ends. */
 #pragma once
 
 #include "api/answer_limit.h"
@@ -20,7 +20,7 @@
 
 enum js_type { JS_MINIFIED_SOURCE, JS_SOURCE_MAP, JS_SOURCE };
 
-struct js_key { /* look-up key of a file */
+struct js_key { /* what a file is looked up by; each look-up of a request has another key */
     enum js_type type;
     struct sl_str path; /* data NULL: none */
     bool has_id;
@@ -29,34 +29,40 @@ struct js_key { /* look-up key of a file */
 
 enum { JS_AT_ONCE = 16 }; /* files of one request that are looked up concurrently */
 
-enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_SENT /* it came with the request */ };
-
-struct js_attempt { /* attempt to download a path from the web */
+enum js_origin { /* where a file was found */
+                 JS_NOWHERE,
+                 JS_BUNDLED,    /* in an artifact bundle */
+                 JS_INDIVIDUAL, /* an artifact of its own */
+                 JS_SCRAPED,    /* on the web */
+                 JS_SENT        /* it came with the request */
+};
+struct js_attempt { /* the report of the attempt to download a file from the web */
     enum { JS_NO_PATH, JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
-    const char *reason; /* of a failure */
+    const char *reason; /* JS_FAILURE: one of a few words, "not_found" for example */
     struct sl_str details;
 };
 
-struct js_file { /* result of a look-up, shared by all users of its key */
+struct js_file { /* result of the look-up of a key; scripts and frames with the same key share it */
     struct js_key key;
     size_t number;     /* in the order of the request's look-ups */
     enum sl_code code; /* SL_OK: found */
     bool disabled;     /* not found, and scraping is switched off */
     enum js_origin origin;
-    enum artifact_match match;
-    struct sl_str uri;                  /* of the file or its bundle; of scraped files with the number of the hour */
+    enum artifact_match match; /* why the artifact matched; see artifacts.h */
+    struct sl_str
+        uri; /* names the file, or its bundle; for scraped files the URL, "#" and the time when its hour began */
     const struct sl_bundle_file *entry; /* JS_BUNDLED: the file's entry in the bundle */
     const struct artifact *artifact;    /* JS_INDIVIDUAL */
     struct source_request request;      /* request that fetched it */
-    struct cache_item *item;            /* reference; NULL when not found, or found and empty */
+    struct cache_item *item;            /* the contents (a reference); NULL when not found, or found and empty */
     struct js_attempt attempt;
     struct js_file *next;
 };
 
-struct js_bundle {
+struct js_bundle { /* an artifact bundle that may have files of the request */
     struct js_request *request;
     const struct artifact *artifact;
-    bool tried;
+    bool tried;                  /* open_bundle has been called */
     struct source_object object; /* empty if the fetch failed */
 };
 
@@ -66,66 +72,70 @@ struct js_request_text { /* contents of a file of the request, read once for all
     struct cache_item *item; /* reference; NULL unless SL_OK */
 };
 
-struct js_request_table { /* table made of files of the request, once for all modules */
+struct
+    js_request_table { /* look-up table of a source map, made of files sent with the request: once for all modules with these files */
     const struct cache_item *script, *map;
     struct sl_str embedded;         /* the embedded map; the same view for every module of the script */
-    bool making, made;              /* a fiber is making it; `code` is set for good */
+    bool making, made;              /* a fiber is making it; it is made, or failed for good: see `code` */
     struct fiber_wait_list waiting; /* fibers that wait until it is made */
     enum sl_code code;
-    struct cache_item *item; /* reference; NULL unless SL_OK */
-    bool is_url_checked, is_url_valid;
+    struct cache_item *item;           /* reference; NULL unless SL_OK */
+    bool is_url_checked, is_url_valid; /* whether the data URL `embedded` can be decoded */
     struct js_request_table *next;
 };
 
-struct js_finder {         /* look-ups of one request */
+struct js_finder {         /* all look-ups of one request, and what they share */
     struct js_file *files; /* list of all look-ups */
-    /* by_key: files; known: artifacts of Sentry by URI; by_path: Sentry's single files by path */
+    /* by_key: struct js_file by the bytes of its key; known: every artifact that a query listed, by URI; by_path: the artifacts that
+     * are single files, by path */
     struct sl_map by_key, known, by_path;
-    struct js_bundle **bundles; /* sorted by URI, descending */
+    struct js_bundle **bundles; /* in descending order of their URIs */
     size_t file_count, bundle_count, bundle_capacity;
     bool has_release_bundles;                         /* the uploaded bundles of the request's release are known */
     struct js_request_text sent_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
     struct js_request_table *sent_tables;
-    int64_t now_s;
+    int64_t now_s; /* wall clock at the start of the job */
     /* SL_OK, or why the request ends: SL_CANCELLED, SL_BUSY, SL_INTERNAL (damaged cache file, full disk). */
     enum sl_code stopped;
 };
 
 /* ---- the request ---- */
 
-struct js_frame_origin { /* origin data of a frame */
+struct js_frame_origin { /* which map a frame was resolved with: the member `data` of a frame */
     struct sl_str sourcemap, resolved_with;
-    struct sl_str json; /* origin of the map */
+    struct sl_str json; /* where the map was found: the value of `sourcemap_origin`, JSON */
 };
 
 struct js_frame {
     struct sl_str platform, function, filename, module, abs_path, context_line;
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct sl_opt_u64 line, column;
-    const struct js_frame_origin *origin; /* NULL: unknown */
-    const struct frame_lines *context;    /* replaces the lines that were sent; NULL: none found */
+    const struct js_frame_origin *origin; /* NULL: none was sent or found */
+    const struct frame_lines
+        *context; /* source lines that were found, written instead of those that were sent; or NULL */
 };
 
-struct js_text_frame { /* each frame of a request with `is_of_text`: api/text */
+struct
+    js_text_frame { /* type of all frames of a request with `is_of_text`, whose frames api/text has read from lines of a text */
     struct js_frame frame;
-    /* What the line of the text says. */
+    /* Input: what the line of the text says. */
     bool is_apart;    /* the next frame of the trace is not the caller */
     bool is_alone;    /* the line has nothing but the frame: it may be left out */
     bool wants_calls; /* functions that were inlined become frames of their own */
-    /* Results. */
+    /* Output. */
     bool is_hidden;        /* the source map marks the function as hidden */
-    bool is_left_out;      /* hidden, and its caller is on the stack */
+    bool is_left_out;      /* not written: is_hidden, and the frame that called it is in the trace */
     bool knows_function;   /* the source map says in which function the position is */
     struct js_frame *call; /* the frame into which this one was inlined; NULL: not inlined, or not `wants_calls` */
 };
 
-struct js_entry { /* one frame; requests may have a million */
+struct js_entry { /* one frame; small, as requests may have a million */
     union {
         struct js_frame *frame;
         const char *sent; /* the frame's JSON as sent, when a required member is missing */
     };
     uint32_t sent_size; /* 0: `frame` is set */
-    bool symbolicated;
+    bool symbolicated;  /* resolved with a source map */
 };
 
 struct js_trace {
@@ -133,7 +143,7 @@ struct js_trace {
     size_t count;
 };
 
-struct js_debug_id { /* entry of the request's list of debug ids */
+struct js_debug_id { /* an element of the request's `modules`: the debug id of a script */
     struct sl_str code_file;
     struct sl_debug_id id; /* nil if it was malformed */
 };
@@ -147,7 +157,7 @@ enum js_problem { /* in the order in which answers list them */
                   JS_SCRAPING_DISABLED,
 };
 
-struct js_error {
+struct js_error { /* an element of the answer's `errors` */
     struct sl_str abs_path;
     enum js_problem problem;
     struct sl_opt_u64 line, column;  /* JS_INVALID_LOCATION */
@@ -163,25 +173,27 @@ struct js_reference {  /* a script's reference to its source map */
 
 struct js_module { /* a script named by frames */
     struct js_request *request;
-    struct js_module *next;
+    struct js_module *next; /* in js_request.modules */
     struct sl_str abs_path;
-    bool has_id;
+    bool has_id; /* the request gives its debug id */
     struct sl_debug_id id;
-    bool wanted;                    /* some frame in it has a line */
-    const struct js_file *minified; /* NULL: not wanted */
+    bool wanted;                    /* a frame with a line number names it */
+    const struct js_file *minified; /* the script; NULL: not wanted */
     struct js_reference reference;
     bool has_map;              /* the script refers to a map or has a debug id */
     bool embedded;             /* the map is embedded in the script */
     const struct js_file *map; /* NULL: no map, or an embedded one */
-    enum sl_code code;         /* result of getting the map, if has_map */
+    enum sl_code code;         /* result of getting the map, if has_map; SL_OK otherwise */
     struct sl_str label;       /* name of the map; paths in it are relative to it */
     struct sl_str origin;      /* origin of the map, JSON */
-    struct sl_str problem; /* why the map is malformed; data NULL: it is not, or another module has read it before */
+    struct sl_str
+        problem; /* for texts: why the map is malformed; data NULL: it is not, or an earlier module has the problem */
     enum artifact_match match;
-    struct cache_item *item; /* reference to the table made of the map; NULL unless SL_OK */
-    /* Lines of the last look-up, for line `context_line` (0 = none): most minified scripts are one long line. */
+    struct cache_item *item; /* the look-up table made of the map (a reference); NULL unless SL_OK */
+    /* The lines around line `context_line` of the script (0 = none yet): most minified scripts are one long line, so that most
+     * frames have the same. */
     uint64_t context_line;
-    bool has_context;
+    bool has_context; /* the script has that line */
     struct sl_context context;
 };
 
@@ -189,21 +201,21 @@ struct js_request {
     struct sl_arena *arena;
     const struct config *config;
     struct sl_str platform, scope, release, dist;
-    struct source source; /* no id: the request has no source */
+    struct source source; /* of artifacts; id.data NULL: none */
     struct request_files files;
     struct scraping scraping;
     enum sl_opt_bool allow_scraping, apply_source_context;
-    bool callee_first;
-    bool is_of_text;   /* api/text has filled in the frames: the answer numbers them, as one may become several */
-    bool skips_answer; /* only `results` are wanted */
-    struct js_trace *raw, *results;
+    bool callee_first; /* order of the frames in a trace */
+    bool is_of_text;   /* frames are struct js_text_frame; the answer has their `index`, as one may become several */
+    bool skips_answer; /* no JSON is written, the caller reads `results` */
+    struct js_trace *raw, *results; /* as sent; after resolving. Both have trace_count elements */
     struct js_debug_id *ids;
     size_t trace_count, id_count, frame_count;
     struct js_finder finder;
     struct js_module *modules; /* linked list */
     struct sl_map modules_by_path;
     struct js_error *errors;
-    struct js_missing_source *wants;
+    struct js_missing_source *wants; /* sources that still have to be looked up */
     size_t error_count, error_capacity, want_count, want_capacity;
     struct answer_limit *limit; /* also updated by the writer */
     bool out_of_memory;
@@ -212,43 +224,44 @@ struct js_request {
 
 /* ---- read.c ---- */
 
-/* Reads the body, which must outlive the request; arena use and `failure` as in json_document. */
+/* Reads the body into the request, which keeps views of it; arena and `failure` as for json_document. */
 bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure);
 
 /* ---- find.c ---- */
 
 const char *js_type_name(enum js_type type); /* the name in bundles' manifests */
 
-/* Finds the files of the keys, in this order; keys that the request looked up before are not looked up again, the rest run
- * concurrently. False when the request cannot go on (finder.stopped). */
+/* Sets found[i] to the file of keys[i]. Keys that the request looked up before are not looked up again, the others are looked up
+ * concurrently. False when the request cannot go on: finder.stopped says why. */
 bool js_find(struct js_request *request, const struct js_key *keys, size_t count,
              const struct js_file **found) SL_SUSPENDS;
 
-/* Calls `run` for every item, several concurrently. False when the request cannot go on; then some items were skipped. */
+/* Calls `run` for every item, several concurrently. False when the request cannot go on (finder.stopped); some items may then be
+ * skipped. */
 bool js_for_each(struct js_request *request, void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
 void js_finder_end(struct js_finder *finder);
 
 /* ---- scrape.c ---- */
 
-/* Downloads the file of the key if the request's scraping rules allow it, and records the attempt. */
+/* Downloads the file if its path is a URL that the request's scraping rules allow. Sets file->code, `item` and `attempt`. */
 void js_scrape(struct js_request *request, struct js_file *file) SL_SUSPENDS;
 
 /* ---- modules.c ---- */
 
-/* Lists the scripts that frames name, and allocates the results. Fetches nothing. False when out of memory. */
+/* Makes a module for each script that frames name, and allocates the results. Fetches nothing. False when out of memory. */
 bool js_prepare(struct js_request *request);
 
-/* Fetches the scripts that frames need, then their maps, concurrently. False: the request cannot go on (finder.stopped). */
+/* Fetches all scripts whose frames have a line, concurrently, then their maps. False when the request cannot go on (finder.stopped). */
 bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
 void js_release_modules(struct js_request *request);
 
 /* ---- frames.c: pure, on the pool ---- */
 
-/* Returns what belongs to the frame of a text; NULL for a request that is none. */
+/* Returns the frame as one that was read from a text; NULL if the request is not a text. */
 struct js_text_frame *js_text_frame(const struct js_request *request, const struct js_frame *frame);
 /* Returns the frame into which this one was inlined and which follows it; NULL if there is none. */
 const struct js_frame *js_next_call(const struct js_request *request, const struct js_frame *frame);
-/* True if the frame is not part of the answer. */
+/* True if the frame is not written into the answer: the source map hides its function. */
 bool js_is_left_out(const struct js_request *request, const struct js_frame *frame);
 
 struct js_missing_source { /* a frame whose source is not in its map */
@@ -257,12 +270,12 @@ struct js_missing_source { /* a frame whose source is not in its map */
     const struct js_file *file;              /* set by the look-up */
 };
 
-/* Fills in `results`; sources that still have to be looked up are added to `wants`. */
+/* Resolves the frames into `results`. Sources that their map does not contain are added to `wants`, to be looked up. */
 void js_resolve(struct js_request *request);
-/* Adds the lines of the sources that were found for `wants`. */
+/* Adds the source lines to the frames in `wants`, once their files were looked up. */
 void js_add_sources(struct js_request *request);
 
 /* ---- write.c ---- */
-void js_write(const struct js_request *request, struct sl_buf *out);
+void js_write(const struct js_request *request, struct sl_buf *out); /* the JSON answer */
 /* Returns the file's origin as JSON ({"bundled":[...]} etc.), in the arena; data NULL when out of memory. */
 struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena);

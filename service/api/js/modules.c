@@ -1,4 +1,4 @@
-/* Fetches the scripts that frames name, each once: all scripts concurrently, then all their source maps. */
+/* Fetches the scripts that frames name, each once: first all scripts concurrently, then all their source maps. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -6,8 +6,8 @@
 #include "js/comment.h"
 #include "js/names.h"
 
-/* Makes a module for each script that frames name, with the debug id that the request gives for it. Frames that are only
- * passed through (sent_size) have none. False when out of memory. */
+/* Makes a module for each script that frames name, with the debug id that the request has for it. Frames that are answered as they
+ * were sent (sent_size) have no module. False when out of memory. */
 static bool js_list_modules(struct js_request *r)
 {
     struct sl_map *by_path = &r->modules_by_path;
@@ -54,7 +54,7 @@ bool js_prepare(struct js_request *r)
 
 /* ---- references to maps ---- */
 
-/* Returns the value of a header of the file in the bundle; data NULL if it is missing or empty. */
+/* Returns the value of a header of the file in a bundle's manifest; data NULL if it is missing or empty. */
 static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const char *name)
 {
     for (size_t i = 0; i < entry->header_count; i++)
@@ -63,8 +63,9 @@ static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const c
     return (struct sl_str){NULL, 0};
 }
 
-/* Finds the script's reference to its map and its debug id. Headers win over comments. Debug ids in comments are ignored in
- * bundles, which have them in headers. */
+/* Finds the script's reference to its source map, and its debug id. A header with the map's name wins over a comment in the script;
+ * the debug id of the request wins over one in the script. Debug ids in comments of a bundle's files are ignored, as the bundle
+ * lists them. False when the request cannot go on. */
 static bool js_find_reference(struct js_request *r, struct js_module *m)
 {
     const struct js_file *file = m->minified;
@@ -79,6 +80,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     } else if (file->origin == JS_INDIVIDUAL && file->artifact->sourcemap.size) {
         reference->map = file->artifact->sourcemap;
     } else if (file->origin == JS_SCRAPED && file->item && file->item->note) {
+        /* the header of the HTTP response */
         reference->map = sl_str(file->item->note);
     }
     enum sl_code code = file->item ? script_facts_get(file->item, &facts, &error) : SL_OK;
@@ -86,12 +88,13 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
         r->finder.stopped = code;
         return false;
     }
+    /* in bundles, only files that the manifest calls scripts may have a comment with a reference */
     bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
     if (!reference->map.data && is_script && facts.has_map)
         *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
     if (!reference->map.data && !reference->is_embedded &&
-        file->origin == JS_SENT) { /* a map sent beside the script needs no reference */
+        file->origin == JS_SENT) { /* "<script>.map" sent with the request needs no reference */
         const struct request_file *map = files_of_form(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
@@ -104,8 +107,9 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     return true;
 }
 
-/* ---- keys of tables ---- */
+/* ---- keys of look-up tables in the cache ---- */
 
+/* Resolves a URL reference against a base URL; data NULL when out of memory. */
 static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct sl_str reference)
 {
     struct sl_buf text = {0};
@@ -113,8 +117,9 @@ static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct 
     return sl_buf_move_to_arena(&text, r->arena);
 }
 
-/* Makes the part of a table's cache key that identifies this file: for a scraped file the hash of its contents, which may
- * change under the same URL, else its location, and in a bundle type, path and debug id. */
+/* Makes the part of a look-up table's cache key that names one of its two files. A scraped file: the hash of its contents, which may
+ * change under the same URL. Others: the URI; for a file in a bundle also type, path and debug id. False when the request cannot go
+ * on. */
 static bool js_make_file_id(struct js_request *r, const struct js_file *file, struct sl_str *id)
 {
     static const char *const words[] = {"MinifiedSource", "SourceMap", "Source"};
@@ -144,7 +149,7 @@ static bool js_make_file_id(struct js_request *r, const struct js_file *file, st
     return id->data;
 }
 
-/* ---- tables of files of the request ---- */
+/* ---- look-up tables of files sent with the request ---- */
 
 /* True if the table is made from files sent with the request: then it is not cached. */
 static bool uses_sent_files(const struct js_module *m)
@@ -152,7 +157,8 @@ static bool uses_sent_files(const struct js_module *m)
     return m->minified->origin == JS_SENT || (m->map && m->map->origin == JS_SENT);
 }
 
-/* Finds the table of these files, or adds an empty one that is still to be made. NULL: out of memory. */
+/* Finds the table of a script and its map, or adds an empty one, which the caller fills. `embedded` is compared by address: every
+ * module of a script has the same view. NULL: out of memory. */
 static struct js_request_table *intern_sent_table(const struct js_module *m, struct sl_str embedded)
 {
     struct js_finder *finder = &m->request->finder;
@@ -168,7 +174,8 @@ static struct js_request_table *intern_sent_table(const struct js_module *m, str
     return finder->sent_tables = table;
 }
 
-/* Makes the table of files of the request, once: modules with the same files share it and wait for it. */
+/* Sets m->item to the look-up table of files sent with the request. The first module with these files makes it, others wait for it.
+ * Lack of memory or a cancellation is not kept as the result. */
 static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
     struct js_request_table *table = intern_sent_table(m, embedded);
@@ -190,14 +197,15 @@ static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded
     return table->code;
 }
 
-/* ---- all tables ---- */
+/* ---- all look-up tables ---- */
 
-/* Makes the table of script and map, or gets it from the cache. Whatever is wrong with the map, it counts as malformed.
- * SL_INTERNAL is no fault of the map (a damaged cache file, a full disk) and ends the request: no error of a frame stands for
- * it. False when the request cannot go on. */
+/* Sets m->item to the look-up table of script and map, from the cache or newly made. If there is an error, m->code becomes
+ * SL_MALFORMED. Errors that are no fault of the map end the request instead (finder.stopped): SL_CANCELLED, SL_BUSY, and SL_INTERNAL
+ * for a damaged cache file or a full disk. False when the request has ended. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
+    /* the message for a failure that an earlier module of the same files has met */
     struct sl_error error = {.code = SL_OK, .message = "already tried"};
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
@@ -226,12 +234,12 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     return r->finder.stopped == SL_OK;
 }
 
-struct js_data_url {
+struct js_data_url {           /* a check by js_check_data_url */
     struct sl_str script, url; /* url data NULL: the one in the script's comment */
-    bool is_valid;
+    bool is_valid;             /* result */
 };
 
-/* Pool work: checks that the data URL can be decoded. Out of memory says nothing about it and counts as valid. */
+/* Pool work: checks that the data URL can be decoded. When memory is out (`failed`), it counts as valid. */
 static void js_check_data_url(void *arg)
 {
     struct js_data_url *check = arg;
@@ -241,7 +249,8 @@ static void js_check_data_url(void *arg)
     sl_buf_free(&decoded);
 }
 
-/* Sets `*valid` if the data URL can be decoded. False when the request cannot go on. */
+/* Sets `*valid` if the map's data URL can be decoded. For files sent with the request the result is kept for other modules. False
+ * when the request cannot go on. */
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
@@ -264,7 +273,8 @@ static bool js_data_url_valid(struct js_request *r, const struct js_module *m, b
     return code == SL_OK;
 }
 
-/* Uses the embedded map. An invalid data URL is ignored, except in bundles, where it is a malformed map. */
+/* Uses the map that is embedded in the script as a data URL. If this cannot be decoded, the script counts as one without a map; in
+ * bundles, as one with a malformed map. False when the request cannot go on. */
 static bool js_use_embedded(struct js_request *r, struct js_module *m)
 {
     bool valid = true;
@@ -284,7 +294,7 @@ static bool js_use_embedded(struct js_request *r, struct js_module *m)
 
 /* ---- all of them ---- */
 
-/* Reads the script's reference to its map; uses an embedded map. */
+/* In a fiber: reads the script's reference to its map, and uses an embedded map. */
 static void js_read_script(void *arg)
 {
     struct js_module *m = arg;
@@ -298,7 +308,7 @@ static void js_read_script(void *arg)
         metric_observe(METRIC_JS_ITEMS, 1, "sourcemap_not_needed", NULL, NULL);
 }
 
-/* Makes the table of a script whose map was looked up. A map that is found but empty is malformed. */
+/* In a fiber: makes the look-up table of a script whose map is not embedded. A map that is found but empty is malformed. */
 static void js_use_map(void *arg)
 {
     struct js_module *m = arg;
@@ -321,7 +331,8 @@ struct js_modules { /* wanted modules, in the order of their frames */
     const struct js_file **files;
 };
 
-/* Lists the scripts of frames with a line, each once. Others cannot be resolved. */
+/* Lists the scripts of frames with a line number, each once; frames without one cannot be resolved. Callers first, so that the order
+ * does not depend on the request's order of frames. False when out of memory. */
 static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
 {
     size_t most = r->modules_by_path.count + 1;
@@ -358,8 +369,7 @@ static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
     return true;
 }
 
-/* Looks up the maps of scripts that have one which is not embedded: by URL relative to the script, or by debug id alone. The
- * second loop runs over the same scripts in the same order. */
+/* Looks up the maps that are not embedded: by URL relative to the script, or by debug id alone. False when the request cannot go on. */
 static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
 {
     size_t count = 0;
@@ -376,6 +386,7 @@ static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
     }
     if (!js_find(r, wanted->keys, count, wanted->files))
         return false;
+    /* `files` has the maps in the order of the loop above, so this one skips the same scripts */
     for (size_t i = 0, n = 0; n < count; i++) {
         struct js_module *m = wanted->items[i];
         if (m->has_map && !m->embedded)

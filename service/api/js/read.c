@@ -13,7 +13,8 @@ static struct js_request *js_get_request(struct sl_fields *s)
 
 /* ---- frames ---- */
 
-/* True if the next frame has abs_path and lineno. Reads ahead with a copy of the reader. */
+/* True if the next frame has the members that resolving needs: a text `abs_path` and a number `lineno` up to UINT32_MAX. Reads ahead
+ * with a copy of the reader, so nothing is consumed. */
 static bool has_position(struct sl_json j)
 {
     bool has_path = false, has_line = false, in_range;
@@ -37,6 +38,7 @@ static bool has_position(struct sl_json j)
     return has_path && has_line;
 }
 
+/* Keeps `sourcemap_origin` as it is, JSON of any type. */
 static bool read_origin_json(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     (void)at;
@@ -50,7 +52,8 @@ static const struct sl_field data_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The callback for the field data of a frame: keeps where the frame came from, if it says so. Most do not, so it is stored apart. */
+/* Reads the member `data` of a frame: says which map resolved the frame before, if it was resolved already. Few frames have that, so
+ * it is stored outside of the frame. */
 static bool read_frame_data(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_frame *frame = out;
@@ -82,8 +85,8 @@ static const struct sl_field js_frame_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads a frame. One without a path and line cannot be resolved: its JSON is kept and written again as it is. A leading
- * "async " is no part of the path. */
+/* Reads a frame. If it lacks abs_path or lineno it cannot be resolved: its JSON is kept, and written as it is. In a path
+ * "async https://..." the first word is V8's, not a part of the path. */
 static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_str async = SL_STR("async ");
@@ -117,7 +120,7 @@ static const struct sl_field js_trace_fields[] = {
 
 /* ---- modules ---- */
 
-/* Checks the type of a module; only "sourcemap" is known. */
+/* Checks the member `type` of a module: anything but "sourcemap" is an error. */
 static bool js_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
@@ -134,7 +137,8 @@ static bool js_read_debug_id(struct sl_fields *s, const struct sl_json_path *at,
     if (!sl_fields_text(s, at, &text))
         return false;
     if (!sl_debug_id_parse(text, out))
-        log_debug("js", "a module has an invalid debug id", LOG_SLSTR("debug_id", text));
+        log_debug("js", "a module of the request has an invalid debug id, which is ignored",
+                  LOG_SLSTR("debug_id", text));
     return true;
 }
 
@@ -145,6 +149,7 @@ static const struct sl_field js_module_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads a module (a script and its debug id), up to the configured number of modules. */
 static bool js_read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_request *r = js_get_request(s);
@@ -167,8 +172,8 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
-/* The members of the body. JSON bodies must have a source, unless there are uploads to look into; forms may send the files
- * themselves. */
+/* The members of the body. `needs_source`: without a source there is nothing to look into. It is needed in a JSON body, unless debug
+ * files were uploaded to this server; a form may send the files themselves. */
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
         {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \

@@ -1,14 +1,15 @@
-/* Scraping: the request's rules, downloads, and reports of the attempts. */
+/* Scraping: downloads scripts, maps and sources from the web, as the request's rules allow. */
 #include "api/js/js.h"
 #include "core/duration.h"
 #include "core/metrics.h"
 
-/* Scraped files are fetched again every hour, at a minute that depends on the URL, so that not all are fetched at once. */
+/* Scraped files are fetched again every hour; the minute of it depends on the URL, so that not all are fetched at once. */
 enum { PERIOD_S = 3600 };
 
 /* ---- rules ---- */
 
-/* True for a scheme, ":" and something after it (RFC 3986, section 3.1). For http and https, js_scrape also requires a host. */
+/* True if the path begins with a URL scheme and ":" (RFC 3986, section 3.1), and sets `*scheme`. For http and https, scraping_url
+ * also requires a host. */
 static bool is_url(struct sl_str path, struct sl_str *scheme)
 {
     size_t i = 0;
@@ -27,7 +28,7 @@ static bool is_web(struct sl_str scheme)
     return sl_str_equal_nocase(scheme, SL_STR("http")) || sl_str_equal_nocase(scheme, SL_STR("https"));
 }
 
-/* Records a failed attempt. `details` is moved to the arena; when out of memory the request ends. */
+/* Records a failed attempt. `details` (NULL: none) is moved to the arena; when out of memory the request ends. */
 static void scrape_refuse(struct js_request *r, struct js_file *file, const char *reason, struct sl_buf *details)
 {
     struct sl_str text = details ? sl_buf_move_to_arena(details, r->arena) : SL_STR("");
@@ -36,7 +37,7 @@ static void scrape_refuse(struct js_request *r, struct js_file *file, const char
     file->attempt = (struct js_attempt){JS_FAILURE, reason, text};
 }
 
-/* True if the request may fetch the URL; else the attempt is recorded. */
+/* True if the request may fetch the URL; otherwise the refusal is recorded as the file's attempt. */
 static bool scrape_allowed(struct js_request *r, struct js_file *file, struct sl_str scheme, struct sl_str url)
 {
     const struct scraping *s = &r->scraping;
@@ -74,8 +75,8 @@ static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
     return (struct sl_str){sl_arena_strndup(arena, url.data, size), size};
 }
 
-/* Returns the URL with the start of its hour as fragment, so that the text has another key in the cache each hour; data
- * NULL when out of memory. */
+/* Returns the URL, "#" and the time at which the URL's current hour began (s). As part of the cache key this makes the file expire
+ * every hour. Data NULL when out of memory. */
 static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -86,7 +87,7 @@ static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_are
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Returns the word for why scraping failed. */
+/* Returns the word for `reason` of a failed attempt in the answer. */
 static const char *failure_reason(enum sl_code code)
 {
     switch (code) {
@@ -98,7 +99,7 @@ static const char *failure_reason(enum sl_code code)
     }
 }
 
-/* Records a failed download, with details unless it was not found. */
+/* Records a failed download. The answer's `details` are the error's message; of a timeout its duration; empty if not found. */
 static void scrape_failed(struct js_request *r, struct js_file *file, const struct sl_error *error)
 {
     struct sl_buf details = {0};
@@ -111,7 +112,7 @@ static void scrape_failed(struct js_request *r, struct js_file *file, const stru
     scrape_refuse(r, file, failure_reason(file->code), &details);
 }
 
-/* Downloads the file, or gets it from the cache, whose key has the hour: so the file is fetched again every hour. */
+/* Downloads the file, or gets it from the cache: file->uri, which has the hour, is part of its key. */
 static void scrape_get(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
@@ -126,8 +127,7 @@ static void scrape_get(struct js_request *r, struct js_file *file)
         scrape_failed(r, file, &error);
 }
 
-/* Downloads the file, if its path is a URL and the rules of the request allow it. The result is in file->code and
- * file->attempt. */
+/* The result is in file->code and file->attempt. The URL's fragment is removed before the download, as it is not sent. */
 void js_scrape(struct js_request *r, struct js_file *file)
 {
     struct sl_str scheme, url;
@@ -150,7 +150,7 @@ void js_scrape(struct js_request *r, struct js_file *file)
         .origin_count = r->scraping.allowed_origin_count,
         .is_utf8 = true,
     };
-    file->uri = url.data ? url_of_hour(url, r->finder.now_s, r->arena) : url;
+    file->uri = url.data ? url_of_hour(url, r->finder.now_s, r->arena) : url; /* data NULL if `url` is: out of memory */
     if (file->uri.data)
         scrape_get(r, file);
     else

@@ -8,7 +8,7 @@
 
 /* ---- the job ---- */
 
-/* Returns the reason why the request ended, with its message. */
+/* Returns the code with which the job ends, with a message, when the finder has stopped or memory is out. */
 static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 {
     switch (r->finder.stopped) {
@@ -20,15 +20,16 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* Estimates the memory of the frames in arena and answer, with their source lines twice (script and source). */
+/* Estimates the memory of frames in arena and answer: each may have lines of the script and of its source, once in the arena and
+ * once in the answer. */
 static uint64_t js_memory(const struct js_request *r)
 {
-    enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 };
+    enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 /* bytes */ };
     size_t frame = 4 * sizeof(struct js_frame) + (r->apply_source_context == SL_BOOL_FALSE ? 0 : LINES * LINE);
     return r->frame_count * frame;
 }
 
-/* Finds the sources whose text is missing in their maps. False when cancelled or out of memory. */
+/* Looks up the sources whose text their maps do not contain. False when cancelled or out of memory. */
 static bool js_find_sources(struct js_request *r)
 {
     struct js_key *keys = SL_ARENA_ARRAY(r->arena, struct js_key, r->want_count);
@@ -44,6 +45,7 @@ static bool js_find_sources(struct js_request *r)
     return true;
 }
 
+/* Writes the answer, if the caller wants one. */
 static enum sl_code js_write_answer(struct job *job, struct js_request *r, struct sl_error *error)
 {
     if (r->out_of_memory)
@@ -53,7 +55,7 @@ static enum sl_code js_write_answer(struct job *job, struct js_request *r, struc
     return SL_OK;
 }
 
-/* Writes the answer, unless sources that no map contains have to be looked up first. */
+/* Pool work: resolves the frames. Then writes the answer, unless sources have to be looked up first, which the loop does. */
 static enum sl_code js_first_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
@@ -61,6 +63,7 @@ static enum sl_code js_first_work(struct job *job, void *arg, struct sl_error *e
     return r->want_count ? SL_OK : js_write_answer(job, r, error);
 }
 
+/* Pool work after the sources were looked up: adds their lines and writes the answer. */
 static enum sl_code js_last_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
@@ -68,7 +71,8 @@ static enum sl_code js_last_work(struct job *job, void *arg, struct sl_error *er
     return js_write_answer(job, r, error);
 }
 
-/* Fetches the files and writes the answer. Sources that no map contains are looked up last, as only the maps name them. */
+/* Fetches scripts and maps, and writes the answer. Sources whose text no map contains are looked up last, as only the maps name
+ * them. */
 static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
@@ -83,7 +87,7 @@ static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
     return js_find_sources(r) ? job_work(job, POOL_SYMBOLICATE, js_last_work, error) : js_ended(r, error);
 }
 
-/* Counts frames and traces of a finished request. */
+/* Counts frames and traces of a request that was answered. */
 static void js_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct js_request *r = arg;
@@ -106,7 +110,7 @@ static void js_release(void *arg)
     js_finder_end(&r->finder);
 }
 
-/* Releases what an attempt has found, before the job is run again. */
+/* Restores the state before js_run, which then runs again. */
 static void js_reset(void *arg)
 {
     struct js_request *r = arg;

@@ -1,4 +1,4 @@
-/* Writes the answer of POST /symbolicate-js; keys have the API's order. */
+/* Writes the answer of POST /symbolicate-js. Members are in the order in which Symbolicator writes them. */
 #include <stdlib.h>
 
 #include "api/js/js.h"
@@ -6,7 +6,7 @@
 
 /* ---- frames ---- */
 
-/* Writes where the frame came from, and whether it was symbolicated. */
+/* Writes the member `data`: which map the frame was resolved with, and whether it was resolved. */
 static void write_data(struct sl_json_writer *w, const struct js_frame_origin *origin, bool symbolicated)
 {
     sl_json_member_object(w, "data");
@@ -20,9 +20,9 @@ static void write_data(struct sl_json_writer *w, const struct js_frame_origin *o
     sl_json_end_object(w);
 }
 
-enum { NO_INDEX = -1 };
+enum { NO_INDEX = -1 }; /* the frame is written without `index` */
 
-/* Writes a frame; its context lines are those found or those sent. */
+/* Writes a frame. Its source lines are those that were found, else those that were sent. */
 static void write_one(struct sl_json_writer *w, const struct js_frame *frame, bool symbolicated, int64_t index)
 {
     sl_json_begin_object(w);
@@ -43,7 +43,7 @@ static void write_one(struct sl_json_writer *w, const struct js_frame *frame, bo
     sl_json_end_object(w);
 }
 
-/* Writes a frame, and those into which it was inlined. One that stays as it was sent is copied from the request. */
+/* Writes a frame, and the frames of functions into which it was inlined. A frame without position is copied from the request. */
 static void js_write_frame(struct sl_json_writer *w, const struct js_request *r, const struct js_entry *entry,
                            int64_t index)
 {
@@ -56,8 +56,8 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_request *r,
             write_one(w, frame, entry->symbolicated, index);
 }
 
-/* Writes the traces until the answer's limit is reached; `behind` bytes of it are kept free for what follows. Frames that are `numbered`
- * have their index among the frames that were sent. */
+/* Writes the traces. Frames that would exceed the answer's limit, less `behind` bytes for what is written later, are omitted and
+ * counted. `numbered`: frames have their index among those that were sent. */
 static void js_write_traces(struct sl_json_writer *w, const struct js_request *r, const char *key,
                             const struct js_trace *traces, bool numbered, struct answer_limit *limit, uint64_t behind)
 {
@@ -80,13 +80,13 @@ static void js_write_traces(struct sl_json_writer *w, const struct js_request *r
 
 /* ---- errors ---- */
 
-/* Orders absent numbers before present ones. */
+/* Compares two optional numbers; an absent one comes first. */
 static int optional_order(struct sl_opt_u64 a, struct sl_opt_u64 b)
 {
     return a.set != b.set ? a.set - b.set : (a.value > b.value) - (a.value < b.value);
 }
 
-/* Orders errors by path, then by kind and the rest, so that equal ones are adjacent. */
+/* Compares errors by path, kind and all other members, so that only equal errors compare as equal. */
 static int error_order(const void *left, const void *right)
 {
     const struct js_error *a = left, *b = right;
@@ -98,8 +98,8 @@ static int error_order(const void *left, const void *right)
     return order ? order : sl_str_compare(a->sourcemap, b->sourcemap);
 }
 
-/* Writes an error. Which members it has depends on its type; `col` is null if the frame has no column, and the map's name is in `url` if it
- * is malformed. */
+/* Writes an error. Only JS_INVALID_LOCATION has line and `col`, which is null if the frame has no column. The name of a malformed
+ * map is the member `url`, of others `sourcemap`. */
 static void js_write_error(struct sl_json_writer *w, const struct js_error *error)
 {
     static const char *const types[] = {
@@ -121,7 +121,7 @@ static void js_write_error(struct sl_json_writer *w, const struct js_error *erro
     sl_json_end_object(w);
 }
 
-/* Writes each error once, as long as the answer's limit allows. Sorting makes equal errors adjacent. */
+/* Writes each error once, until the answer's limit is reached. Sorting makes equal errors adjacent. */
 static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, size_t count,
                             const struct answer_limit *limit)
 {
@@ -154,12 +154,13 @@ static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
     sl_json_member_if_set(w, "url", file->key.path);
     sl_json_member_if_set(w, "status", sl_str(states[file->attempt.status]));
     sl_json_member_if_set(w, "reason", sl_str(file->attempt.reason));
+    /* texts with data NULL write no member: only failures have a reason */
     if (file->attempt.details.size)
         sl_json_member_if_set(w, "details", file->attempt.details);
     sl_json_end_object(w);
 }
 
-/* Writes what became of each attempt to download a file, ordered by URL; no member if there was none. */
+/* Writes the attempts to download files, ordered by URL; no member if there was none. Files without a path had none. */
 static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 {
     const struct js_file **sorted = SL_ARENA_ARRAY(r->arena, const struct js_file *, r->finder.file_count + 1);
@@ -179,7 +180,7 @@ static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 
 /* ---- bundles ---- */
 
-/* Writes the ids of the bundles that files came from, each once. */
+/* Writes the ids of the bundles in which files were found, each once; no member if there are none. */
 static void write_used_bundles(struct sl_json_writer *w, const struct js_request *r)
 {
     struct sl_str *ids = SL_ARENA_ARRAY(r->arena, struct sl_str, r->finder.file_count + 1);
@@ -200,7 +201,7 @@ static void write_used_bundles(struct sl_json_writer *w, const struct js_request
 
 /* ---- all ---- */
 
-/* Writes the bundle, and the file in it by type, path and debug id. */
+/* Writes an array of the bundle and the file in it, as type, path and debug id. */
 static void write_bundled(struct sl_json_writer *w, const struct js_file *file)
 {
     char id[SL_DEBUG_ID_TEXT];
@@ -231,7 +232,7 @@ struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Writes the answer. Half of the limit is kept free for the raw traces, which follow the resolved ones. */
+/* Half of the limit is kept free for the raw traces, which follow the resolved ones. */
 void js_write(const struct js_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;

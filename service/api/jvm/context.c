@@ -1,5 +1,5 @@
-/* Source lines of resulting frames. Bundles name files by package and file name, with the extension ".jvm", as they are built
- * without knowing the language:
+/* Adds source lines to deobfuscated frames. Source bundles name files by package and file name, always with the extension ".jvm", as
+ * the tool that builds them does not look at the language:
  *
  *     class com.example.Main, file Main.kt -> ~/com/example/Main.jvm */
 #include "api/jvm/jvm.h"
@@ -14,17 +14,17 @@ struct jvm_source_frame { /* a frame with a line number, and the URL of its sour
     struct sl_str url;
 };
 
-struct jvm_sourcing {
+struct jvm_sourcing { /* state of jvm_add_context */
     struct jvm_request *request;
-    struct jvm_source_frame *frames;
+    struct jvm_source_frame *frames; /* sorted by file and line */
     size_t count;
-    struct sl_buf text, line;
-    uint64_t work, held; /* held: bytes of the text buffer that are charged */
+    struct sl_buf text, line; /* text of the current file; scratch buffer of frame_lines_keep */
+    uint64_t work, held;      /* bytes read from bundles; bytes of `text` that are charged to the memory budget */
 };
 
 static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from bundles, per request */
 
-/* Returns the text up to `end`; all of it if `end` is NULL. */
+/* Returns the part of the text before `end`, a pointer into it; all of it if `end` is NULL. */
 static struct sl_str until(struct sl_str text, const char *end)
 {
     return end ? (struct sl_str){text.data, (size_t)(end - text.data)} : text;
@@ -37,8 +37,8 @@ static void put_path(struct sl_buf *url, struct sl_str name)
         sl_buf_u8(url, (uint8_t)(name.data[i] == '.' ? '/' : name.data[i]));
 }
 
-/* Appends the URL of the frame's source file in a bundle. A file name with an extension and without "$" is one of a source
- * file: the URL is the package and that name. Otherwise it is the class without its nested classes: com.example.Main$1 ->
+/* Appends the URL of the frame's source file in a bundle. If abs_path has an extension and no "$", it is the name of a source file:
+ * the URL is the class's package and this name. Otherwise the URL is the class without nested classes: com.example.Main$1 ->
  * ~/com/example/Main.jvm. */
 static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
 {
@@ -56,7 +56,7 @@ static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
     sl_buf_cstr(url, ".jvm");
 }
 
-/* Orders frames by file, then line: each file is opened once, and its lines are read in one pass. */
+/* Compares frames by file, then line, so that each file is opened once and its lines are read in one pass. */
 static int by_url_and_line(const void *left, const void *right)
 {
     const struct jvm_source_frame *a = left, *b = right;
@@ -87,8 +87,8 @@ static bool jvm_gather(struct jvm_sourcing *s)
     return s->frames != NULL;
 }
 
-/* Adds source lines to the frames of one file that have none yet, if this bundle contains the file. `frames` are the frames
- * of the file, ordered by line. Stops reading once `max_work` bytes were read, and logs that once. */
+/* Adds source lines to those frames of one file that have none yet, if this bundle has the file. `frames` are all frames of the
+ * file, ordered by line. Once max_work bytes were read for the request, reads no more files, and logs that when it happens. */
 static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, size_t count,
                        const struct jvm_query *bundle)
 {
@@ -113,6 +113,7 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, 
         }
 }
 
+/* Asks all bundles about each file. `held` is charged by give_lines; the last call gives it back. */
 void jvm_add_context(struct jvm_request *r)
 {
     struct jvm_sourcing s = {.request = r};

@@ -1,11 +1,11 @@
-/* Metrics of requests and their results. Labels never contain text of clients, so the number of series is bounded. */
+/* Counts the results of requests as metrics. Labels never contain text that clients sent, so the number of time series is bounded. */
 #include "api/jvm/jvm.h"
 #include "core/metrics.h"
 
 static const char *const platforms[] = {"java", "android", "kotlin", "none", "other"};
-enum { PLATFORMS = sizeof platforms / sizeof *platforms, NONE = 3, OTHER = 4 };
+enum { PLATFORMS = sizeof platforms / sizeof *platforms, NONE = 3, OTHER = 4 }; /* NONE and OTHER are indexes */
 
-/* Returns the index of a known platform, NONE without one, OTHER for any other. */
+/* Returns the index in `platforms` of the name; NONE if it was not sent, OTHER if it is not listed. */
 static unsigned classify_platform(struct sl_str platform)
 {
     if (!platform.data)
@@ -21,8 +21,8 @@ static bool same_exception(struct jvm_exception a, struct jvm_exception b)
     return sl_str_equal(a.type, b.type) && sl_str_equal(a.module, b.module);
 }
 
-/* Counts the results of a request. An exception whose type and module are unchanged counts as unsymbolicated, a class
- * without an original name likewise. */
+/* Counts the results of a request. `exceptions` counts those that are as sent, `classes` those without an original name, `unmapped`
+ * the frames that no mapping knows, by platform; `all` and `missing` are their sums. */
 void jvm_count(const struct jvm_request *r, const char *task)
 {
     uint64_t frames[PLATFORMS] = {0}, unmapped[PLATFORMS] = {0}, exceptions = 0, classes = 0, all = 0, missing = 0;

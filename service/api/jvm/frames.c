@@ -3,15 +3,15 @@
 #include "base/grow.h"
 #include "jvm/names.h"
 
-struct mapping_run { /* state for one trace */
+struct mapping_run { /* state of map_trace */
     struct jvm_request *request;
     struct jvm_trace *result;
-    struct sl_jvm_stack stack;
-    struct sl_jvm_frames frames;
-    struct sl_buf readable, parameters; /* readable signature and parameters of the frame */
+    struct sl_jvm_stack stack;          /* what earlier frames of the trace determine for later ones */
+    struct sl_jvm_frames frames;        /* results of the current frame */
+    struct sl_buf readable, parameters; /* of the current frame: its signature as in source code, its parameter types */
 };
 
-/* Concatenates two texts, with `between` if the first is not empty. */
+/* Concatenates two texts in the arena, with `between` unless the first is empty. Empty when out of memory. */
 static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct sl_str between, struct sl_str second)
 {
     size_t gap = first.size ? between.size : 0, size = first.size + gap + second.size;
@@ -28,7 +28,7 @@ static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct s
     return (struct sl_str){text, size};
 }
 
-/* Deobfuscates `*exception`; returns the full class name. */
+/* Replaces the names in `*exception` by the original ones if a mapping has the class. Returns the full class name. */
 static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *exception)
 {
     struct sl_str full = joined(r, exception->module, SL_STR("."), exception->type), original;
@@ -41,7 +41,7 @@ static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *
     return original;
 }
 
-/* Returns a lower bound of the frame's bytes in the answer. */
+/* Returns the least number of bytes that the frame takes in the answer: its texts, and about 64 for the keys. */
 static uint64_t frame_size(const struct jvm_frame *frame)
 {
     enum { KEYS = 64 };
@@ -49,8 +49,8 @@ static uint64_t frame_size(const struct jvm_frame *frame)
            frame->signature.size;
 }
 
-/* Appends a frame to the result, unless a limit is reached: max_response_frames sets `limited`, which is logged; the size
- * limit of the response counts the frame as omitted, which the response reports. */
+/* Appends a frame to the result. It is left out if max_response_frames is reached, which is logged at the end (`limited`), or if the
+ * answer would exceed its size limit; these are counted as `omitted`, which the answer says. */
 static void add_result(struct mapping_run *run, struct jvm_frame frame)
 {
     struct jvm_request *r = run->request;
@@ -67,9 +67,8 @@ static void add_result(struct mapping_run *run, struct jvm_frame frame)
     }
 }
 
-/* Adds the frame as sent, with the mapping's names and line. The name of the file has two parts, as the mapping derives
- * it from the class if it has none. A frame of the release's package counts as part of the app unless the request says
- * otherwise. */
+/* Appends the frame as sent, with class, method, file and line from the mapping, which has the file name in two parts (`file`,
+ * `suffix`). A frame whose class begins with the release's package becomes `in_app`, unless the request has set this. */
 static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, const struct sl_jvm_frame *mapped)
 {
     struct jvm_request *r = run->request;
@@ -85,13 +84,15 @@ static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, co
     add_result(run, frame);
 }
 
-/* Returns the frame with its signature made readable, if it is a valid descriptor. */
+/* Returns a copy of the frame. If its signature is a valid JVM descriptor, replaces it by a readable one with original names, and
+ * sets `*translated`. */
 static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm_frame *sent, bool *translated)
 {
     struct jvm_request *r = run->request;
     struct jvm_frame frame = *sent;
     sl_buf_clear(&run->readable);
     sl_buf_clear(&run->parameters);
+    /* without mappings signatures stay as they are */
     *translated =
         sent->signature.data && r->mappers.count &&
         sl_jvm_signature(sent->signature, r->mappers.items, r->mappers.count, &run->readable, &run->parameters);
@@ -101,9 +102,9 @@ static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm
     return frame;
 }
 
-/* Adds the frames that one frame of the request stands for: several for inlined methods. Without a line number the method is
- * found by the parameter types in the signature. If the frame has a line, methods that the compiler synthesized are left
- * out. A frame that no mapping knows is kept as sent. */
+/* Appends the frames that one frame of the request stands for, several if methods were inlined. Without a line number the method is
+ * found by the parameter types in the signature. With a line number, methods that the compiler has synthesized are left out. A frame
+ * whose class no mapping has is kept, only its signature is translated. */
 static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
 {
     bool translated;
@@ -113,7 +114,7 @@ static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
         query.by = SL_JVM_BY_PARAMETERS;
         query.parameters = sl_buf_view(&run->parameters);
         query.parameters.data =
-            query.parameters.data ? query.parameters.data : ""; /* no parameters, not unknown ones */
+            query.parameters.data ? query.parameters.data : ""; /* the method has none; NULL would mean "not known" */
         query.descriptor = sent->signature;
     }
     run->frames.count = 0;
@@ -127,8 +128,8 @@ static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
             add_mapped(run, &frame, &run->frames.items[i]);
 }
 
-/* Restores the order of the request: traces are mapped from the innermost frame outwards, as a result may depend on the
- * frames before it. */
+/* Reverses the frames of a trace. Traces are mapped from the innermost frame outwards, as results depend on earlier frames; this
+ * restores the order of a request that has the caller first. */
 static void jvm_reverse(struct jvm_trace *trace)
 {
     for (size_t i = 0, j = trace->count; i + 1 < j; i++) {
@@ -138,8 +139,8 @@ static void jvm_reverse(struct jvm_trace *trace)
     }
 }
 
-/* Maps the exception and the frames of one trace. The mapper knows the thrown class, as mappings may have rules that
- * remove frames under an exception of that class. Frames that do not fit into the answer are counted as omitted. */
+/* Maps the exception and the frames of one trace. The stack is told the class that was thrown, as mappings may have rules that
+ * remove frames of certain exceptions. At the answer's limit the other frames are counted as omitted. */
 static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struct jvm_trace *result)
 {
     struct mapping_run run = {.request = r, .result = result};

@@ -1,6 +1,6 @@
-/* POST /symbolicate-jvm: the request (read.c), the look-ups of mappings and bundles and the steps (symbolicate.c), deobfuscated
- * frames (frames.c), source context (context.c), the answer (write.c), metrics (count.c). Everything lives in the job's arena;
- * texts are views of the body, views of mappings, or in the arena. */
+/* POST /symbolicate-jvm: reads the request (read.c), looks up mappings and source bundles and runs the steps (symbolicate.c),
+ * deobfuscates frames (frames.c), adds source lines (context.c), writes the answer (write.c), counts metrics (count.c). All structs
+ * lie in the job's arena; texts are in the arena, or views of the body or of mappings. */
 #pragma once
 
 #include "api/answer_limit.h"
@@ -22,17 +22,18 @@ struct jvm_frame {
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct sl_opt_u64 line, index;
     enum sl_opt_bool in_app, synthesized;
-    bool mapped;                       /* found in a mapping */
-    const struct frame_lines *context; /* replaces the lines that were sent; NULL: none found */
+    bool mapped; /* its class is in a mapping */
+    const struct frame_lines
+        *context; /* source lines that were found, written instead of those that were sent; or NULL */
 };
 
 struct jvm_trace {
-    struct jvm_exception exception; /* data NULL: none */
+    struct jvm_exception exception; /* type.data NULL: the trace has none */
     struct jvm_frame *frames;       /* as sent in `traces`, deobfuscated in `results` */
     size_t count, capacity;
 };
 
-struct jvm_class {
+struct jvm_class {                /* an element of the request's `classes`: a class name to deobfuscate */
     struct sl_str name, original; /* `original` is empty (data NULL) if no mapping has the class */
 };
 
@@ -47,9 +48,10 @@ struct jvm_request {
     struct sl_str platform, scope, release_package;
     const struct source *sources;
     size_t source_count;
-    struct jvm_exception *exceptions, *mapped; /* as sent; deobfuscated */
+    struct jvm_exception *exceptions, *mapped; /* as sent; the same ones deobfuscated */
     struct jvm_trace *traces, *results;
-    struct jvm_query *modules; /* in the order of the request */
+    struct jvm_query
+        *modules; /* mappings and bundles, in the order of the request; with the results of their look-up */
     struct jvm_class *classes;
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
     enum sl_opt_bool apply_source_context, configured_sources;
@@ -59,12 +61,12 @@ struct jvm_request {
     struct sl_jvm_mappers mappers;                        /* mappings of the request, then those found at sources */
     const struct local_request *local;                    /* the command's request; NULL: an HTTP request */
     struct answer_limit *limit;                           /* also updated by the writer */
-    bool out_of_memory, limited;
+    bool out_of_memory, limited; /* limited: frames were omitted because of max_response_frames */
 };
 
 /* ---- read.c ---- */
 
-/* Reads the body, which must outlive the request; arena use and `failure` as in json_document. */
+/* Reads the body into the request, which keeps views of it; arena and `failure` as for json_document. */
 bool jvm_read(struct jvm_request *request, struct sl_str body, struct json_failure *failure);
 
 /* ---- frames.c, context.c: pure, on the pool ---- */
@@ -72,13 +74,13 @@ bool jvm_read(struct jvm_request *request, struct sl_str body, struct json_failu
 /* Deobfuscates exceptions, frames and classes; fills in `results`. */
 void jvm_map(struct jvm_request *request);
 
-/* Adds source lines from the bundles. */
+/* Adds source lines from the bundles to the frames in `results`. */
 void jvm_add_context(struct jvm_request *request);
 
 /* ---- count.c ---- */
 
-/* Counts the request's results as metrics. */
+/* Counts the request's results as metrics with the label `task`. */
 void jvm_count(const struct jvm_request *request, const char *task);
 
 /* ---- write.c ---- */
-void jvm_write(const struct jvm_request *request, struct sl_buf *out);
+void jvm_write(const struct jvm_request *request, struct sl_buf *out); /* the JSON answer */

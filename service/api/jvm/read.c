@@ -27,6 +27,7 @@ static const struct sl_field frame_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads a frame, up to the configured number of frames in the whole request. */
 static bool jvm_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct jvm_request *r = s->context;
@@ -41,7 +42,7 @@ static const struct sl_field trace_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the type of a module: sets `*out` (is_bundle) to true for "source", false for "proguard". */
+/* Reads the member `type` of a module into is_bundle: true for "source" (a source bundle), false for "proguard" (a mapping). */
 static bool jvm_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
@@ -53,6 +54,7 @@ static bool jvm_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
            sl_fields_fail(s, at, where, "unknown variant, expected `proguard` or `source`");
 }
 
+/* Reads the id of a module: a UUID, or another form of a debug id. */
 static bool read_uuid(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -67,6 +69,7 @@ static const struct sl_field module_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads a module (a mapping or a source bundle), up to the configured number of modules. */
 static bool jvm_read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct jvm_request *r = s->context;
@@ -75,6 +78,7 @@ static bool jvm_read_module(struct sl_fields *s, const struct sl_json_path *at, 
            sl_fields_object(s, at, module_fields, out);
 }
 
+/* Reads an element of `classes`, which is only the class's name. */
 static bool read_class(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_fields_text(s, at, &((struct jvm_class *)out)->name);
@@ -95,7 +99,7 @@ static bool jvm_read_sources(struct sl_fields *s, const struct sl_json_path *at,
     return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count, NULL);
 }
 
-/* The members of the body. JSON bodies must contain `sources`; forms may send the mappings themselves and need none. */
+/* The members of the body. `needs_sources`: `sources` is required in a JSON body; a form may send the mappings themselves. */
 #define BODY_FIELDS(needs_sources)                                                                                     \
     SL_FIELD(TEXT, false, jvm_request, platform, "platform"),                                                          \
         {SL_STR("sources"), SL_FIELD_CUSTOM, needs_sources, 0, jvm_read_sources},                                      \

@@ -10,13 +10,14 @@
 
 /* ---- the job ---- */
 
+/* True if the module is a mapping with the id of the command's mapping. */
 static bool mapping_belongs_to(const struct jvm_query *module, const struct local_mapping *mapping)
 {
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
 
-/* Assigns a command's mappings: each to the modules with its id; if there are none and it is not `only_by_id`, to the first
- * module without a mapping. */
+/* Gives the command's local mappings to the request's modules: each to all modules with its id; if there are none, to the first
+ * module without a mapping, unless it is `only_by_id`. */
 static void use_local_mappings(struct jvm_request *r)
 {
     for (size_t i = 0; i < r->local->mapping_count; i++) {
@@ -41,8 +42,8 @@ static void use_local_mappings(struct jvm_request *r)
     }
 }
 
-/* Returns the maximum number of mappers from modules and the command: one per module; the command's mappings count only if
- * no module is a mapping. */
+/* Returns the largest number of mappers from the modules (one each) and the command. The command's mappings are only listed on their
+ * own if none of the modules is a mapping that they could replace. */
 static size_t max_mappers(const struct jvm_request *r)
 {
     size_t mappings = 0;
@@ -51,8 +52,8 @@ static size_t max_mappers(const struct jvm_request *r)
     return r->module_count + (r->local && !mappings ? r->local->mapping_count : 0);
 }
 
-/* Looks up the mappings, and the bundles if source context is wanted; otherwise drops the bundles from the modules. A
- * command's mappings replace what the look-ups found. */
+/* Looks up the modules: mappings, and source bundles if the request wants source lines; otherwise bundles are dropped from
+ * `modules`. Then a command's mappings replace those that were found. */
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
     bool sources = r->apply_source_context != SL_BOOL_FALSE;
@@ -78,7 +79,7 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* Converts the mappings sent with the request to tables. Invalid ones are skipped; the answer reports them. */
+/* Converts the mappings that were sent with the request to look-up tables. Invalid ones are skipped, and write_errors reports them. */
 static enum sl_code convert_sent_mappings(struct jvm_request *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->files.count; i++) {
@@ -92,7 +93,7 @@ static enum sl_code convert_sent_mappings(struct jvm_request *r, struct sl_error
     return SL_OK;
 }
 
-/* Returns the size of the tables that the mappings sent with the request were converted to. */
+/* Returns the bytes of the look-up tables made of mappings that were sent with the request. */
 static uint64_t sent_mapping_bytes(const struct jvm_request *r)
 {
     uint64_t bytes = 0;
@@ -101,13 +102,13 @@ static uint64_t sent_mapping_bytes(const struct jvm_request *r)
     return bytes;
 }
 
-/* Lists the mappers, those of files in the request first. With one of these, mappings that were not found are not reported
- * as errors. */
+/* Lists the mappers in order of precedence: of files sent with the request, of the modules, of the command. If files were sent,
+ * modules that were not found are no errors, as the files stand for them. */
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
         SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, max_mappers(r) + r->files.count + 1);
-    size_t local = max_mappers(r) - r->module_count; /* number of the command's mappings that count */
+    size_t local = max_mappers(r) - r->module_count; /* the command's mappings, if these are listed */
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
@@ -123,11 +124,13 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
             module->code = SL_OK;
     }
     for (size_t i = 0; i < local; i++)
+        /* max_mappers is beyond the modules only if none of them is a mapping */
         if (!r->local->mappings[i].only_by_id)
             items[r->mappers.count++] = r->local->mappings[i].mapper;
     return SL_OK;
 }
 
+/* Finds the mappings and bundles; jvm_work does the rest. */
 static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;
@@ -137,15 +140,14 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
     return code == SL_OK ? list_mappers(r, error) : code;
 }
 
-/* Estimates the memory that mapping needs beyond the arena: the mappings that were sent, and results of twice the size of
- * the frames. */
+/* Estimates the memory of jvm_work: the tables of mappings that were sent, and results twice as large as the frames. */
 static uint64_t jvm_memory(const void *arg)
 {
     const struct jvm_request *r = arg;
     return sent_mapping_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
 }
 
-/* Maps the frames, adds source lines if wanted, and writes the answer. */
+/* Maps the frames, adds source lines if the request wants them, and writes the answer. */
 static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;
@@ -158,7 +160,7 @@ static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Releases the cache entries and mappings. Clears `sent_mappings`, as the job may run again after jvm_reset and fills it
+/* Releases the cache entries of modules and sent mappings. Clears sent_mappings: after jvm_reset the job runs again and fills them
  * anew. */
 static void jvm_release(void *arg)
 {
@@ -169,6 +171,7 @@ static void jvm_release(void *arg)
     memset(r->sent_mappings, 0, sizeof r->sent_mappings);
 }
 
+/* Restores the state before jvm_run, which then runs again. */
 static void jvm_reset(void *arg)
 {
     struct jvm_request *r = arg;
@@ -177,7 +180,7 @@ static void jvm_reset(void *arg)
     r->limited = false;
 }
 
-/* Logs and counts a finished request. */
+/* Counts the results of a request, and logs if frames were left out. */
 static void jvm_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct jvm_request *r = arg;
@@ -199,7 +202,7 @@ static void jvm_open(struct job *job, void *arg)
     r->scope = job->scope;
 }
 
-/* Reads a request; if it asks for that, the configured sources are added, which fails only when out of memory. */
+/* Reads a request's body, then adds the configured sources if the request asks for them. That fails only when out of memory. */
 static bool jvm_read_request(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct jvm_request *r = arg;
@@ -216,7 +219,7 @@ static bool jvm_is_allowed(struct http_exchange *x, const void *arg)
     return access_may_use_sources(x, r->sources, r->source_count);
 }
 
-/* Reads a command's request. */
+/* Reads a command's request; its sources replace those in the body, or come before them (own_sources). */
 static bool jvm_read_local(struct job *job, void *arg, const void *local, struct json_failure *failure)
 {
     struct jvm_request *r = arg;

@@ -1,4 +1,4 @@
-/* Writes the answer of POST /symbolicate-jvm; keys have the API's order. */
+/* Writes the answer of POST /symbolicate-jvm. Members are in the order in which Symbolicator writes them. */
 #include "api/jvm/jvm.h"
 
 #include "base/json_write.h"
@@ -12,7 +12,7 @@ static void write_exception(struct sl_json_writer *w, const struct jvm_exception
     sl_json_end_object(w);
 }
 
-/* Writes a frame; its context lines are those found or, without any, those sent. */
+/* Writes a frame. Its source lines are those that were found, else those that were sent. */
 static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *frame)
 {
     sl_json_begin_object(w);
@@ -36,7 +36,7 @@ static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *fr
     sl_json_end_object(w);
 }
 
-/* Writes a trace; its exception is null if the request had none. Frames beyond the answer's limit are counted as omitted. */
+/* Writes a trace; `exception` is null if the request had none for it. At the answer's limit the other frames are counted as omitted. */
 static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace, struct answer_limit *limit)
 {
     sl_json_begin_object(w);
@@ -57,8 +57,8 @@ static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace,
     sl_json_end_object(w);
 }
 
-/* Writes {"obfuscated name": "original name"}, each name once, as the client may have sent duplicates, which JSON objects
- * must not contain. Names without an original are left out. */
+/* Writes {"obfuscated name": "original name", ...}. A name that the client sent twice is written once, as keys of a JSON object must
+ * be unique. Names without an original are left out. */
 static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
 {
     struct sl_map seen = {0};
@@ -78,7 +78,7 @@ static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
     sl_map_free(&seen);
 }
 
-/* Explains why a mapping was not used, for services configured with jvm.error_details. */
+/* Writes why a mapping was not used. Only with jvm.error_details, as Symbolicator has no such member. */
 static void write_detail(struct sl_json_writer *w, const struct jvm_query *module)
 {
     struct sl_buf text = {0};
@@ -89,7 +89,8 @@ static void write_detail(struct sl_json_writer *w, const struct jvm_query *modul
     sl_buf_free(&text);
 }
 
-/* Writes an error for each mapping of the modules that is missing or invalid, then for each invalid mapping sent with the request. */
+/* Writes an error for each module that is a mapping and was not found or is invalid, then for each invalid mapping that was sent
+ * with the request. */
 static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "errors");
@@ -117,7 +118,7 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes the response. Exceptions and traces end early when the limit of the response is reached, which answer_limit_write then reports. */
+/* Exceptions and frames are left out from the point where the answer's limit is reached; answer_limit_write says how many frames. */
 void jvm_write(const struct jvm_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
