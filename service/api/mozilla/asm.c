@@ -1,4 +1,4 @@
-/* Assembly of a function, from the binary itself: symbol files do not contain code. */
+/* Assembly of a function, for the Firefox Profiler. It is made from the program itself, as symbol files have no code. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -8,12 +8,12 @@
 #include "core/pool.h"
 #include "disasm/disasm.h"
 
-enum { LINE_BYTES = 64 }; /* estimated answer bytes per byte of code */
+enum { LINE_BYTES = 64 }; /* bytes of the answer per byte of code, roughly */
 
 struct asm_work {
     struct profiler_request request;
     struct file_lookup file; /* the binary */
-    struct sl_mapping lines; /* of its disassembly */
+    struct sl_mapping lines; /* the instructions that the converter process has written */
     struct disassembly_result result;
     bool is_read; /* `lines` and `result` are set */
     struct sl_json_writer json;
@@ -32,7 +32,8 @@ static bool write_line(void *arg, uint64_t offset, struct sl_str text)
     return !w->json.out->failed;
 }
 
-/* Writes the instructions. SL_INTERNAL if the worker's file is damaged, and when out of memory, with `answer` failed. */
+/* Writes the answer with the instructions. SL_INTERNAL if the converter's file is damaged, or when out of memory; `answer` is then
+ * marked as failed, from which job_run sees which of the two it is. */
 static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct sl_error *error)
 {
     const char *arch = sl_disasm_arch(w->result.arch);
@@ -51,7 +52,7 @@ static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct
     return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the disassembly is damaged");
 }
 
-/* Writes the answer. Without code to show, an error message is the answer already. */
+/* Writes the answer with the instructions. If there are none, the answer is already set: a message. */
 static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -60,7 +61,8 @@ static enum sl_code asm_write(struct job *job, void *arg, struct sl_error *error
 
 /* ---- disassembly ---- */
 
-/* True if there is something to show; otherwise the answer says why not. The result comes from a worker and is not trusted. */
+/* True if there are instructions to show; otherwise the answer is set and says why not. `result` was written by a converter process
+ * and may be wrong, so the architecture is checked as well. */
 static bool has_code(struct asm_work *w, struct sl_buf *answer)
 {
     switch (w->result.problem) {
@@ -78,8 +80,8 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
     }
 }
 
-/* Disassembles into the file `lines`. A program that cannot be read is an answer (SL_OK); lack of memory or a cancelled job is none, as it
- * says nothing about the program. */
+/* Disassembles the program into the file `lines`. SL_OK also if that is not possible: the answer is then set and says why. Other
+ * codes say nothing about the program: lack of memory, a cancelled job, an internal error. */
 static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, struct sl_error *error)
 {
     const struct disassembly_options options = {current_reader_limits(), w->request.offset, w->request.size,
@@ -101,7 +103,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
     return code;
 }
 
-/* Disassembles the binary into a file in memory, which stays mapped when its descriptor is closed. */
+/* Disassembles the program into a file in memory. w->lines stays mapped after its descriptor is closed. */
 static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct sl_error *error)
 {
     int lines = conversion_new_output("disassembly");
@@ -114,13 +116,14 @@ static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct 
 
 /* ---- look-up ---- */
 
+/* Returns the text; an empty one for a member that was not sent. */
 static struct sl_str asm_text(struct sl_str text)
 {
     return text.data ? text : SL_STR("");
 }
 
-/* Makes the list of sources of binaries: the symbol sources, then Mozilla's stores, which have binaries, too, although they
- * are otherwise asked for symbol files only. False when out of memory. */
+/* Makes the list of sources to search for programs: the configured fallback sources, then Mozilla's symbol stores. These are
+ * otherwise asked for symbol files only, but have programs as well, so file types are added. False when out of memory. */
 static bool program_sources(const struct profiler_request *r, struct search_scope *where)
 {
     size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;
@@ -135,8 +138,8 @@ static bool program_sources(const struct profiler_request *r, struct search_scop
     return sources;
 }
 
-/* Finds the binary by its code id; without one the build id may be found by the debug id. An ELF file that was not stripped
- * may be stored as a debug file. */
+/* Finds the program by its code id. If that was not sent, a source may know the build id of the debug id. The file types end with
+ * debug files of ELF, as a program that was not stripped may be stored as one. */
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {
     static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};
@@ -155,7 +158,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
         search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
-/* Finds the binary and disassembles it. If it is not found, the answer is a message that the profiler shows. */
+/* Finds the program and disassembles it. If it is not found, the answer is a message that the Profiler shows. */
 static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -164,7 +167,7 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
         return sl_fail(error, w->file.code, "%s", w->file.error.message);
     if (w->file.code != SL_OK) {
         struct sl_buf why = {0};
-        w->file.error.code = w->file.code;
+        w->file.error.code = w->file.code; /* cache_error_text reads it there */
         cache_error_text(&w->file.error, &why);
         mozilla_profiler_error(&job->answer, "An error occurred when loading the binary: " SL_STR_FMT,
                                SL_STR_ARG(sl_buf_view(&why)));
@@ -174,7 +177,7 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
     return asm_disassemble(w, job, error);
 }
 
-/* Estimates the answer: as requested, or, for a whole function, whose size is not known yet, that of a large one. */
+/* Estimates the bytes of the answer: for the requested size; for a whole function, whose size is not known yet, that of a large one. */
 static uint64_t asm_memory(const void *arg)
 {
     const struct profiler_request *r = &((const struct asm_work *)arg)->request;

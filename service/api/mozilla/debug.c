@@ -1,23 +1,23 @@
-/* Member "debug" for clients that send the header `Debug`: always the same members; times in seconds. */
+/* Writes the member "debug" for clients that send the header `Debug`. It always has the same members; times are in seconds. */
 #include "api/mozilla/mozilla.h"
 #include "core/loop.h"
 
-struct moz_module_stats { /* one module that was looked up */
-    struct sl_str name;   /* as first sent */
-    const struct mozilla_stats *work;
-    uint64_t stacks; /* number of stacks with a frame in it */
-    const struct mozilla_stack *last;
+struct moz_module_stats {             /* one module of the native request */
+    struct sl_str name;               /* "<file>/<id>" as first sent; data NULL: no frame is in it */
+    const struct mozilla_stats *work; /* what its look-up at Mozilla's stores did */
+    uint64_t stacks;                  /* number of stacks with a frame in it */
+    const struct mozilla_stack *last; /* the last stack that was counted */
 };
 
 struct moz_debug {
     const struct mozilla_request *request;
     struct sl_json_writer *json;
-    struct moz_module_stats *tallies; /* one per module of the native request */
-    size_t count;                     /* tallies with a name */
-    uint64_t frames, real_frames;     /* real: with a known module and an offset that is a number */
+    struct moz_module_stats *tallies; /* one for each of native.modules */
+    size_t count;                     /* of tallies with a name */
+    uint64_t frames, real_frames;     /* all; those with a module and a whole number as offset */
 };
 
-/* Counts the frames of a stack and, once per stack, the stacks of each module. */
+/* Counts the frames of a stack, and for each module the stacks with a frame in it. A module gets its name at its first frame. */
 static void count_frames(struct moz_debug *d, const struct mozilla_job *job, const struct mozilla_stack *stack)
 {
     d->frames += stack->count;
@@ -60,7 +60,7 @@ static void debug_time(struct moz_debug *d, const char *key, double seconds)
 typedef bool debug_wanted(const struct mozilla_stats *work);
 typedef double debug_value(const struct mozilla_stats *work);
 
-/* Writes {module: value} for the modules that are `wanted`. */
+/* Writes {module: value} for the modules for which `wanted` returns true. */
 static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted, debug_value *value)
 {
     debug_object(d, key);
@@ -74,7 +74,7 @@ static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted
     sl_json_end_object(d->json);
 }
 
-/* Returns the sum of the values of the wanted modules. */
+/* Returns the sum of the values of the modules for which `wanted` returns true. */
 static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_value *value)
 {
     double sum = 0;
@@ -114,6 +114,7 @@ static bool was_bad(const struct mozilla_stats *work)
     return work->is_bad;
 }
 
+/* A value for debug_sum that counts modules. */
 static double one(const struct mozilla_stats *work)
 {
     (void)work;
@@ -135,9 +136,9 @@ DEBUG_VALUE(failure_of, failed_s)
 DEBUG_VALUE(parse_of, parse_s)
 DEBUG_VALUE(save_of, save_s)
 
-/* ---- parts ---- */
+/* ---- members of "debug" ---- */
 
-/* Writes the parts `stacks` and `modules` of the debug output; modules without frames have no tally. */
+/* Writes the members `stacks` and `modules`. Modules without frames are not listed. */
 static void debug_stacks_and_modules(struct moz_debug *d)
 {
     debug_object(d, "stacks");
@@ -156,7 +157,8 @@ static void debug_stacks_and_modules(struct moz_debug *d)
     sl_json_end_object(d->json);
 }
 
-/* Writes the parts `cache_lookups` and `downloads`: sums over the modules for which the first function is true. */
+/* Writes the members `cache_lookups` and `downloads`. Each number is a sum over the modules for which debug_sum's first function
+ * returns true. */
 static void debug_lookups_and_downloads(struct moz_debug *d)
 {
     debug_object(d, "cache_lookups");
@@ -176,7 +178,7 @@ static void debug_lookups_and_downloads(struct moz_debug *d)
     sl_json_end_object(d->json);
 }
 
-/* Writes the parts `parse_sym` and `save_symcache`: sums over the modules that were converted. */
+/* Writes the members `parse_sym` and `save_symcache`: the times for converting downloaded symbol files and storing the result. */
 static void debug_conversions(struct moz_debug *d)
 {
     debug_object(d, "parse_sym");

@@ -1,8 +1,8 @@
-/* Special paths of source files, as builds of Firefox and its crates write them into symbols. */
+/* Paths of source files in the form in which builds of Firefox and of Rust crates write them into symbols. */
 #include "api/mozilla/mozilla.h"
 #include "fetch/fetch.h"
 
-/* Takes the part before the next colon; false if there is none. */
+/* Moves the text before the next colon from `rest` to `part`, and removes the colon; false if there is none. */
 static bool path_part(struct sl_str *rest, struct sl_str *part)
 {
     const char *colon = rest->size ? memchr(rest->data, ':', rest->size) : NULL;
@@ -13,14 +13,15 @@ static bool path_part(struct sl_str *rest, struct sl_str *part)
     return true;
 }
 
+/* Appends `before` as it is, then `piece` percent-encoded. */
 static void add_piece(struct sl_buf *url, const char *before, struct sl_str piece)
 {
     sl_buf_cstr(url, before);
     fetch_encode(url, piece, true);
 }
 
-/* Returns the name part of "name-version". A name has no dot, and a version has one after its first number: so the dash
- * before the first dot separates them. */
+/* Returns the name of a crate from "<name>-<version>"; size 0 if the text has no such form. Names have no dots, and versions have
+ * one after their first number, so the last dash before the first dot separates the two. */
 static struct sl_str crate_name(struct sl_str crate)
 {
     const char *dot = crate.size ? memchr(crate.data, '.', crate.size) : NULL;
@@ -28,13 +29,14 @@ static struct sl_str crate_name(struct sl_str crate)
     return (struct sl_str){crate.data, dash ? (size_t)(dash - crate.data) : 0};
 }
 
-/* True for a directory of Cargo's cache (name, dash, hash) with crates of crates.io. */
+/* True if the directory of Cargo's cache, "<host>-<hash>", has the crates of crates.io. */
 static bool is_crates_io(struct sl_str registry)
 {
     return sl_str_starts(registry, SL_STR("github.com-")) || sl_str_starts(registry, SL_STR("index.crates.io-"));
 }
 
-/* Appends the URL of a crate on crates.io, and the path of the file in its archive. Nothing for crates of other registries. */
+/* Appends the URL of a crate on crates.io to `url`, and the path of the file in its archive to `member`; nothing for crates of other
+ * registries, whose hosts are not known. */
 static void crate_url(struct sl_str registry, struct sl_str crate, struct sl_str path, struct sl_buf *url,
                       struct sl_buf *member)
 {
@@ -47,8 +49,8 @@ static void crate_url(struct sl_str registry, struct sl_str crate, struct sl_str
     sl_buf_printf(member, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(crate), SL_STR_ARG(path));
 }
 
-/* Converts "<kind>:<place>:<file>:<revision>" to a URL; kinds are hg, git, s3 and cargo. For cargo the URL is that of the
- * crate's archive, and `member` the file in it. False for other paths. */
+/* Splits the path at its colons: <kind>:<place>:<file>:<revision>, of which `path` has the last part. Only for cargo these are
+ * registry, crate, and the path in the crate. */
 bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member)
 {
     static const struct sl_str github = SL_STR("github.com/");

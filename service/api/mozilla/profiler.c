@@ -4,9 +4,9 @@
 
 #include "api/mozilla/mozilla.h"
 
-enum { WEIGHT = 4, MAX_BODY = 64 * 1024 };
+enum { WEIGHT = 4 /* memory of a request, in sizes of its body */, MAX_BODY = 64 * 1024 };
 
-/* Replaces the answer by an error message, under the keys "error" and "title". */
+/* Replaces what `out` has by the message, under the keys "error" and "title"; cut at 511 bytes. */
 void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 {
     char text[512];
@@ -24,7 +24,7 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 
 /* ---- requests ---- */
 
-/* Reads "0x..." with at most 32 bits. */
+/* Reads a text "0x..." with a number of at most 32 bits. */
 static bool profiler_hex(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -43,6 +43,7 @@ static const struct sl_field source_fields[] = {
     SL_FIELD(TEXT, false, profiler_request, debug_id, "debugId"), SL_FIELD(TEXT, true, profiler_request, file, "file"),
     SL_FIELD_BY(true, profiler_request, offset, "moduleOffset", profiler_hex), SL_FIELDS_END};
 
+/* Reads true or false; nothing else is accepted. */
 static bool profiler_bool(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     size_t where = s->json->at;
@@ -75,7 +76,7 @@ bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct
     return json_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
 }
 
-/* Answers 400 with the reason, which differs for malformed JSON and for wrong members; 503 if memory is short. */
+/* Answers 400 with a text that tells wrong members (422) from malformed JSON (400); 503 if memory is short. */
 void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
@@ -92,7 +93,7 @@ void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure 
 
 /* ---- routes ---- */
 
-/* Answers 404 with the path; without memory for that, with the bare status. */
+/* Answers 404 with the path; without memory for that text, with "404 Not Found". */
 static void unrecognized(struct http_exchange *x)
 {
     struct sl_buf text = {0};

@@ -1,26 +1,28 @@
-/* Reads the bodies of symbolication requests. Checks run in a fixed order, whatever the order of the keys. The first error is
- * reported; messages never repeat what was sent. */
+/* Reads the bodies of symbolication requests. Checks are made in a fixed order, whatever the order of the keys in the JSON; the
+ * first error is answered. Messages never repeat what was sent. */
 #include "api/mozilla/mozilla.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { MAX_NAME = 1024 };
+enum { MAX_NAME = 1024 }; /* longest file name of a module, in bytes */
 
-struct moz_reading {
+struct moz_reading { /* state of mozilla_read */
     struct mozilla_request *request;
     struct json_failure *failure;
     struct sl_str body;
     size_t module_count; /* modules of all jobs */
 };
 
+/* Sets the failure "out of memory" (status 503) and returns false. */
 static bool moz_no_memory(struct moz_reading *r)
 {
     *r->failure = json_no_memory;
     return false;
 }
 
-/* Sets a formatted problem (status 400) and returns false; without memory for its text "no memory" instead. */
+/* Sets a failure with status 400 and the formatted message, and returns false; without memory for the message, the failure "out of
+ * memory" instead. */
 __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *r, const char *format, ...)
 {
     char text[256];
@@ -32,7 +34,7 @@ __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *
     return r->failure->problem ? false : moz_no_memory(r);
 }
 
-/* Refuses a request with more modules or frames than the configuration allows; returns false. */
+/* Sets the failure of a request that has more modules or frames than the configuration allows, and returns false. */
 static bool moz_too_much(struct moz_reading *r)
 {
     *r->failure = (struct json_failure){413, "Payload is too large"};
@@ -41,14 +43,14 @@ static bool moz_too_much(struct moz_reading *r)
 
 /* ---- modules ---- */
 
-/* True if the text can be the name of a module file: letters, digits, some other characters and those of `extra`. */
+/* True if the text may be the name of a debug file: letters, digits, the characters in `others` and those in `extra`. */
 bool mozilla_is_name(struct sl_str name, struct sl_str extra)
 {
     static const char others[] = "_.+{}@<> ~-";
     for (size_t i = 0; i < name.size; i++) {
         char c = name.data[i];
         bool alphanumeric = sl_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!alphanumeric && !(c && memchr(others, c, sizeof others - 1)) &&
+        if (!alphanumeric && !(c && memchr(others, c, sizeof others - 1)) && /* without its NUL */
             !(extra.size && memchr(extra.data, c, extra.size)))
             return false;
     }
@@ -64,7 +66,7 @@ static bool is_hex(struct sl_str id)
     return true;
 }
 
-/* Skips over an array; true if it has exactly two values. `values` are set to their starts, to be read later. */
+/* Skips an array; true if it has exactly two values. Sets `values` to parsers at these values, to read them afterwards. */
 static bool is_pair(struct sl_json *j, struct sl_json values[2])
 {
     struct sl_str key;
@@ -82,14 +84,14 @@ static bool is_pair(struct sl_json *j, struct sl_json values[2])
     return count == 2;
 }
 
-/* Reads a string; false for other values. */
+/* Reads a string; false if the value is no string, or its text is not valid. */
 static bool moz_text(struct sl_json *j, struct sl_str *text)
 {
     *text = (struct sl_str){NULL, 0};
     return sl_json_peek(j) == SL_JSON_STRING && sl_json_string(j, text);
 }
 
-/* Reads a module: [debug file name, debug id]. A wrong one refuses the request; `job` and `index` are for the message. */
+/* Reads a module, [debug file name, debug id]. False: the failure is set; its message has the numbers of job and module. */
 static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, struct sl_json *j,
                             struct mozilla_module *module)
 {
@@ -108,7 +110,7 @@ static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, str
     return true;
 }
 
-/* Reads the modules of job number `index` from the JSON `text`. */
+/* Reads the modules of job number `index` from the JSON `text`. False: the failure is set. */
 static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
     struct sl_json j = sl_json(text, r->request->arena, false);
@@ -124,7 +126,7 @@ static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str 
     }
     job->module_count = modules.count;
     if (!good)
-        sl_arena_array_discard(&modules);
+        sl_arena_array_discard(&modules); /* job->modules stays NULL; the request is refused */
     else if (!(job->modules = sl_arena_array_finish(&modules)))
         return moz_no_memory(r);
     return good;
@@ -132,17 +134,18 @@ static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str 
 
 /* ---- stacks ---- */
 
-struct moz_position {
+struct moz_position { /* where a frame is, for messages: indexes */
     size_t job, stack, frame;
 };
 
-/* Refuses the request because of the frame at `at`; returns false. */
+/* Sets the failure for the frame at `at`, and returns false. */
 static bool moz_bad_frame(struct moz_reading *r, const struct moz_position *at, const char *what)
 {
     return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
 }
 
-/* Reads an array of exactly two values; `texts` has data NULL where a value is not a number. */
+/* Reads an array; true if it has exactly two values. Sets `texts` to the numbers as written; data NULL where a value is not a
+ * number. */
 static bool moz_number_pair(struct sl_json *j, struct sl_str texts[2])
 {
     struct sl_str key;
@@ -164,7 +167,7 @@ static bool moz_number_pair(struct sl_json *j, struct sl_str texts[2])
     return count == 2;
 }
 
-/* True if the number has neither fraction nor exponent. */
+/* True if the text is a number without fraction and exponent; false for data NULL. */
 static bool moz_is_whole(struct sl_str number)
 {
     bool whole = number.data;
@@ -173,7 +176,7 @@ static bool moz_is_whole(struct sl_str number)
     return whole;
 }
 
-/* Reads the index of the module; -1 means that the module is not known, and -0 is 0. */
+/* Reads the module index of a frame. -1 means that its module is not known; "-0" is 0. */
 static bool read_index(struct moz_reading *r, const struct moz_position *at, struct sl_str text, size_t module_count,
                        struct mozilla_frame *frame)
 {
@@ -188,8 +191,8 @@ static bool read_index(struct moz_reading *r, const struct moz_position *at, str
     return true;
 }
 
-/* Reads the offset in the module. -1 is accepted as the address before it; numbers that are not integers are kept as text,
- * if the configuration says so. */
+/* Reads the offset of a frame in its module. -1 is accepted, as the address before the module. Other negative numbers and those that
+ * are not integers are refused; but with non_integer_offsets = skip the latter are kept as text. */
 static bool read_offset(struct moz_reading *r, const struct moz_position *at, struct sl_str text,
                         struct mozilla_frame *frame)
 {
@@ -206,7 +209,8 @@ static bool read_offset(struct moz_reading *r, const struct moz_position *at, st
     return true;
 }
 
-/* Reads a frame: [module index, offset], and marks its module as referenced, as only such modules are looked up. */
+/* Reads a frame, [module index, offset], and marks the module as referenced: only such modules are looked up. False: the failure is
+ * set. */
 static bool moz_read_frame(struct moz_reading *r, const struct moz_position *at, struct sl_json *j,
                            const struct mozilla_job *job, struct mozilla_frame *frame)
 {
@@ -223,7 +227,7 @@ static bool moz_read_frame(struct moz_reading *r, const struct moz_position *at,
     return true;
 }
 
-/* Reads the frames of one stack and appends them to `frames`. */
+/* Reads the frames of one stack and appends them to `frames`. False: the failure is set. */
 static bool moz_read_stack(struct moz_reading *r, struct moz_position *at, struct sl_json *j,
                            const struct mozilla_job *job, struct sl_arena_array *frames)
 {
@@ -239,7 +243,7 @@ static bool moz_read_stack(struct moz_reading *r, struct moz_position *at, struc
     return good;
 }
 
-/* Reads the stacks of a job. The frames of all stacks are in one array. */
+/* Reads the stacks of a job: job->frames has the frames of all of them. False: the failure is set. */
 static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
     struct sl_json j = sl_json(text, r->request->arena, false);
@@ -275,7 +279,7 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str t
 
 /* ---- jobs ---- */
 
-struct job_members { /* raw JSON */
+struct job_members { /* members of a job as raw JSON; data NULL: missing */
     struct sl_str stacks, modules;
 };
 
@@ -285,7 +289,7 @@ static const struct sl_field job_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads a job. The document was found to be valid JSON before, so reading its members fails only when out of memory. */
+/* Reads a job. The whole body has been checked to be valid JSON, so parsing the members again can only fail for lack of memory. */
 static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j, struct mozilla_job *job)
 {
     struct job_members members = {.stacks = {NULL, 0}};
@@ -301,7 +305,7 @@ static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j,
     return moz_read_modules(r, index, members.modules, job) && moz_read_stacks(r, index, members.stacks, job);
 }
 
-/* Reads the jobs. They are counted first, as too many of them are reported before any other error. */
+/* Reads the list of jobs. Counts them first, with a copy of the parser, as too many jobs are reported before any other error. */
 static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
 {
     struct mozilla_request *request = r->request;
@@ -313,7 +317,7 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
         return moz_wrong(r, "jobs must be a list");
     for (sl_json_enter(&counting); sl_json_next(&counting, &key); count++)
         sl_json_skip(&counting);
-    if (most && count > most)
+    if (most && count > most) /* 0: no limit */
         return moz_wrong(r, "please limit number of jobs in a single request to <= %llu", (unsigned long long)most);
     struct sl_arena_array jobs = {.arena = request->arena, .item = sizeof *request->jobs};
     bool good = true;
@@ -330,7 +334,7 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
     return good;
 }
 
-struct mozilla_body_members { /* raw JSON */
+struct mozilla_body_members { /* members of the body as raw JSON; data NULL: missing */
     struct sl_str jobs, version;
 };
 
@@ -340,14 +344,15 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
+/* True if the JSON text is the number `wanted`. */
 static bool is_number(struct sl_str text, uint64_t wanted)
 {
     uint64_t value;
     return sl_parse_u64(text, &value) && value == wanted;
 }
 
-/* Reads the body; `j` is the whole document, `members` are set if it is an object. A path without a version takes both:
- * bodies with "jobs" or version 5 are of version 5. A body without "jobs" is itself one job. */
+/* Reads the body, at whose start `j` is. `members` are set if it is an object. The path "/" has no version (0): then a body with
+ * "jobs" or "version": 5 is of version 5, any other of version 4. A body without "jobs" is itself a job. */
 static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct mozilla_body_members *members)
 {
     struct mozilla_request *request = r->request;
@@ -369,6 +374,7 @@ bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct js
     struct sl_json j = sl_json(body, request->arena, false), all = j;
     sl_json_read_object(&all, body_fields, &members);
     if (!sl_json_end(&all))
+        /* busy: memory was short, which says nothing about the body */
         return all.busy ? moz_no_memory(&r) : moz_wrong(&r, "Payload is not valid JSON");
     return moz_read_body(&r, j, &members) && (mozilla_prepare(request) || moz_no_memory(&r));
 }

@@ -1,4 +1,4 @@
-/* Converts requests of Mozilla's clients to native requests. */
+/* Converts requests of Mozilla's API to native requests, and counts them. */
 #include "api/mozilla/mozilla.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -11,8 +11,7 @@ struct moz_modules { /* distinct modules of all jobs */
     size_t count;
 };
 
-/* Returns the module name with the id in upper case, as symbol files have it: ids that differ only in case are the same
- * module. */
+/* Returns "<file>/<id>" with the id in upper case: ids that differ only in case are the same module. Data NULL when out of memory. */
 static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozilla_module *module)
 {
     struct sl_str name = mozilla_module_name(r->arena, module);
@@ -22,7 +21,7 @@ static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozill
     return name;
 }
 
-/* Sets the native module of a module; modules with the same name and id share one. False when out of memory. */
+/* Sets module->native to its index in native.modules, where modules with the same name and id are one. False when out of memory. */
 static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
 {
     static const struct native_upload no_upload;
@@ -45,7 +44,8 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
     return true;
 }
 
-/* Adds the modules of all jobs. Without a file name or a valid id a module cannot be looked up and has no native one. */
+/* Adds the modules of all jobs to the native request, except those without a file name or a valid debug id, which cannot be looked
+ * up. False when out of memory. */
 static bool add_modules(struct moz_modules *m)
 {
     struct mozilla_request *r = m->request;
@@ -60,13 +60,15 @@ static bool add_modules(struct moz_modules *m)
     return true;
 }
 
+/* Returns the index of the frame's module in native.modules; NATIVE_NO_MODULE if it cannot be looked up. */
 static uint32_t moz_find_module(const struct mozilla_job *job, const struct mozilla_frame *frame)
 {
     return frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
 }
 
-/* Makes a native trace of its own for a frame that can be looked up, as the frames of a stack are independent of each other
- * here. `trace` UINT32_MAX: none. A literal shares the memory of that member and keeps its text. */
+/* If the frame can be looked up, adds a native trace with this frame alone, as this API treats frames as independent of each other:
+ * neither changes how another is looked up. frame->trace is the index of the trace, UINT32_MAX if there is none; a literal keeps its
+ * text there, in the same memory (union). */
 static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
                       struct native_frame *frames)
 {
@@ -76,6 +78,7 @@ static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, 
         frame->trace = UINT32_MAX;
     if (module == NATIVE_NO_MODULE)
         return;
+    /* a module with a frame that is not looked up itself counts as asked for: the answer says if it was found */
     native->modules[module].referenced = true;
     if (frame->kind != MOZILLA_AT)
         return;
@@ -85,7 +88,7 @@ static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, 
     native->traces[native->trace_count++] = (struct native_trace){.frames = sent, .frame_count = 1};
 }
 
-/* Returns the number of frames to look up. */
+/* Returns the number of frames for which add_frame will add a trace. */
 static size_t count_wanted(const struct mozilla_request *r)
 {
     size_t wanted = 0;
@@ -97,8 +100,7 @@ static size_t count_wanted(const struct mozilla_request *r)
     return wanted;
 }
 
-/* Converts the request to a native one, in which each frame that is looked up is a trace of its own. False when out of
- * memory. */
+/* Converts the modules and frames of all jobs to native ones. False when out of memory. */
 static bool moz_fill(struct mozilla_request *r)
 {
     struct moz_modules modules = {.request = r};
@@ -131,7 +133,7 @@ void mozilla_open(struct job *job, void *arg)
     r->begun_ns = clock_mono_ns();
 }
 
-/* Configures the native request for this API: Mozilla's stores first, then the configured fallback sources; no source lines. */
+/* Sets the options of the native request: asks Mozilla's stores first, then the configured fallback sources; no source lines. */
 bool mozilla_prepare(struct mozilla_request *r)
 {
     struct native_request *native = &r->native;
@@ -150,13 +152,14 @@ bool mozilla_prepare(struct mozilla_request *r)
 
 /* ---- the job ---- */
 
-/* True if the code means that a store did not answer. */
+/* True if the code means that a symbol store did not answer. */
 static bool is_transport(enum sl_code code)
 {
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
 }
 
-/* True if some module may have symbols, but a store did not answer. */
+/* True if the configuration wants requests to fail then, and a module was not found while a store did not answer: it may have
+ * symbols. */
 static bool is_unreachable(const struct mozilla_request *r)
 {
     if (r->config->mozilla.transport_errors != MOZILLA_UNAVAILABLE)
@@ -177,12 +180,13 @@ enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *e
     if (is_unreachable(r))
         return sl_fail(error, SL_UNSUPPORTED, "symbol storage is temporarily unavailable");
     mozilla_write(r, &job->answer);
+    /* this step has read the tables, maybe on the pool: checks if their pages are in memory now, so that the loop may read them */
     native_check_residency(&r->native);
     return SL_OK;
 }
 
-/* Counts a completed request, and its modules whose debug id could not be parsed. Each number is counted twice: under this
- * service's name of the metric, and under that of Mozilla's own service (Eliot). */
+/* Counts an answered request, and the modules whose debug id is not valid. Each number is counted under this service's own metric
+ * and under that of Mozilla's service (Eliot), whose dashboards can be kept. */
 void mozilla_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct mozilla_request *r = arg;

@@ -1,21 +1,21 @@
-/* Source text of a file that the symbols of an address name: from bundles, debug files, or the URL in its special path; never
- * from the local file system. */
+/* Source text of a file, for the Firefox Profiler. The client sends an address and a path; the symbols of the address must name this
+ * path. The text comes from source bundles, debug files, or the URL that the path stands for; never from the local file system. */
 #include "api/impl.h"
 #include "api/mozilla/mozilla.h"
 #include "source/text.h"
 
 struct source_work {
-    struct mozilla_request symbols; /* request for the one address */
+    struct mozilla_request symbols; /* a request that symbolicates the one address */
     struct profiler_request request;
-    struct native_module *module; /* NULL: no module; the answer says why */
-    struct source_lookup sources;
-    struct sl_buf text; /* as stored, before decoding */
-    bool has_text;
+    struct native_module *module; /* NULL: it cannot be looked up; the answer is set and says why */
+    struct source_lookup sources; /* bundles and debug files that may have the text */
+    struct sl_buf text;           /* as stored, before decoding */
+    bool has_text;                /* `text` is set */
 };
 
 /* ---- the address ---- */
 
-/* Makes a request of one job with one module and one frame. */
+/* Makes `symbols`, a request of one job with one module and one frame. False when out of memory. */
 static bool prepare_address(struct source_work *w)
 {
     struct profiler_request *r = &w->request;
@@ -37,14 +37,15 @@ static bool prepare_address(struct source_work *w)
     return mozilla_prepare(&w->symbols);
 }
 
-/* Sets an error as the answer; later steps see it and stop. */
+/* Sets the answer to the message `what` followed by `why`. Returns SL_OK: later steps do nothing when the answer is set. */
 static enum sl_code source_fail(struct job *job, const char *what, const char *why)
 {
     mozilla_profiler_error(&job->answer, "%s%s", what, why);
     return SL_OK;
 }
 
-/* Checks the module that was sent and prepares its look-up. A wrong one is answered with a message that the Profiler shows. */
+/* Checks the module that was sent, and prepares its look-up. If it cannot be looked up, the answer is a message that the Profiler
+ * shows. */
 static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *error)
 {
     static const char no_symbols[] = "Could not obtain symbols for the requested library: ";
@@ -63,7 +64,7 @@ static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *
     return SL_OK;
 }
 
-/* True if a function at the address is in the requested file. */
+/* True if a function at the address, inlined or not, is in the requested file. */
 static bool is_named(const struct source_work *w)
 {
     const struct native_result_trace *trace = w->symbols.native.results;
@@ -80,14 +81,15 @@ static bool is_named(const struct source_work *w)
     return named;
 }
 
-/* True if the address was symbolicated. */
+/* True if the symbols of the module have the address. */
 static bool has_lines(const struct source_work *w)
 {
     const struct native_result_trace *trace = w->symbols.native.results;
     return w->symbols.native.trace_count && trace->count && trace->frames[0].status == FRAME_SYMBOLICATED;
 }
 
-/* Checks that the requested file is one that the symbols name at this address: a client cannot read any other file. */
+/* Checks that the symbols name the requested file at this address, otherwise sets a message as the answer: so a client cannot read
+ * any other file. */
 static enum sl_code source_check(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -98,13 +100,14 @@ static enum sl_code source_check(struct job *job, void *arg, struct sl_error *er
         return source_fail(job, "Don't have any debug info for the requested library", "");
     if (!is_named(w))
         return source_fail(job, "The requested path is not present in the symbolication frames", "");
+    /* this step has read the tables, maybe on the pool: checks if their pages are in memory now, so that the loop may read them */
     native_check_residency(&w->symbols.native);
     return SL_OK;
 }
 
 /* ---- the text ---- */
 
-/* Reads the text from the first object that has it. */
+/* Pool work: reads the text from the first bundle or debug file that has it. A URL that one has instead is not used. */
 static enum sl_code source_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -117,7 +120,7 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
     return SL_OK;
 }
 
-/* Downloads the text from the URL that its path encodes. */
+/* Downloads the text from the URL that the path stands for. SL_NOT_FOUND if it stands for none. */
 static enum sl_code source_download(struct source_work *w, struct sl_error *error)
 {
     struct sl_arena *arena = w->request.arena;
@@ -143,8 +146,8 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     return code;
 }
 
-/* Symbolicates the address, checks the file, and gets its text. After an answer was set, an error message, nothing more is
- * done. */
+/* Symbolicates the address, checks that its symbols name the file, and gets the text. Ends early when a step has set the answer,
+ * which is then an error message. */
 static enum sl_code source_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -169,7 +172,7 @@ static enum sl_code source_run(struct job *job, void *arg, struct sl_error *erro
 
 /* ---- the answer ---- */
 
-/* Writes the answer. Its two dates are always null, as the service does not store them. */
+/* Writes the answer. Clients expect its two dates; they are null, as the service does not store them. */
 static enum sl_code source_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -196,6 +199,7 @@ static unsigned source_executor(void *request)
     return POOL_JSON;
 }
 
+/* Releases the text and where it came from. */
 static void release_text(struct source_work *w)
 {
     for (size_t i = 0; i < w->sources.count; i++)
@@ -212,6 +216,7 @@ static void source_release(void *arg)
     native_release(&w->symbols.native);
 }
 
+/* Restores the state before source_run. What source_prepare has made stays. */
 static void source_reset(void *arg)
 {
     struct source_work *w = arg;

@@ -5,7 +5,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* body_weight: memory of a body, what is read from it and the native request, in sizes of the body. */
+/* Memory that a request needs (body, what is read from it, native request), in sizes of its body. */
 enum { MOZ_WEIGHT = 24 };
 
 static const char unavailable[] = "symbol storage is temporarily unavailable";
@@ -17,13 +17,14 @@ static const struct config *moz_config(const struct http_exchange *x)
 
 /* ---- answers ---- */
 
+/* True if the configuration lets pages of the request's origin read answers; `*origin` is then the value of the header. */
 bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin)
 {
     const struct config *config = moz_config(x);
     return http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, origin);
 }
 
-/* Adds the headers that let a browser give the answer to a page of this origin. */
+/* Adds the CORS headers that let a browser give the answer to a page of the request's origin. */
 static void moz_allow_origin(struct http_exchange *x)
 {
     struct sl_str origin;
@@ -38,7 +39,8 @@ static void moz_allow_origin(struct http_exchange *x)
                "x-requested-with"));
 }
 
-/* Replies with an error. The blank after each colon is needed: tests of clients compare bytes. */
+/* Replies with an error. Written by hand, as it has a blank after each colon: clients compare bytes. `comma` false: the writer puts
+ * none before the next value. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;
@@ -64,7 +66,7 @@ void mozilla_reply_title(struct http_exchange *x, int status, const char *title,
     moz_allow_origin(x);
 }
 
-/* Answers an error as Mozilla's service does: with a title by the status. Details are given for 503 only. */
+/* Answers an error as Mozilla's service does, with a title for each status; `detail` is only sent with 503. */
 void mozilla_error(struct http_exchange *x, int status, const char *detail)
 {
     static const struct {
@@ -81,7 +83,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
     mozilla_reply_title(x, status, title, status == 503 ? detail : NULL);
 }
 
-/* Returns the metric label of a refusal, by a part of its message. */
+/* Returns why a body was refused, as a metric label: moz_read's messages are told apart by words in them. */
 static const char *get_refusal(const struct json_failure *failure)
 {
     static const struct {
@@ -97,7 +99,8 @@ static const char *get_refusal(const struct json_failure *failure)
     return "bad_json";
 }
 
-/* Answers a body that cannot be read, and counts why. */
+/* Answers a body that mozilla_read has refused. Wrong bodies are counted by reason, in this service's metric and in that of
+ * Mozilla's own (Eliot). */
 static void moz_refuse(struct http_exchange *x, const struct json_failure *failure)
 {
     if (failure->status == 400) {
@@ -110,7 +113,8 @@ static void moz_refuse(struct http_exchange *x, const struct json_failure *failu
         mozilla_reply_title(x, failure->status, failure->problem, NULL);
 }
 
-/* Answers by the outcome of the job. JOB_FAILED means that a store did not respond (mozilla_write_answer). */
+/* Answers by the outcome of the job. mozilla_write_answer is the only step that lets it fail, when a symbol store did not answer.
+ * JOB_RUNNING: the configured time is over. */
 static void moz_answer(struct http_exchange *x, struct job *job)
 {
     switch (job->outcome) {
@@ -127,6 +131,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     }
 }
 
+/* Nothing is sent if the client is gone. The job is cancelled by job_remove_client then; otherwise it ends by itself. */
 void mozilla_answer(struct http_exchange *x, struct job *job)
 {
     if (job_wait(job, DURATION_MS(moz_config(x)->mozilla.request_timeout_ns)) != FIBER_CANCELLED)
@@ -139,11 +144,11 @@ void mozilla_answer(struct http_exchange *x, struct job *job)
 static bool moz_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct mozilla_request *r = arg;
-    r->native.then = mozilla_write_answer; /* the same pool job that makes the names writes the answer */
+    r->native.then = mozilla_write_answer; /* runs in the same pool job as the look-up of names, right after it */
     return mozilla_read(r, text, failure);
 }
 
-/* True if the header `Debug` is set to anything but a word for "no". */
+/* True if the request has a header `Debug` that is not one of the words for "no". */
 static bool moz_wants_debug(const struct http_exchange *x)
 {
     static const struct sl_str off[] = {SL_STR("0"), SL_STR("false"), SL_STR("no"), SL_STR("off")};
@@ -154,7 +159,7 @@ static bool moz_wants_debug(const struct http_exchange *x)
     return value.size > 0;
 }
 
-/* Reads the version from the end of the path (0: the body says which), and whether the answer gets the member "debug". */
+/* Sets the version from the end of the route's path (0: the body says which), and whether the answer gets the member "debug". */
 static void moz_head(struct http_exchange *x, void *arg)
 {
     struct mozilla_request *r = arg;
@@ -163,7 +168,7 @@ static void moz_head(struct http_exchange *x, void *arg)
     r->wants_debug = moz_wants_debug(x);
 }
 
-/* Reads a command's request: its local sources replace the service's stores. */
+/* Reads a command's request. Its sources replace Mozilla's stores and the symbol store of the service. */
 static bool moz_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct mozilla_request *r = arg;
@@ -193,7 +198,7 @@ const struct job_kind job_mozilla = {
     .release = native_release,
 };
 
-/* POST /: an alias of the paths with a version, if the configuration has it. */
+/* POST /: does what the paths with a version do, if the configuration allows it. */
 static void symbolicate_any(struct http_exchange *x)
 {
     if (moz_config(x)->mozilla.root_alias)
@@ -202,7 +207,8 @@ static void symbolicate_any(struct http_exchange *x)
         http_reply_error(x, 405, NULL);
 }
 
-/* Answers a preflight request of a browser (Fetch Standard, "CORS-preflight request"), or a plain OPTIONS request. */
+/* Answers OPTIONS: a browser's preflight request (Fetch Standard, "CORS-preflight request"), which has the two headers checked here,
+ * or a plain one, which gets `Allow`. */
 void mozilla_options(struct http_exchange *x)
 {
     struct sl_str wanted = http_header(x, "access-control-request-headers");

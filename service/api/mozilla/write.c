@@ -1,12 +1,12 @@
-/* Writes answers of versions 4 and 5. */
+/* Writes answers of versions 4 and 5 of Mozilla's API. */
 #include "api/mozilla/mozilla.h"
 
 struct moz_writer {
     struct sl_json_writer json;
     const struct mozilla_request *request;
     const struct mozilla_job *job;
-    struct sl_buf path;
-    struct sl_map sizes; /* cache of function_size: key module and function id */
+    struct sl_buf path;  /* scratch buffer of native_frame_location */
+    struct sl_map sizes; /* struct moz_size of each function that was asked for; key: its member `key` */
 };
 
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module)
@@ -28,7 +28,8 @@ static bool moz_is_found(const struct mozilla_request *r, const struct mozilla_m
            r->native.modules[module->native].found->lookup.code == SL_OK;
 }
 
-/* Writes true if the module's symbols were found, null if they were not looked up. */
+/* Writes true or false for a module that was looked up: its symbols were found or not. Null if no frame needed it, or it has no name
+ * or id. A module with an invalid id counts as looked up in vain. */
 static void write_found(struct moz_writer *w, const struct mozilla_module *module)
 {
     bool asked = module->file.size && module->id.size &&
@@ -47,8 +48,8 @@ static const struct mozilla_module *get_module(const struct moz_writer *w, const
     return module && module->file.size ? module : NULL;
 }
 
-/* Returns the module name for answers: as sent, or the name of the executable if that is configured and known. `auto`
- * means the former in version 4 and the latter in version 5. */
+/* Returns the module name for a frame: the name that was sent, or that of the executable if the symbols have it; the configuration
+ * decides. MOZILLA_AUTO: as sent in version 4, the executable in version 5. */
 static struct sl_str choose_file_name(const struct moz_writer *w, const struct mozilla_module *module)
 {
     int how = w->request->config->mozilla.module_name;
@@ -62,7 +63,8 @@ static struct sl_str choose_file_name(const struct moz_writer *w, const struct m
     return name.size ? name : module->file;
 }
 
-/* Returns the resulting frames, innermost first; `*count` 0: the frame was not symbolicated. */
+/* Returns the frames that the look-up gave for a frame that was sent: functions inlined there, innermost first, then the one around
+ * them. `*count` is 0 if it was not symbolicated. */
 static const struct native_result_frame *get_results(const struct moz_writer *w, const struct mozilla_frame *frame,
                                                      size_t *count)
 {
@@ -76,13 +78,14 @@ static const struct native_result_frame *get_results(const struct moz_writer *w,
     return trace->frames;
 }
 
+/* Returns the demangled name or, if there is none, the name in the symbol table. */
 static struct sl_str choose_function_name(const struct native_result_frame *frame)
 {
     const struct native_names *names = frame->names;
     return names->function.data ? names->function : names->symbol;
 }
 
-/* False if the answer has reached its limit; then counts `frames_left` as omitted. */
+/* True if the answer has not reached its size limit; otherwise adds `frames_left` to the number of omitted frames. */
 static bool moz_fits(const struct moz_writer *w, size_t frames_left)
 {
     struct answer_limit *limit = w->request->native.limit;
@@ -93,13 +96,13 @@ static bool moz_fits(const struct moz_writer *w, size_t frames_left)
 
 /* ---- version 5 ---- */
 
-struct moz_size {    /* size of a function */
+struct moz_size {    /* the size of a function */
     uint32_t key[2]; /* module, function id */
     uint64_t size;   /* 0: unknown */
 };
 
-/* Returns the size of the frame's function, looked up once per function; 0 if it is not known: other tables than these two
- * have no sizes. */
+/* Returns the size of the frame's function in bytes, looked up once per function; 0 if it is not known. Of all kinds of tables only
+ * these two have functions with a size. */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;
@@ -118,6 +121,7 @@ static uint64_t function_size(struct moz_writer *w, const struct native_result_f
     return (*slot)->size;
 }
 
+/* Writes the size of the function; nothing if it is not known. */
 static void write_function_size(struct moz_writer *w, const struct native_result_frame *outermost)
 {
     uint64_t size = function_size(w, outermost);
@@ -126,7 +130,7 @@ static void write_function_size(struct moz_writer *w, const struct native_result
     sl_json_member_hex(&w->json, "function_size", size);
 }
 
-/* Writes function, file and line; no line without a file. */
+/* Writes function, file and line of a frame. Without a file there is no line either; line 0 is unknown. */
 static void write_level(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct sl_str path;
@@ -139,7 +143,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
         sl_json_member_u64(&w->json, "line", line);
 }
 
-/* Writes the inlined calls, innermost first; the outermost function is the frame itself. */
+/* Writes the inlined functions, innermost first. They are `frames` without the last one, in whose place the frame itself is. */
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
     sl_json_member_array(&w->json, "inlines");
@@ -151,7 +155,8 @@ static void write_inlines(struct moz_writer *w, const struct native_result_frame
     sl_json_end_array(&w->json);
 }
 
-/* Writes the offset of a frame: as it was sent if it was no number, "-0x1" for an address before its module, else in hexadecimal. */
+/* Writes the offset of a frame as text: in hexadecimal; "-0x1" for the address before its module; a number that is no integer as it
+ * was sent. */
 static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame)
 {
     if (frame->kind == MOZILLA_LITERAL)
@@ -162,7 +167,7 @@ static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame
         sl_json_put_hex(&w->json, frame->offset);
 }
 
-/* Writes a frame: the outermost function, and the calls inlined into it. */
+/* Writes a frame: the function that was not inlined, and the list of those inlined into it. */
 static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *frame, size_t index)
 {
     size_t count;
@@ -176,6 +181,7 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     if (count) {
         const struct native_result_frame *outermost = &frames[count - 1];
         write_level(w, outermost);
+        /* `outermost` is false if the table does not know where the function begins; its size is not known then either */
         if (outermost->outermost && outermost->symbol_address <= frame->offset)
             sl_json_member_hex(&w->json, "function_offset", frame->offset - outermost->symbol_address);
         if (outermost->outermost && w->request->config->mozilla.function_size)
@@ -186,7 +192,8 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     sl_json_end_object(&w->json);
 }
 
-/* Writes {"<file>/<id>": found} for the modules of the job, each name once: JSON objects must not contain duplicates. */
+/* Writes {"<file>/<id>": true, false or null} for the modules of a job. A name that was sent twice is written once, as keys of a
+ * JSON object must be unique. */
 static void write_found_modules(struct moz_writer *w)
 {
     struct sl_map seen = {0};
@@ -206,8 +213,8 @@ static void write_found_modules(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Returns the error name of a module without symbols, as in samply, and sets `*message`; NULL if it was found, or not
- * looked up. Each message is set before the test for its name. */
+/* Returns the name of the error for a module without symbols (the names are those of samply's API), and sets `*message`. NULL: the
+ * symbols were found, or no frame needed them. Each message is set before the test whose result it describes. */
 static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
 {
     if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
@@ -233,7 +240,7 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
     return "NoSuccessfulCandidate";
 }
 
-/* Writes the list of a module's errors, which has one element. */
+/* Writes the value for a module: a list with one error. */
 static void write_module_error(struct moz_writer *w, const char *name, const char *message)
 {
     sl_json_begin_array(&w->json);
@@ -244,7 +251,7 @@ static void write_module_error(struct moz_writer *w, const char *name, const cha
     sl_json_end_array(&w->json);
 }
 
-/* Writes errors of modules whose look-up failed; no member if there are none. */
+/* Writes "module_errors" for the modules whose look-up failed, each name once; no member if there are none. */
 static void write_module_errors(struct moz_writer *w)
 {
     struct sl_map seen = {0};
@@ -270,7 +277,7 @@ static void write_module_errors(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Writes the stacks of a job and what became of its modules. */
+/* Writes the result of a job: its stacks, and which of its modules were found. */
 static void write_result(struct moz_writer *w)
 {
     sl_json_begin_object(&w->json);
@@ -289,7 +296,7 @@ static void write_result(struct moz_writer *w)
     sl_json_end_object(&w->json);
 }
 
-/* Writes the answer of version 5: one result per job. */
+/* Writes the answer of version 5: a list with one result per job. */
 static void write_v5(struct moz_writer *w)
 {
     sl_json_member_array(&w->json, "results");
@@ -302,7 +309,7 @@ static void write_v5(struct moz_writer *w)
 
 /* ---- version 4 ---- */
 
-/* Writes a frame of version 4, "<function or offset> (in <module>)". */
+/* Writes a frame of version 4: "<function or offset> (in <module>)"; an offset that is no integer is written as it was sent, alone. */
 static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *frame)
 {
     size_t count;
@@ -322,7 +329,7 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     sl_buf_free(&text);
 }
 
-/* Writes the answer of version 4, which has only one job. Frames that exceed the answer's limit are left out (moz_fits). */
+/* Writes the answer of version 4, which has one job. Frames beyond the answer's size limit are left out and counted (moz_fits). */
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;
@@ -340,7 +347,7 @@ static void write_v4(struct moz_writer *w)
     sl_json_end_array(&w->json);
 }
 
-/* Writes the whole answer. Lack of memory is in out->failed. */
+/* When out of memory, `out` is marked as failed. */
 void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
 {
     struct moz_writer w = {.json = sl_json_writer(out), .request = r};
