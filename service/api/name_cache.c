@@ -6,7 +6,7 @@
 
 enum { CACHE_BYTES = 8 << 20 /* limit of all names */ };
 
-struct kept_name {
+struct kept_name { /* an entry of the cache, in one block of memory */
     struct lru_entry lru;
     struct sl_str readable;
     char text[]; /* the key, then the readable name */
@@ -16,7 +16,7 @@ struct name_cache {
     struct lru lru;
 };
 
-/* Frees an entry that the LRU list drops. */
+/* Called by the LRU list to free an entry that it drops. */
 static void name_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
@@ -38,7 +38,7 @@ void name_cache_free(struct name_cache *cache)
     free(cache);
 }
 
-/* Does nothing when out of memory: a name that is not cached is only demangled again. */
+/* Does nothing when out of memory: the name is then demangled again when it is needed. */
 void name_cache_put(struct name_cache *cache, struct sl_str key, struct sl_str readable)
 {
     size_t size = sizeof(struct kept_name) + key.size + readable.size;

@@ -1,4 +1,4 @@
-/* LRU cache of demangled names of former requests, a few MiB. Loop thread only. */
+/* LRU cache of the demangled names of earlier requests; at most 8 MiB. Loop thread only. */
 #pragma once
 
 #include "base/arena.h"
@@ -8,8 +8,8 @@ struct name_cache;
 struct name_cache *name_cache_new(void); /* NULL when out of memory */
 void name_cache_free(struct name_cache *cache);
 
-/* Copies key and name. */
+/* Adds copies of the key and the demangled name. */
 void name_cache_put(struct name_cache *cache, struct sl_str key, struct sl_str readable);
 
-/* Returns the readable name, valid until the next name_cache_put; NULL if it is not cached. */
+/* Returns the demangled name, valid until the next name_cache_put; NULL if it is not cached. */
 const struct sl_str *name_cache_get(struct name_cache *cache, struct sl_str key);

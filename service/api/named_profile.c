@@ -1,17 +1,17 @@
-/* Profiles of the Firefox Profiler as named files. */
+/* Profiles of the Firefox Profiler as struct named_file: their addresses are written back with names. */
 #include "api/named_file.h"
 #include "base/map.h"
 #include "profile/profile.h"
 
 struct named_profile {
     struct sl_profile profile;
-    struct sl_profile_name *names; /* one per address */
-    struct sl_map texts;           /* interned names and file paths, in the arena */
+    struct sl_profile_name *names; /* result of each address; zero: none */
+    struct sl_map texts;           /* names and paths that were copied, each once; in the arena */
 };
 
 /* ---- modules and addresses ---- */
 
-/* Returns the object type of a library, which profiles do not say: by its PDB file or the platform. */
+/* Returns the object type of a library, which profiles do not have: it is known from the name of its PDB file or the platform. */
 static const char *lib_type(const struct sl_profile *profile, const struct sl_profile_lib *lib)
 {
     if (sl_str_ends(lib->debug_name, SL_STR(".pdb")) || sl_str_equal(profile->platform, SL_STR("Windows")))
@@ -19,7 +19,7 @@ static const char *lib_type(const struct sl_profile *profile, const struct sl_pr
     return sl_str_equal(profile->platform, SL_STR("Macintosh")) ? "macho" : "elf";
 }
 
-/* Describes library `index` of the profile; names that the profile lacks are taken from its paths. */
+/* Describes library `index` of the profile. Where a name is missing, the path stands for it, and the reverse. */
 static void profile_module(const struct named_file *file, size_t index, struct named_module *module)
 {
     const struct named_profile *named = file->of_format;
@@ -43,7 +43,7 @@ static void profile_address(const struct named_file *file, size_t index, uint32_
 
 /* ---- results ---- */
 
-/* Returns a copy of the text in the arena, one for all calls with the same text; data NULL: out of memory. */
+/* Returns a copy of the text in the arena; equal texts share one copy. data NULL: out of memory. */
 static struct sl_str kept_text(struct named_file *file, struct sl_str text)
 {
     struct named_profile *named = file->of_format;
@@ -58,6 +58,7 @@ static struct sl_str kept_text(struct named_file *file, struct sl_str text)
     return sl_map_put(&named->texts, *kept, kept) ? *kept : (struct sl_str){NULL, 0};
 }
 
+/* Copies one function of a result. False when out of memory. */
 static bool take_call(struct named_file *file, const struct named_call *from, struct sl_profile_call *call)
 {
     *call = (struct sl_profile_call){.function = kept_text(file, from->function), .line = (uint32_t)from->line};
@@ -66,8 +67,8 @@ static bool take_call(struct named_file *file, const struct named_call *from, st
     return call->function.data && (call->file.data || !from->path.size);
 }
 
-/* Stores the calls found for address `index`. If the start of the function is unknown, the address itself is stored as
- * such. False when out of memory. */
+/* Stores the functions found for address `index`. If the start of the outermost function is not known, the address stands for it, as
+ * profiles need one. False when out of memory. */
 static bool profile_take(struct named_file *file, size_t index, const struct named_calls *found)
 {
     struct named_profile *named = file->of_format;

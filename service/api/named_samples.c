@@ -1,19 +1,19 @@
-/* Apple sample reports as named files. */
+/* Apple's sample reports as struct named_file: their addresses are written back with names. */
 #include "api/named_file.h"
 #include "apple/samples.h"
 #include "base/map.h"
 
 struct named_samples {
     struct sl_samples samples;
-    struct sl_samples_name *names; /* one per row */
-    uint32_t *modules;             /* index in `asked` for each image; images with the same id share it */
-    const struct sl_crash_module **asked;
-    uint32_t *rows; /* rows to look up */
+    struct sl_samples_name *names;        /* result of each row; zero: none */
+    uint32_t *modules;                    /* for each image its index in `asked`; images with the same id share one */
+    const struct sl_crash_module **asked; /* modules of the named file */
+    uint32_t *rows;                       /* addresses of the named file: indexes of the rows that have an image */
 };
 
 /* ---- modules and addresses ---- */
 
-/* Describes module `index` of those that were asked for. Sampling reports are Apple's, so all are Mach-O files. */
+/* Describes module `index` of the named file. Sample reports come from Apple's systems, so all modules are Mach-O files. */
 static void samples_module(const struct named_file *file, size_t index, struct named_module *out)
 {
     const struct named_samples *named = file->of_format;
@@ -29,12 +29,13 @@ static void samples_module(const struct named_file *file, size_t index, struct n
     out->debug_id = sl_str(out->debug_id_text);
 }
 
+/* Returns the address of a row, relative to the start of its image. */
 static uint64_t relative_address(const struct named_samples *named, const struct sl_samples_row *row)
 {
     return row->address - named->samples.images[row->image].begin;
 }
 
-/* Gets an address to look up. Most are return addresses: the one before lies in the call. */
+/* Gets address `index` to look up. Addresses that are not exact are return addresses: 1 less lies in the call. */
 static void samples_address(const struct named_file *file, size_t index, uint32_t *module, uint64_t *relative)
 {
     const struct named_samples *named = file->of_format;
@@ -44,8 +45,8 @@ static void samples_address(const struct named_file *file, size_t index, uint32_
     *relative = address - (!row->is_exact && address);
 }
 
-/* Lists the rows with an image in `rows`, and in `asked` the module of each image id once, as processes share most
- * images. False when out of memory. */
+/* Lists the rows that have an image (`rows`), and the modules of their images (`asked`). Processes share most images, so images with
+ * the same id are one module. False when out of memory. */
 static bool choose_modules(struct named_file *file, struct named_samples *named)
 {
     struct sl_samples *samples = &named->samples;
@@ -62,6 +63,7 @@ static bool choose_modules(struct named_file *file, struct named_samples *named)
             break;
         if (made) {
             named->asked[file->module_count++] = module;
+            /* the map's value is the element of `asked`, from which the index is computed below */
             *slot = &named->asked[file->module_count - 1];
         }
         named->modules[row->image] = (uint32_t)((const struct sl_crash_module **)*slot - named->asked);
@@ -73,7 +75,7 @@ static bool choose_modules(struct named_file *file, struct named_samples *named)
 
 /* ---- results ---- */
 
-/* Returns "inner (inlined into outer)" */
+/* Returns the names of a row as one text: "inner (inlined into middle, outer)"; data NULL when out of memory. */
 static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_calls *calls)
 {
     struct sl_buf text = {0};
@@ -87,8 +89,8 @@ static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_ca
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Stores the names of a row. The offset counts from the start of the outermost function, so a row with inlined calls, whose
- * name begins with the innermost one, has none. False when out of memory. */
+/* Stores the functions found for address `index`. The offset of a row counts from the start of the outermost function; the name of a
+ * row with inlined functions begins with the innermost one, so it gets no offset. False when out of memory. */
 static bool samples_take(struct named_file *file, size_t index, const struct named_calls *calls)
 {
     struct named_samples *named = file->of_format;

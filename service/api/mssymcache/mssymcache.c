@@ -1,5 +1,5 @@
-/* GET /v<major>.<minor>.<patch>/<pdb name>/<pdb id>[/<age>]: SymCache files for Windows Performance Analyzer and
- * TraceProcessor. While a file is made, clients that support Retry-After are told to retry; others wait. */
+/* GET /v<major>.<minor>.<patch>/<pdb name>/<pdb id>[/<age>]: SymCache files for Windows Performance Analyzer and TraceProcessor. A
+ * file that is not cached takes long to make: clients that know Retry-After are told to come back, others wait. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,12 +10,14 @@
 #include "id/id.h"
 #include "transcode/ms_symcaches.h"
 
-/* Versions below LOWEST_MAJOR are not served. Those from OWN_MAJORS on belong to files of `symloom symcachegen`, the others
- * to files of Microsoft's tools. */
+/* LOWEST_MAJOR: lower major versions are not served. OWN_MAJORS: from this major version on, files are made by `symloom
+ * symcachegen`, below it by Microsoft's tools. MAX_RETRY_S: longest time in Retry-After. MAX_OLDER: number of older versions that
+ * are tried. */
 enum { LOWEST_MAJOR = 3, OWN_MAJORS = 1000, MAX_RETRY_S = 30, MAX_OLDER = 16 };
 
 /* ---- reading ---- */
 
+/* Returns -1, 0 or 1, as `a` is lower than, equal to or higher than `b`. */
 static int compare_versions(const unsigned a[3], const unsigned b[3])
 {
     for (int i = 0; i < 3; i++)
@@ -24,7 +26,7 @@ static int compare_versions(const unsigned a[3], const unsigned b[3])
     return 0;
 }
 
-/* Reads a GUID: 32 hex digits, with or without dashes and braces. */
+/* Parses a GUID: 32 hex digits, with or without dashes (at their usual places) and braces. */
 static bool read_guid(struct sl_str text, struct sl_debug_id *id)
 {
     char digits[32];
@@ -44,7 +46,7 @@ static bool read_guid(struct sl_str text, struct sl_debug_id *id)
     return count == 32 && sl_debug_id_parse((struct sl_str){digits, 32}, id);
 }
 
-/* Parses the age, a decimal number of 32 bits. */
+/* Parses the age, a decimal number of at most 32 bits. */
 static bool read_age(struct sl_str text, uint32_t *age)
 {
     uint64_t number = 0;
@@ -55,12 +57,13 @@ static bool read_age(struct sl_str text, uint32_t *age)
 
 struct symcache_get {
     struct http_exchange *x;
-    unsigned version[3], known[3]; /* known: version of the file that the client has */
-    bool has_known, is_patient;    /* patient: supports Retry-After */
+    unsigned version[3],
+        known[3]; /* the highest version that the client reads; that of the file it has (If-Version-Exceeds) */
+    bool has_known, is_patient; /* `known` is set; the client knows Retry-After */
     struct ms_symcache_query query;
 };
 
-/* Parses the captures of the path. False if the version or the id is invalid. Without an age in the path it is 1. */
+/* Parses the captures of the path into `asked`. False if the version or the id is invalid. A path without an age means age 1. */
 static bool read_path(const struct http_exchange *x, struct symcache_get *asked)
 {
     struct sl_str version = x->captures[0];
@@ -74,14 +77,14 @@ static bool read_path(const struct http_exchange *x, struct symcache_get *asked)
     return true;
 }
 
-/* True if this route exists: a transcoder is configured and the path has the form of such a request. */
+/* True if the path belongs to this API: a transcoder is configured, and the path has a valid version and id. Other paths get 404. */
 static bool mssymcache_there(const struct http_exchange *x)
 {
     struct symcache_get asked = {.x = NULL};
     return ((const struct service *)x->service)->config->ms_symcache.transcoder_count && read_path(x, &asked);
 }
 
-/* True if the text is safe as the name of a file, as the transcoder's input and output are named by it. */
+/* True if the text is safe as the name of a file: the transcoder's input and output files get this name. */
 static bool is_file_name(struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -103,7 +106,7 @@ static size_t header_count(const struct http_exchange *x, const char *name)
     return count;
 }
 
-/* Reads the header fields. Returns an error message or NULL. */
+/* Reads the header fields into `asked`. Returns NULL, or the error message for the client. */
 static const char *read_fields(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
@@ -123,8 +126,8 @@ static const char *read_fields(struct symcache_get *asked)
     return NULL;
 }
 
-/* Returns the transcoder with the highest major version that does not exceed the client's; NULL if there is none. Major
- * versions from OWN_MAJORS on are another family: their transcoders do not serve lower versions, nor the reverse. */
+/* Returns the transcoder with the highest major version up to the client's; NULL if there is none. Versions from OWN_MAJORS on are
+ * another kind of file: transcoders of one kind do not serve clients of the other. */
 static const struct transcoder *choose_transcoder(const struct config *config, const unsigned version[3])
 {
     const struct transcoder *best = NULL;
@@ -146,7 +149,8 @@ static void mssymcache_release(void *item)
     cache_release(item);
 }
 
-/* Replies with the file, which the reply then owns; with 304 if the client's own file is not older than this version. */
+/* Replies with the file, or with 304 if the file that the client has is of this version or newer. Takes over the reference to
+ * `item`. */
 static void reply_item(struct symcache_get *asked, const unsigned version[3], struct cache_item *item)
 {
     struct http_exchange *x = asked->x;
@@ -164,10 +168,11 @@ static void reply_item(struct symcache_get *asked, const unsigned version[3], st
                     mssymcache_release, item);
 }
 
-/* Moving average of the seconds that a transcode takes; clients are told to retry after this time. 0: none has ended yet. */
+/* Moving average of the seconds that making a file takes, from which Retry-After is computed. 0: none was made yet. */
 static double average_s;
 
-/* Replies 404 with Retry-After, from 1 to MAX_RETRY_S seconds: the protocol's way to say that the file is being made. */
+/* Replies 404 with Retry-After, which in this protocol means that the file is being made. The time is the average, but between 1 and
+ * MAX_RETRY_S seconds. */
 static void reply_later(struct http_exchange *x)
 {
     char text[16];
@@ -180,7 +185,7 @@ static void reply_later(struct http_exchange *x)
 
 /* ---- work in the background ---- */
 
-struct background_conversion {
+struct background_conversion { /* a file that is being made in the background */
     struct sl_link link;
     struct ms_symcache_query query;
     struct sl_str key;
@@ -188,6 +193,7 @@ struct background_conversion {
 };
 static struct sl_list running;
 
+/* True if the file with this cache key is being made in the background. */
 static bool is_running(struct sl_str key)
 {
     for (const struct background_conversion *b = SL_LIST_FIRST(&running, struct background_conversion, link); b;
@@ -197,7 +203,7 @@ static bool is_running(struct sl_str key)
     return false;
 }
 
-/* Frees the record. It lies in its own arena, so the arena is copied first. */
+/* Frees the record. It lies in its own arena, so that struct is copied before it is used to free its memory. */
 static void background_end(struct background_conversion *b)
 {
     sl_list_remove(&running, &b->link);
@@ -206,7 +212,8 @@ static void background_end(struct background_conversion *b)
     sl_arena_free(&arena);
 }
 
-/* Makes the file in the background and updates the average time: the latest one counts for a quarter. */
+/* A fiber: makes the file and updates the average time, in which this time counts for a quarter. Errors are not reported: the
+ * client's next request meets them. */
 static void background_run(void *arg)
 {
     struct background_conversion *b = arg;
@@ -221,8 +228,8 @@ static void background_run(void *arg)
     background_end(b);
 }
 
-/* Starts making the file in the background, unless that runs already. Returns whether it runs now. The record copies what it
- * needs of the request and retains the configuration, as it outlives the request. */
+/* Starts making the file in the background. True if it is being made now, also if that began before; false when out of memory or
+ * fibers. The record copies what it needs of the request, and retains the configuration, as it outlives the request. */
 static bool begin_background(struct service *service, const struct ms_symcache_query *query)
 {
     struct sl_arena arena = {0};
@@ -230,7 +237,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
     const char *name = sl_arena_strndup(&arena, query->pdb_name.data, query->pdb_name.size);
     struct sl_str key = ms_symcache_key(query, &arena);
     if (!b || !name || !key.data || is_running(key)) {
-        bool runs = b && name && key.data; /* not out of memory, so is_running was true */
+        bool runs = b && name && key.data; /* all three are set: so is_running was true */
         sl_arena_free(&arena);
         return runs;
     }
@@ -247,8 +254,8 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
 
 /* ---- the request ---- */
 
-/* Replies with a cached file of an older version of the same major version, which clients can read, and makes the requested
- * one in the background. False if none is cached. */
+/* Replies with a cached file of an older version with the same major version, which the client reads as well, and starts making the
+ * requested version in the background. False if no older version is cached. */
 static bool reply_older(struct symcache_get *asked)
 {
     struct ms_symcache_query older = asked->query;
@@ -268,7 +275,7 @@ static bool reply_older(struct symcache_get *asked)
     return false;
 }
 
-/* Makes the file while the client waits. */
+/* Makes the file while the client waits, and replies with it; 404 if it cannot be made. */
 static void reply_computed(struct symcache_get *asked)
 {
     struct cache_item *item;
@@ -282,8 +289,8 @@ static void reply_computed(struct symcache_get *asked)
         http_reply_empty(asked->x, 404);
 }
 
-/* Replies from the cache, or with an older version, or with 304 if the client's file is as new as the one that would be
- * made; otherwise the client retries later, or waits if it cannot. */
+/* Replies with the first of these: the file from the cache; an older version from the cache; 304 if the client's file is as new as
+ * the one that would be made; "retry later" if the client knows that; otherwise the file, for which the client waits. */
 static void answer(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
@@ -293,7 +300,7 @@ static void answer(struct symcache_get *asked)
     struct sl_str key = ms_symcache_key(&asked->query, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
-    /* SL_BUSY: the file is not in the cache. That needs no look-up if the file is just being made. */
+    /* With is_cached_only, SL_BUSY means that the file is not in the cache; that is known if it is just being made. */
     enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->query.version, item);
@@ -311,12 +318,13 @@ static void answer(struct symcache_get *asked)
         reply_computed(asked);
 }
 
-/* Answers a request for a SymCache file. The configuration is retained, as it may be replaced while the file is made. */
+/* Answers a request for a SymCache file. Holds the configuration, as it may be replaced while the file is made. */
 static void mssymcache_get(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct symcache_get asked = {.x = x, .query.config = config};
-    const char *wrong = read_path(x, &asked) ? read_fields(&asked) : ""; /* the path was checked by mssymcache_there */
+    /* mssymcache_there has checked the path, so "", a wrong path, does not occur */
+    const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
     const struct transcoder *transcoder = choose_transcoder(config, asked.version);
     if (!is_file_name(asked.query.pdb_name)) {
         http_reply_empty(x, 400);
@@ -325,8 +333,8 @@ static void mssymcache_get(struct http_exchange *x)
     } else if (!transcoder) {
         http_reply_empty(x, 404);
     } else {
-        /* Clients retry from version 3.1.1 on. For a major version without its own transcoder this is unknown: then the
-         * request waits, which suits every client. */
+        /* Clients above version 3.1.0 know Retry-After. If the transcoder has another major version, it is not known from which
+         * version on: then the client waits, which every client can do. */
         asked.is_patient = asked.is_patient || (asked.version[0] == transcoder->version[0] &&
                                                 compare_versions(asked.version, (const unsigned[3]){3, 1, 0}) > 0);
         asked.query.transcoder = transcoder;
@@ -336,7 +344,7 @@ static void mssymcache_get(struct http_exchange *x)
     config_release((struct config *)(uintptr_t)config);
 }
 
-/* Replies to errors of the server without a body. */
+/* Replies to errors of the server with the status alone: this API has no error bodies. */
 static void mssymcache_error(struct http_exchange *x, int status, const char *detail)
 {
     (void)detail;

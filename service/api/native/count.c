@@ -1,13 +1,15 @@
-/* Metrics of requests and their results. Labels never contain text from a file, so the number of series is bounded. */
+/* Counts native requests and their results as metrics. Labels never contain text from files or clients, so the number of time series
+ * is bounded. */
 #include "api/native/native.h"
 #include "core/metrics.h"
 
 /* ---- counts ---- */
 
-/* Traces with fewer frames than SHORT_TRACE count as short; OUTERMOST frames are searched for the beginning of a thread. */
+/* Traces with fewer frames than SHORT_TRACE count as short. The OUTERMOST last frames are searched for the function that begins a
+ * thread. */
 enum { SHORT_TRACE = 3, OUTERMOST = 5 };
 
-/* True for functions in which the stacks of threads end, on various systems. */
+/* True for the functions in which the stacks of threads begin on Linux, macOS and Windows. */
 static bool begins_a_thread(struct sl_str function)
 {
     static const struct sl_str whole[] = {SL_STR("main"), SL_STR("start"), SL_STR("_start")};
@@ -16,7 +18,7 @@ static bool begins_a_thread(struct sl_str function)
     bool begins = false;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         begins |= sl_str_equal(function, whole[i]);
-    /* Fast filter: every item of `part` contains "rt", few names do. */
+    /* most names are sorted out quickly: they do not have the "rt" that every item of `part` has */
     if (begins || !function.size || !memmem(function.data, function.size, "rt", 2))
         return begins;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
@@ -24,7 +26,7 @@ static bool begins_a_thread(struct sl_str function)
     return begins;
 }
 
-/* True if none of the outermost frames begins a thread: the unwinder probably stopped too early. */
+/* True if none of the outermost frames begins a thread: the trace is probably not complete. */
 static bool is_truncated(const struct native_result_trace *trace)
 {
     for (size_t i = trace->count; i > 0 && trace->count - i < OUTERMOST; i--) {
@@ -40,7 +42,7 @@ static bool is_scanned(enum native_trust trust)
     return trust == TRUST_SCAN || trust == TRUST_CFI_SCAN;
 }
 
-/* Counts the frames of a trace. A trace is bad if a frame is missing or was found by scanning the stack. */
+/* Counts the frames of a trace. A trace is bad if a frame was not symbolicated, or was found by scanning the stack. */
 static void count_trace(struct native_counts *counts, const struct native_result_trace *trace)
 {
     bool bad = false;
@@ -67,7 +69,7 @@ void native_count_results(struct native_request *request)
 
 /* ---- metrics ---- */
 
-/* Maps the name of a version control system to a known one, so that the number of metrics is bounded. */
+/* Returns the label for the name of a version control system, which comes from a file: unknown ones are "other". */
 static const char *source_server(struct sl_str name)
 {
     static const char *const known[] = {
@@ -78,12 +80,13 @@ static const char *source_server(struct sl_str name)
     return "other";
 }
 
-/* Counts consecutive modules of one type and status together; often that is all of them. */
+/* A number of consecutive modules with the same type and status, which are added to the metric at once: often these are all. */
 struct module_run {
     const char *type, *status;
     size_t count;
 };
 
+/* Adds the counted modules to the metric, and begins the next count. */
 static void end_run(struct module_run *run, const char *purpose)
 {
     if (run->count)
@@ -103,7 +106,7 @@ struct module_counts {
     const char *platform; /* of the first module that has one */
 };
 
-/* Counts modules by type and status. Runs backwards, so that `platform` ends up as that of the first module with one. */
+/* Counts modules by type and status. Goes backwards, so that `platform` ends as the type of the first module that has one. */
 static struct module_counts count_modules(const struct native_request *request)
 {
     struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};
@@ -127,7 +130,7 @@ static struct module_counts count_modules(const struct native_request *request)
     return counts;
 }
 
-enum { ITEMS = 14, MAX_ROWS = 64 };
+enum { ITEMS = 14 /* number of item_names */, MAX_ROWS = 64 };
 
 static const char *const item_names[ITEMS] = {"num_modules",
                                               "unusable_modules",
@@ -144,8 +147,8 @@ static const char *const item_names[ITEMS] = {"num_modules",
                                               "unsymbolicated_scanned_frames",
                                               "unmapped_frames"};
 
-/* Returns the metric series of the items, looked up once. `origin` and `platform` are string literals, compared by address;
- * there are few pairs. Should there be more than MAX_ROWS, the last row is made anew for each further pair. */
+/* Returns the metric series of all items for these labels. They are looked up once and kept in a table; `origin` and `platform` are
+ * string literals, so comparing addresses is enough. When the table is full, its last row is looked up anew for each other pair. */
 static struct metric_series *const *item_series(const char *origin, const char *platform)
 {
     static struct native_frame_count_key {
@@ -163,7 +166,7 @@ static struct metric_series *const *item_series(const char *origin, const char *
     return row->items;
 }
 
-/* The order of the array `items` is that of item_names. */
+/* The elements of `items` are in the order of item_names. */
 void native_count(const struct native_request *request)
 {
     const struct native_counts *c = &request->counts;

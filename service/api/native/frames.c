@@ -1,15 +1,16 @@
-/* Symbolicates frames: finds module and address, and looks the address up (the algorithm of the native API). */
+/* Makes the resulting frames: computes the address to look up in the module, and looks it up in the module's tables. The rules are
+ * Symbolicator's. */
 #include "api/native/native.h"
 
 #include "core/log.h"
 #include "core/metrics.h"
 
-struct trace_walk {
+struct trace_walk { /* state of symbolicate_trace */
     struct native_request *request;
     const struct native_trace *trace;
     struct native_result_frame *frames; /* grown by doubling; old copies stay in the arena */
     size_t count, capacity;
-    bool any_adjusts; /* some frame has `adjust_instruction_addr`: then every frame without it is a return address */
+    bool any_adjusts; /* some frame has `adjust_instruction_addr`: then all frames without it are return addresses */
 };
 
 const char *native_frame_status(enum native_status status)
@@ -25,7 +26,7 @@ const char *native_trust_name(enum native_trust trust)
     return names[trust];
 }
 
-/* Returns a new frame at the end; NULL when out of memory. */
+/* Appends a result, which the caller sets, to those of the trace; NULL when out of memory. */
 static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 {
     if (walk->count == walk->capacity) {
@@ -45,8 +46,8 @@ static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 
 /* ---- the address to look up ---- */
 
-/* True for signals whose ip register is the faulting instruction. If the first frame has another address, that is a return
- * address. */
+/* True for signals raised by the instruction at the CPU's instruction pointer. If the first frame then has another address, it
+ * cannot be the crashed one and is a return address. */
 static bool is_crash_signal(const struct native_request *request, const struct native_module *module)
 {
     enum { SIGNAL_ILL = 4, SIGNAL_BUS_LINUX = 7, SIGNAL_BUS = 10, SIGNAL_SEGV = 11 };
@@ -63,9 +64,9 @@ static const struct native_register *find_register(const struct native_trace *tr
     return NULL;
 }
 
-/* True if the address is a return address, so that the call is before it. What the request says of the frame decides. If
- * it says so of any frame of the trace, all others have return addresses; else all but the first one, which is at the
- * current instruction unless the register of a crash has another address. */
+/* True if the address of a frame is a return address, so that the call lies before it. What the request says of the frame decides.
+ * If it says that of some frames only, all others are return addresses. If it says nothing, all but the first frame are; that has
+ * the current instruction, unless is_crash_signal tells otherwise. */
 static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
                       const char *ip_register)
 {
@@ -80,17 +81,17 @@ static bool is_caller(const struct trace_walk *walk, size_t index, const struct 
     return ip && ip->value != address && is_crash_signal(walk->request, module);
 }
 
-/* Returns an address inside of the instruction before. On MIPS that is two instructions: the call and the one in its delay
- * slot. */
+/* Returns an address in the instruction before `aligned`; 0 if there is none. On MIPS goes back two instructions, as the delay slot
+ * of the call lies between. */
 static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned)
 {
     uint64_t step = family == SL_CPU_MIPS || family == SL_CPU_MIPS64 ? 8 : sl_cpu_instruction_alignment(family);
     return aligned >= step ? aligned - step : 0;
 }
 
-/* Computes the address to look up: aligned, and for a return address (`*caller`) inside the call before. A module without
- * a load address has symbols by its relative addresses, which are taken as they are. False, and counted, if the result
- * would lie before the module. */
+/* Computes the address to look up, relative to the module: aligned to instructions and, for a return address (`*caller`), in the
+ * call before it. The symbols of a module that was sent without an address are looked up by `relative` as it is. False if the result
+ * would lie before the module, which is counted as a metric. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
@@ -98,6 +99,7 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
     bool is_absolute = walk->request->maps_at_zero && walk->trace->frames[index].module == NATIVE_NO_MODULE;
     *out = relative;
     *caller = false;
+    /* no load address, or the sum overflows: `relative` stays as it is */
     if ((base == 0 && !native_has_uploaded_symbols(module) && !is_absolute) ||
         __builtin_add_overflow(base, relative, &address))
         return true;
@@ -114,8 +116,8 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 
 /* ---- frames ---- */
 
-/* Adds a frame for the function and one for each call that was inlined there, innermost first. Only the outermost one has a
- * symbol address. */
+/* Adds the results for an address: the functions in `chain`, which were inlined there, innermost first, and the one around them.
+ * Only that one, the last, has a symbol address. */
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
@@ -127,6 +129,7 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
             return;
         *out = frame;
         sl_symcache_function(module->found->lookup.symcache, chain[i].function, &function);
+        /* a table without this function leaves `entry` as it is: the frame has no symbol address */
         out->status = FRAME_SYMBOLICATED;
         out->location = chain[i];
         out->language = (uint8_t)function.language;
@@ -143,8 +146,9 @@ static bool has_no_line(const struct sl_location *location)
     return location->file == SL_SYMCACHE_NONE && location->line == 0;
 }
 
-/* Drops inlined calls without line information: innermost ones without a line; and all of them if the outer function of a PDB
- * has no lines, as the call sites are unknown then. */
+/* Removes inlined functions without line information from the chain; returns where it begins now. These are the innermost ones, up
+ * to the first with a line; in a PDB whose outermost function has no lines, all inlined ones, as it is not known where they were
+ * called. */
 static const struct sl_location *drop_lineless_calls(const struct native_module *module,
                                                      const struct sl_location *chain, size_t *count)
 {
@@ -157,7 +161,7 @@ static const struct sl_location *drop_lineless_calls(const struct native_module 
     return chain;
 }
 
-/* Symbolicates a frame with uploaded symbols. False if they do not have the address. */
+/* Adds the results for an address from uploaded symbols. False if they do not have it. */
 static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
                           const struct native_module *module, uint64_t relative)
 {
@@ -184,14 +188,14 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
     return count > 0;
 }
 
-/* True if a frame that could not be symbolicated is left out: one found by scanning the stack is then probably no frame at
+/* True if a frame that could not be symbolicated is not answered: if it was found by scanning the stack, it is probably no frame at
  * all. */
 static bool is_dropped(const struct native_frame *frame, enum native_status status)
 {
     return frame->trust == TRUST_SCAN && (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
 }
 
-/* Adds a frame that could not be symbolicated, with the reason. */
+/* Adds a result that says why the frame could not be symbolicated. */
 static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
 {
     frame.status = (uint8_t)status;
@@ -200,9 +204,9 @@ static void add_failed(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* Adds a frame of .NET, which is looked up by method and IL offset (`address`); the module's address does not matter. The
- * method is sent as a MethodDef token, whose upper byte is the number of that table, or as the row in it (ECMA-335,
- * II.22). */
+/* Adds a frame of .NET. It is looked up by method and IL offset, which is sent as its address; where the module lies does not
+ * matter. The method is sent as a MethodDef token, whose upper byte is the number of that metadata table, or as a row number in it
+ * (ECMA-335, II.22). */
 static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame, const struct sl_ppdb_table *table)
 {
     enum { TOKEN_METHOD_DEF = 0x06, TOKEN_TABLE_SHIFT = 24, TOKEN_ROW = 0xFFFFFF };
@@ -226,8 +230,8 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* Sets the address relative to the module. Addresses of the file are relative to where it is linked: 0 for
- * position-independent files. False if the address lies before the module. */
+/* Sets the address relative to the module. An address "file:<N>" is relative to where the file is linked to load, which is 0 for
+ * position-independent files. False if it lies before the module. */
 static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
 {
     const struct fixed_load_address *fixed_load = &module->found->lookup.fixed_load;
@@ -235,8 +239,8 @@ static bool relative_address(const struct native_frame *sent, const struct nativ
     return !sent->of_file || !fixed_load->is_fixed || !__builtin_sub_overflow(*relative, fixed_load->address, relative);
 }
 
-/* Adds the results of one frame: from uploaded symbols if the module has them, from a portable PDB, or from the symcache.
- * With `nearest`, an address outside of every symbol gets the function before it. */
+/* Adds the results of one frame: from uploaded symbols if the module has them, else from its portable PDB, else from its symcache.
+ * With `nearest`, an address outside of every function gets the function before it. */
 static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;
@@ -263,8 +267,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    uint64_t ahead =
-        module->image_address - native_table_base(module); /* segments in front of the program's own ones */
+    uint64_t ahead = /* distance from where the table's addresses begin to the image */
+        module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
     bool inside = relative_address(sent, module, &relative) && !sent->undefined;
@@ -282,7 +286,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         add_failed(walk, frame, FRAME_MISSING_SYMBOL);
 }
 
-/* Counts the least size of the frames from `before` on: their keys, and the module's file name in each. */
+/* Counts the bytes that the results from number `before` on take in the answer at least: about 96 for their keys, and the name of
+ * the module's file. */
 static void count_answer_bytes(struct trace_walk *walk, size_t before)
 {
     enum { KEYS = 96 };
@@ -304,7 +309,8 @@ void native_drop_frames(struct native_request *request, size_t trace, size_t fra
     }
 }
 
-/* Symbolicates one trace until a limit is reached. Notes the modules with frames, whose sources will be looked up. */
+/* Adds the results of one trace, until a limit is reached: max_response_frames, which is logged, or the size of the answer, which
+ * counts omitted frames. Marks the modules of results with source_wanted. */
 static void symbolicate_trace(struct native_request *request, size_t index, uint64_t max_frames)
 {
     struct trace_walk walk = {.request = request, .trace = &request->traces[index]};
@@ -317,6 +323,7 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
                      LOG_U64("frames", max_frames));
             break;
         }
+        /* 0 bytes: only asks if the limit is reached, or the job cancelled */
         if (!answer_limit_take(request->limit, 0)) {
             request->limit->omitted += walk.trace->frame_count - i;
             break;
@@ -331,6 +338,7 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
             request->modules[walk.frames[i].module].source_wanted = true;
 }
 
+/* If not even the list of traces can be allocated, there are none, so that later steps do not read it. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames)
 {
     request->results = SL_ARENA_ARRAY(request->arena, struct native_result_trace, request->trace_count);
@@ -342,8 +350,8 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames)
         symbolicate_trace(request, i, max_frames);
 }
 
-/* True if the last frame was found behind `_start`, the first function of a process: unwinders often report such a bogus
- * caller. */
+/* True if the last frame lies in no module and its callee is `_start`, the first function of a process: unwinders often report a
+ * caller of it, which does not exist. */
 static bool ends_behind_start(const struct native_trace *sent, const struct native_result_trace *trace)
 {
     if (trace->count < 2)

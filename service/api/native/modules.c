@@ -1,4 +1,4 @@
-/* Modules of a request: sorting, matching with addresses, look-ups of their files. */
+/* Modules of a native request: sorts them, finds the module of an address, and looks up their files. */
 #include <stdlib.h>
 
 #include "api/native/native.h"
@@ -9,14 +9,15 @@
 #include "debug_file_store/debug_file_store.h"
 #include "store/store.h"
 
-enum { MAX_UPLOADS_AT_ONCE = 16 };
+enum { MAX_UPLOADS_AT_ONCE = 16 }; /* look-ups in uploaded symbols that run concurrently */
 
-/* ---- table ---- */
-struct sortable {
+/* ---- the module of an address ---- */
+struct sortable { /* a module to be sorted: its address and its index in the request */
     uint64_t address;
     uint32_t index;
 };
 
+/* Compares by address; modules with the same address stay in the order of the request. */
 static int native_modules_by_address(const void *a, const void *b)
 {
     const struct sortable *x = a, *y = b;
@@ -25,7 +26,7 @@ static int native_modules_by_address(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Gives modules without a size one: a module reaches to the next one. The last one has none after it; its size stays
+/* Sets the sizes of modules that were sent without one: each reaches up to the next module. The size of the last one stays 0,
  * unknown. */
 static void fill_sizes(struct native_request *request)
 {
@@ -39,12 +40,13 @@ static void fill_sizes(struct native_request *request)
     }
 }
 
+/* True if the module can be looked up by an id. */
 static bool has_id(const struct object_id *id)
 {
     return sl_code_id_is_set(id->code_id) || (id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id));
 }
 
-/* Returns the last address of the module: UINT64_MAX if its size is unknown, its first address if its end overflows. */
+/* Returns the last address of a module: UINT64_MAX if its size is unknown; its first address if size and address overflow. */
 static uint64_t last_address(const struct native_module *module)
 {
     uint64_t last;
@@ -53,7 +55,8 @@ static uint64_t last_address(const struct native_module *module)
     return __builtin_add_overflow(module->image_address, module->image_size - 1, &last) ? module->image_address : last;
 }
 
-/* Makes the map by which nested_module finds modules. False when out of memory. */
+/* Makes module_map, by which nested_module finds modules. Ranges with an id are preferred to those without. False when out of
+ * memory. */
 static bool map_modules(struct native_request *request)
 {
     size_t count = request->module_count;
@@ -82,8 +85,8 @@ bool native_sort_modules(struct native_request *request)
     return !request->nests_modules || map_modules(request);
 }
 
-/* Finds the last module that begins at or below the address. Returns its index in `by_address` plus 1; 0 if there is none,
- * or if the address lies behind its end. */
+/* Returns the module of an address, as index in `by_address` plus 1: the last one that begins at or below it. 0 if there is none, or
+ * if the address lies beyond its end. */
 static size_t closest_module(const struct native_request *request, uint64_t address)
 {
     size_t low = SL_PARTITION_POINT(i, 0, request->module_count,
@@ -94,12 +97,13 @@ static size_t closest_module(const struct native_request *request, uint64_t addr
     uint64_t end;
     if (__builtin_add_overflow(module->image_address, module->image_size, &end))
         return 0;
-    /* The end address matches too: it is the return address of a final call that does not return. */
+    /* `end` itself matches, too: a call that does not return may be the last instruction, and has its return address there. */
     return module->image_size && address > end ? 0 : low;
 }
 
-/* Like closest_module, for modules that may lie inside of others. A return address may lie just behind the module that
- * contains the call: so its predecessor is tried first. */
+/* Returns the module of an address, as index in `by_address` plus 1, if modules may lie in others; 0 if there is none. A return
+ * address may lie just behind the module with the call: so the address before it is tried first. An address that is none is also
+ * tried so, but last. */
 static size_t nested_module(const struct native_request *request, uint64_t address, bool is_return)
 {
     size_t at = is_return ? SL_NO_RANGE : sl_range_map_find(&request->module_map, address);
@@ -110,9 +114,9 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
     return at == SL_NO_RANGE ? 0 : at + 1;
 }
 
-/* Sets the module of a frame, and the address relative to it. A frame that names its module by index (address mode) keeps
- * its address, as that is not absolute; if no module has the index, the frame has no module. Addresses in a module at 0 are
- * undefined, unless the request maps modules there. */
+/* Sets module_index and `relative` of a frame. If the frame names its module (address mode), its address is relative already; if no
+ * module has this index, the frame is in no module. In a module that was sent with address 0, which means none, the frame is
+ * `undefined`, unless the request maps modules there. */
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
@@ -144,8 +148,8 @@ void native_assign_modules(struct native_request *request)
 
 /* ---- look-ups ---- */
 
-/* Appends the store of uploaded debug files, unless the sources are the configured ones, which contain it, and Mozilla's symbol
- * store to the request's sources. */
+/* Makes with_store, a copy of the request's sources with more behind them: the store of uploaded debug files, unless they contain
+ * it, and the `count` sources of the symbol store. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
     if (request->with_store)
@@ -160,7 +164,7 @@ static void add_store(struct native_request *request, const struct source *store
     request->with_store_count = request->with_store ? all : 0;
 }
 
-/* True if uploads belong to the scope of their token. */
+/* True if the configuration keeps uploads apart by the scopes of upload tokens, and a token has one. */
 static bool tokens_have_scopes(const struct config *config)
 {
     for (size_t i = 0; i < config->mozilla.token_count; i++)
@@ -169,8 +173,8 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* Returns the upload stores of the request's own scope, if upload tokens have scopes; NULL if there are none. Also NULL,
- * with `*count` unchanged, if native_search_scope has made the list with them already (`with_store`). */
+/* Returns the sources of the symbol store for the request's own scope, if uploads are kept apart by scope, and sets `*count`. NULL
+ * if there are none; also, without setting `*count`, if with_store exists, as add_store then ignores it. */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];
@@ -183,7 +187,7 @@ static const struct source *scope_store(const struct native_request *request, si
 
 struct search_scope native_search_scope(struct native_request *request)
 {
-    /* Source lists are numbered from 1; the top bit marks a list with the store, which never changes within a process. */
+    /* Source lists are numbered from 1. The top bit marks the same list with the stores, which do not change while the process runs. */
     enum { WITH_STORE_BIT = 63 };
     uint64_t number = request->sources_number;
     size_t count;
@@ -214,13 +218,13 @@ static struct native_module **select_modules(struct native_request *request, is_
 }
 
 /* ---- uploads ---- */
-struct upload_queue { /* modules that several fibers look up, each the next one */
+struct upload_queue { /* modules to look up; several fibers take the next one each */
     struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
 };
 
-/* Looks up a module in the uploaded symbols. If they have it, its look-up counts as successful. */
+/* Looks up a module in uploaded symbols. If they have it, its `lookup` counts as successful, although it has no item. */
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_lookups *found = module->found;
@@ -232,6 +236,7 @@ static void find_upload(struct sl_str scope, struct native_module *module)
     found->lookup.arch = found->symbfile.arch;
 }
 
+/* A worker fiber: looks up the next module until none is left. */
 static void find_some_uploads(void *arg)
 {
     struct upload_queue *queue = arg;
@@ -239,7 +244,7 @@ static void find_some_uploads(void *arg)
         find_upload(queue->scope, queue->todo[queue->next++]);
 }
 
-/* Looks up the wanted modules in the uploaded symbols, several at once. False when cancelled. */
+/* Looks up the modules for which `wanted` is true in uploaded symbols, several at a time. False when cancelled. */
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
     struct upload_queue queue = {.scope = request->scope};
@@ -247,16 +252,17 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
     if (queue.count == 0)
         return true;
     size_t at_once = queue.count < MAX_UPLOADS_AT_ONCE ? queue.count : MAX_UPLOADS_AT_ONCE;
-    return fiber_run_workers(find_some_uploads, &queue, at_once - 1);
+    return fiber_run_workers(find_some_uploads, &queue, at_once - 1); /* and in this fiber */
 }
 
-/* True if uploads are searched before the sources; a module with an invalid file id is malformed and not searched. */
+/* True if the configuration prefers uploaded symbols to the sources for this module. One with an invalid file id counts as malformed
+ * and is not searched. */
 static bool upload_first(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && symbfile_is_preferred(module->upload->has_file_id);
 }
 
-/* True if uploads are searched because the sources had no file for the module. */
+/* True if uploaded symbols are to be searched after the sources, which have no usable file for the module. */
 static bool upload_last(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && !symbfile_is_preferred(module->upload->has_file_id) &&
@@ -265,14 +271,15 @@ static bool upload_last(const struct native_module *module)
 }
 
 /* ---- files of the sources ---- */
+/* True if the module still needs a table: uploaded symbols do not have it, and no source was found. */
 static bool wants_table(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && module->found->symbfile.code != SL_OK &&
            !module->found->lookup.item;
 }
 
-/* Looks up the modules in Mozilla's symbol stores, if the request asks them. A store that failed does not stop the search:
- * the result is noted in `stores`, and the sources are asked. */
+/* Looks up the modules in Mozilla's symbol stores, if the request asks these. If they have no usable file for a module, the result
+ * is only kept in `stores`, and the sources are searched. False when cancelled; lack of memory sets out_of_memory. */
 static bool find_in_stores(struct native_request *request)
 {
     size_t count;
@@ -302,9 +309,8 @@ static bool find_in_stores(struct native_request *request)
     return true;
 }
 
-/* Adds the build id of an ELF module of which only the debug id is known: Mozilla's clients send no code id, by which
- * directories find ELF files. The debug id is the first 16 bytes of the build id, so directories are searched for one
- * that begins with them. */
+/* Directories store ELF files by build id, but Mozilla's clients send the debug id only, which is made of its first 16 bytes: so
+ * sources are searched for a build id that begins with them. The first source that has one wins. */
 enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id)
 {
     struct sl_str build_id;
@@ -322,8 +328,7 @@ enum sl_code native_add_build_id(const struct search_scope *where, struct object
     return scarce;
 }
 
-/* Completes the id of an ELF module that Mozilla's clients name by its debug id only: directories store such files by their
- * build id. */
+/* Adds the build id to a module of Mozilla's API that is an ELF file without one, so that sources can find it. */
 static void complete_id(struct native_request *request, const struct search_scope *where, struct native_module *module)
 {
     struct object_id complete = *module->id, *kept;
@@ -341,7 +346,7 @@ static void complete_id(struct native_request *request, const struct search_scop
     module->id = kept;
 }
 
-/* Looks up the symbols of the modules on the sources. False when cancelled. */
+/* Looks up the tables of the modules in the request's sources. False when cancelled; lack of memory sets out_of_memory. */
 static bool find_tables(struct native_request *request)
 {
     size_t count;
@@ -363,7 +368,7 @@ static bool find_tables(struct native_request *request)
     return search_find_all(&where, questions, count);
 }
 
-/* Allocates `found` of the modules that frames refer to. False when out of memory. */
+/* Allocates `found` of the modules in which frames lie. False when out of memory. */
 static bool native_modules_alloc_found(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
@@ -382,7 +387,7 @@ static bool native_modules_alloc_found(struct native_request *request)
     return true;
 }
 
-/* Looks up uploads and sources, in the order that the configuration asks for. False when cancelled or out of memory. */
+/* False when cancelled or out of memory. Uploaded symbols are searched before or after the other places, as configured. */
 bool native_find_symbols(struct native_request *request)
 {
     if (!native_modules_alloc_found(request))
@@ -401,6 +406,7 @@ bool native_find_symbols(struct native_request *request)
     return true;
 }
 
+/* True if a resulting frame lies in the module. */
 static bool wants_source(const struct native_module *module)
 {
     return module->source_wanted;
@@ -430,7 +436,7 @@ bool native_find_sources(struct native_request *request)
     return true;
 }
 
-/* Releases what look-ups of all modules have found; the request can be run again. */
+/* Releases what the look-ups of all modules have found. `found` itself stays: native_reset clears it if the request is run again. */
 void native_release(void *arg)
 {
     struct native_request *request = arg;
@@ -445,7 +451,7 @@ void native_release(void *arg)
     }
 }
 
-/* Undoes native_run, which is repeated when a cache file turned out to be damaged. */
+/* Restores the state before native_run, which is repeated when a cache file turned out to be damaged. */
 void native_reset(void *arg)
 {
     struct native_request *request = arg;
@@ -462,8 +468,8 @@ void native_reset(void *arg)
     request->out_of_memory = false;
 }
 
-/* Returns one of the tables of a module: the symcache, or those of an uploaded symbfile, which has an index per kind, each with ranges and
- * pads. NULL if there is no symcache. */
+/* Uploaded symbols have up to two files (indexes[0]: ranges, indexes[1]: return pads), each with both kinds of table. All other
+ * frames are in the symcache. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
     const struct sl_symbfile_index *const *indexes = module->found->symbfile.indexes;
@@ -482,7 +488,8 @@ uint64_t native_table_base(const struct native_module *module)
     return symbol_table_base(&module->found->lookup.fixed_load, module->image_address);
 }
 
-/* Returns the word for the result of a look-up. Failures of this service have no word of their own: they end the request before. */
+/* Returns the word for the result of a look-up in answers. The last three codes do not occur in answers: with them the request has
+ * failed as a whole. */
 const char *native_lookup_status(enum sl_code code)
 {
     switch (code) {

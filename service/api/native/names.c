@@ -1,5 +1,5 @@
-/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come
- * from the name cache (api/name_cache.h), which belongs to the loop. */
+/* Names the resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come from the
+ * name cache (api/name_cache.h), which only the loop may use. */
 #include "api/name_cache.h"
 #include "api/native/native.h"
 #include "core/sigbus_guard.h"
@@ -7,20 +7,21 @@
 #include "demangle/demangle.h"
 
 /* ---- naming ---- */
-struct native_pending_name { /* a name to be demangled */
+struct native_pending_name { /* a name that the cache does not have, to be demangled on the pool */
     struct native_names *names;
     enum sl_language language;
     struct native_pending_name *next;
 };
 
-struct native_naming {
+struct native_naming { /* state of native_name and native_name_at_once */
     struct native_request *request;
-    struct sl_map functions;       /* key: module, function, table; value: struct native_names */
-    struct name_cache *name_cache; /* NULL: on the pool, demangle immediately */
-    struct native_pending_name *pending;
-    struct sl_buf text;
+    struct sl_map functions;             /* key: module, function, table; value: struct native_names */
+    struct name_cache *name_cache;       /* NULL: this runs on the pool, names are demangled at once */
+    struct native_pending_name *pending; /* list */
+    struct sl_buf text;                  /* scratch buffer */
 };
 
+/* Copies the text into the arena; empty when out of memory, which is noted in the request. */
 static struct sl_str native_names_keep(struct native_naming *n, struct sl_str text)
 {
     char *copy = sl_arena_strndup(n->request->arena, text.data, text.size);
@@ -28,6 +29,7 @@ static struct sl_str native_names_keep(struct native_naming *n, struct sl_str te
     return (struct sl_str){copy ? copy : "", copy ? text.size : 0};
 }
 
+/* Sets names->function to the demangled symbol; leaves it as it is if the symbol cannot be demangled. */
 static void demangle(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     sl_buf_clear(&n->text);
@@ -35,7 +37,7 @@ static void demangle(struct native_naming *n, struct native_names *names, enum s
         names->function = native_names_keep(n, sl_buf_view(&n->text));
 }
 
-/* Returns the key of a name in the name cache, valid until `text` is used again. */
+/* Returns the key of a name in the name cache: language and symbol. It lies in n->text. */
 static struct sl_str cache_key(struct native_naming *n, const struct native_pending_name *pending)
 {
     sl_buf_clear(&n->text);
@@ -44,8 +46,9 @@ static struct sl_str cache_key(struct native_naming *n, const struct native_pend
     return sl_buf_view(&n->text);
 }
 
-/* Sets `function` from `symbol`: from the name cache; if it is not there, later in demangle_pending; without a cache at
- * once. A symbol that cannot be demangled is its own function name, in the cache too. */
+/* Sets names->function from names->symbol: without a name cache by demangling at once, else from the cache; a name that is not there
+ * is listed as pending. Until then, and if it cannot be demangled, the symbol is also the function name; the cache has such names,
+ * too. */
 static void set_function_name(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
@@ -56,6 +59,7 @@ static void set_function_name(struct native_naming *n, struct native_names *name
     struct native_pending_name pending = {names, language, n->pending};
     const struct sl_str *known = name_cache_get(n->name_cache, cache_key(n, &pending));
     if (known) {
+        /* equal texts: leaves `function` the same text as `symbol`, by which drop_failed_names knows that nothing was demangled */
         if (!sl_str_equal(*known, names->symbol))
             names->function = native_names_keep(n, *known);
         return;
@@ -69,6 +73,7 @@ static void set_function_name(struct native_naming *n, struct native_names *name
     n->pending = item;
 }
 
+/* Allocates names with this symbol; NULL when out of memory, which is noted in the request. */
 static struct native_names *new_names(struct native_naming *n, struct sl_str symbol)
 {
     struct native_names *names = SL_ARENA_NEW(n->request->arena, struct native_names);
@@ -78,7 +83,7 @@ static struct native_names *new_names(struct native_naming *n, struct sl_str sym
     return names;
 }
 
-/* Sets the names of a symbolicated frame: "?" for a function without a name. Frames of one function share them. */
+/* Sets the names of a symbolicated frame. A function without a name is called "?". All frames of one function share their names. */
 static void name_symbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);
@@ -105,8 +110,8 @@ static void name_symbolicated(struct native_naming *n, struct native_result_fram
     frame->names = *slot = names;
 }
 
-/* Demangles a name that was sent, if only one of symbol and function was sent: a client that sends both has demangled
- * it. */
+/* Demangles the name of a frame that was not symbolicated, if the client sent either symbol or function. A client that sends both
+ * has demangled the name itself. */
 static void name_unsymbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
@@ -118,7 +123,7 @@ static void name_unsymbolicated(struct native_naming *n, struct native_result_fr
     frame->names = names;
 }
 
-/* Names all frames. When the answer's limit of memory is reached, drops the frames that have no names yet. */
+/* Sets the names of all frames. When the answer's limit leaves no memory for names, removes the frames that have none yet. */
 static void name_all(void *arg)
 {
     struct native_naming *n = arg;
@@ -140,6 +145,7 @@ static void name_all(void *arg)
         }
 }
 
+/* Pool work: demangles the names that the cache did not have. */
 static void demangle_pending(void *arg)
 {
     struct native_naming *n = arg;
@@ -147,7 +153,7 @@ static void demangle_pending(void *arg)
         demangle(n, item->names, item->language);
 }
 
-/* Demangles the names that the name cache did not have, and adds them to it. False on failure, with the error set. */
+/* Demangles the pending names and adds them to the name cache. False on failure: `error` is set. */
 static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
 {
     if (!n->pending)
@@ -159,7 +165,8 @@ static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
     return true;
 }
 
-/* Keeps the names as sent where demangling changed nothing: a failed demangling leaves function and symbol the same text. */
+/* Frames that were not symbolicated keep the names that were sent if demangling changed nothing: function and symbol are then the
+ * same text, at one address. */
 static void drop_failed_names(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)
@@ -187,6 +194,7 @@ void native_name_at_once(struct native_request *request)
 
 enum sl_code native_name(struct native_request *request, struct name_cache *name_cache, struct sl_error *error)
 {
+    /* the guard catches SIGBUS of a table that was truncated, as pool_run does for pool work */
     struct native_naming n = {.request = request, .name_cache = name_cache};
     enum sl_code code =
         sigbus_guard_run(name_all, &n)

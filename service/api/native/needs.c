@@ -1,15 +1,15 @@
-/* Look-ups of single modules for stack walks, before the request's own look-ups; concurrent ones are joined. */
+/* Looks up single modules while stacks are walked. Fibers that ask for the same module at the same time share one look-up. */
 #include "api/native/native.h"
 
-struct module_need {
+struct module_need { /* the look-up of one module for one use */
     const struct search_target *use;
     struct search_result found;
-    bool in_flight, known;
+    bool in_flight, known;          /* the look-up runs; `found` is its result */
     struct fiber_wait_list waiting; /* fibers that joined the look-up */
     struct module_need *next;
 };
 
-/* Returns the record for this use of the module; NULL if there is none. */
+/* Returns the look-up of the module for this use; NULL if there is none. */
 static struct module_need *find_known_need(const struct module_needs *needs, size_t module,
                                            const struct search_target *use)
 {
@@ -19,7 +19,7 @@ static struct module_need *find_known_need(const struct module_needs *needs, siz
     return need;
 }
 
-/* Returns the record for this use of the module, new if necessary; NULL when out of memory. */
+/* Returns the look-up of the module for this use, a new one if there is none; NULL when out of memory. */
 static struct module_need *find_need(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     struct sl_arena *arena = needs->where.arena;
@@ -39,8 +39,8 @@ static struct module_need *find_need(struct module_needs *needs, size_t module, 
     return need;
 }
 
-/* Looks up the module and wakes the fibers that joined. SL_BUSY and SL_CANCELLED are not cached: they say nothing about
- * the file. */
+/* Runs the look-up and wakes the fibers that wait for it. SL_BUSY and SL_CANCELLED are not kept as its result, as they say nothing
+ * about the file. */
 static void look_up_need(const struct module_needs *needs, size_t module, struct module_need *need)
 {
     need->in_flight = true;
@@ -50,8 +50,8 @@ static void look_up_need(const struct module_needs *needs, size_t module, struct
     fiber_wake_all(&need->waiting);
 }
 
-/* Returns the result of the look-up; a fiber that finds it in progress waits for it. If the joined look-up ended with
- * SL_BUSY, it is not repeated at once, as memory is still short. */
+/* A fiber that waited for the look-up of another one, which then ended with SL_BUSY, does not try again: memory is still short. If
+ * that was cancelled with its own fiber, it does. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
@@ -67,6 +67,7 @@ const struct search_result *module_needs_get(struct module_needs *needs, size_t 
         look_up_need(needs, module, need);
     if (need->known)
         return &need->found;
+    /* `found` also has SL_CANCELLED if search_find noticed the cancellation by itself */
     return fiber_cancelled() || need->found.code == SL_CANCELLED ? &cancelled : &busy;
 }
 
@@ -77,7 +78,7 @@ const struct search_result *module_needs_peek(struct module_needs *needs, size_t
     const struct module_need *known = find_known_need(needs, module, use);
     if (known)
         return known->known ? &known->found : NULL;
-    /* Files that were sent with the request come before those of the cache. */
+    /* The cache of searches does not know files that were sent with the request, which come before others. */
     if (needs->where.own || !search_peek(&needs->where, use, &needs->ids[module], &found))
         return NULL;
     struct module_need *need = find_need(needs, module, use);
