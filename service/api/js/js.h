@@ -29,13 +29,8 @@ struct js_key { /* what a file is looked up by; each look-up of a request has an
 
 enum { JS_AT_ONCE = 16 }; /* files of one request that are looked up concurrently */
 
-enum js_origin { /* where a file was found */
-                 JS_NOWHERE,
-                 JS_BUNDLED,    /* in an artifact bundle */
-                 JS_INDIVIDUAL, /* an artifact of its own */
-                 JS_SCRAPED,    /* on the web */
-                 JS_SENT        /* it came with the request */
-};
+/* Where a file was found. JS_BUNDLED: in an artifact bundle; JS_INDIVIDUAL: an artifact of its own; JS_SCRAPED: on the web. */
+enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_SENT /* it came with the request */ };
 struct js_attempt { /* the report of the attempt to download a file from the web */
     enum { JS_NO_PATH, JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
     const char *reason; /* JS_FAILURE: one of a few words, "not_found" for example */
@@ -49,8 +44,8 @@ struct js_file { /* result of the look-up of a key; scripts and frames with the 
     bool disabled;     /* not found, and scraping is switched off */
     enum js_origin origin;
     enum artifact_match match; /* why the artifact matched; see artifacts.h */
-    struct sl_str
-        uri; /* names the file, or its bundle; for scraped files the URL, "#" and the time when its hour began */
+    /* names the file, or its bundle; of scraped files the URL, "#" and the time when its hour began */
+    struct sl_str uri;
     const struct sl_bundle_file *entry; /* JS_BUNDLED: the file's entry in the bundle */
     const struct artifact *artifact;    /* JS_INDIVIDUAL */
     struct source_request request;      /* request that fetched it */

@@ -57,8 +57,8 @@ static bool read_age(struct sl_str text, uint32_t *age)
 
 struct symcache_get {
     struct http_exchange *x;
-    unsigned version[3],
-        known[3]; /* the highest version that the client reads; that of the file it has (If-Version-Exceeds) */
+    /* version: the highest that the client reads; known: that of the file it has (If-Version-Exceeds) */
+    unsigned version[3], known[3];
     bool has_known, is_patient; /* `known` is set; the client knows Retry-After */
     struct ms_symcache_query query;
 };

@@ -37,15 +37,16 @@ enum native_text {
     SENT_TEXTS /* number of them */
 };
 
-enum native_trust { /* how the frame was found by the client's unwinder */
-                    TRUST_NONE,
-                    TRUST_SCAN,
-                    TRUST_CFI_SCAN,
-                    TRUST_FP,
-                    TRUST_CFI,
-                    TRUST_PREWALKED,
-                    TRUST_CONTEXT,
-                    TRUSTS, /* number of them */
+/* How the client's unwinder found a frame. */
+enum native_trust {
+    TRUST_NONE,
+    TRUST_SCAN,
+    TRUST_CFI_SCAN,
+    TRUST_FP,
+    TRUST_CFI,
+    TRUST_PREWALKED,
+    TRUST_CONTEXT,
+    TRUSTS, /* number of them */
 };
 
 /* A frame as sent. Small, as there may be a million: only the texts that were sent are stored. */
@@ -61,9 +62,8 @@ struct native_frame {
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
     /* set by native_assign_modules: its module was sent without an address, so `relative` is not one in the module */
     bool undefined : 1;
-    bool of_file : 1; /* "file:<N>": an address as linked in the file, of the instruction itself */
-    bool
-        is_exact : 1; /* address of the instruction itself; as `adjust` = false, but the answer does not have `adjust` */
+    bool of_file : 1;  /* "file:<N>": an address as linked in the file, of the instruction itself */
+    bool is_exact : 1; /* of the instruction itself, as with `adjust` = false, which the answer does not have then */
     /* set by native_assign_modules */
     uint32_t module_index; /* in request order; NATIVE_NO_MODULE: no module holds the address */
     uint64_t relative;     /* address relative to the module */
@@ -136,13 +136,14 @@ struct native_options {
     bool caller_first;
 };
 
-enum native_status { /* what became of a frame */
-                     FRAME_SYMBOLICATED,
-                     FRAME_MISSING_SYMBOL,
-                     FRAME_UNKNOWN_IMAGE,
-                     FRAME_MISSING,
-                     FRAME_MALFORMED,
-                     FRAME_STATUSES /* number of them */
+/* What became of a frame. */
+enum native_status {
+    FRAME_SYMBOLICATED,
+    FRAME_MISSING_SYMBOL,
+    FRAME_UNKNOWN_IMAGE,
+    FRAME_MISSING,
+    FRAME_MALFORMED,
+    FRAME_STATUSES /* number of them */
 };
 
 /* Which table of its module a resulting frame was found in. Uploaded symbols may consist of two files. */
@@ -208,8 +209,7 @@ struct native_request {
     uint64_t sources_number; /* source_list_number of `sources`; 0: none, so searches are not cached */
     /* search Mozilla's symbol store as well, even without mozilla.store.serve_native */
     bool includes_symbol_store;
-    struct source
-        *with_store; /* set by native_search_scope: the sources and the stores of this service; NULL = not made yet */
+    struct source *with_store; /* set by native_search_scope: the sources and this service's stores; NULL = not yet */
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
@@ -337,8 +337,8 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 /* Returns the address of the running process to which entries of the module's table are relative. The module must be found. */
 uint64_t native_table_base(const struct native_module *module);
 const char *native_lookup_status(enum sl_code code); /* the word for answers: "found" */
-const char *native_module_status(
-    const struct native_module *module); /* the same for a module; "unused" if no frame lies in it */
+/* Returns the same word for a module; "unused" if no frame lies in it. */
+const char *native_module_status(const struct native_module *module);
 
 /* ---- needs.c ---- */
 

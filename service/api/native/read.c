@@ -7,27 +7,28 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct native_reading {
+struct native_reading { /* state of native_read */
     struct native_request *request;
     const struct config *config;
-    struct sl_json threads; /* value of "threads", used only if there is no "stacktraces" */
+    struct sl_json threads; /* parser at the value of "threads", if has_threads */
     bool has_threads, has_traces;
-    const struct object_id *bare[OBJECT_TYPES]; /* shared ids of modules with only a type */
+    /* for each type the id that modules with nothing but a type share; NULL: none yet */
+    const struct object_id *bare[OBJECT_TYPES];
 };
 
-/* Shortens an invalid value for an error message. */
+/* Returns the first 40 bytes of an invalid value, for an error message. */
 static struct sl_str shortened(struct sl_str text)
 {
     return (struct sl_str){text.data, text.size < 40 ? text.size : 40};
 }
 
 /* ---- frames ---- */
-struct address_mode {
+struct address_mode { /* what a frame's address is relative to; see native_frame.module and of_file */
     uint32_t module;
     bool of_file;
 };
 
-struct native_input_frame { /* while it is read */
+struct native_input_frame { /* a frame while it is read */
     struct sl_opt_u64 address, symbol_address, function_id, line;
     struct address_mode mode;
     enum sl_opt_bool adjust, in_app;
@@ -35,8 +36,8 @@ struct native_input_frame { /* while it is read */
     struct sl_str texts[SENT_TEXTS];
 };
 
-/* Reads what an address is relative to: "abs" = nothing, "rel:<module>" = where the module was loaded, "file:<module>" = the
- * file's own addresses. */
+/* Reads what the address of a frame is relative to: "abs" = nothing, "rel:<module>" = where that module was loaded, "file:<module>"
+ * = the addresses of its file. */
 static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -50,16 +51,17 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     }
     uint64_t index = 0;
     mode->of_file = sl_str_starts(text, SL_STR("file:"));
+    /* length of "file:" or "rel:"; the longest accepted text has 16 bytes */
     size_t begin = mode->of_file ? 5 : 4;
     if (text.size < begin || text.size > 16 || (!mode->of_file && !sl_str_starts(text, SL_STR("rel:"))) ||
         !sl_parse_u64((struct sl_str){text.data + begin, text.size - begin}, &index))
         return sl_fields_fail(s, at, where, "invalid address mode");
-    /* an index too large for the field is as unknown as the largest one: no request has so many modules */
+    /* an index too large for the field names no module; so does the largest index, as no request has so many modules */
     mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1;
     return true;
 }
 
-/* The callback for the field trust: accepts only the names that answers use. */
+/* Reads `trust`: only the words that answers have are accepted. */
 static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -76,7 +78,7 @@ static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void 
         SL_STR_ARG(shortened(text)));
 }
 
-/* Checks that the language is known; keeps its name as sent. */
+/* Reads `lang`, and checks that the language is known; keeps the name as sent, for the answer. */
 static bool read_language(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     enum sl_language language;
@@ -87,7 +89,8 @@ static bool read_language(struct sl_fields *s, const struct sl_json_path *at, vo
            sl_fields_fail(s, at, where, "unknown variant, expected the name of a language");
 }
 
-/* Keeps the JSON text of the variables, which is only written again. */
+/* Reads `vars`, an object, of which only the JSON text is kept, to be written again as it is. sl_fields_open sets the error for
+ * other values. */
 static bool read_vars(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_OBJECT)
@@ -120,7 +123,7 @@ static const struct sl_field frame_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Stores the texts that were sent, packed. */
+/* Stores the texts that were sent in an array without gaps, and which these are in has_text. False when out of memory. */
 static bool keep_texts(struct sl_fields *s, const struct native_input_frame *sent, struct native_frame *frame)
 {
     struct sl_str found[SENT_TEXTS], *kept;
@@ -139,7 +142,8 @@ static bool keep_texts(struct sl_fields *s, const struct native_input_frame *sen
     return true;
 }
 
-/* Reads a frame into a temporary record, then keeps it in its compact form: large requests have very many frames. */
+/* Reads a frame into a struct with all members, then keeps it in the small struct native_frame, as large requests have very many
+ * frames. */
 static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -167,18 +171,19 @@ static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void 
 }
 
 /* ---- stack traces ---- */
-struct native_input_trace { /* while it is read */
+struct native_input_trace { /* a trace while it is read */
     struct native_trace kept;
     struct sl_opt_u64 thread_id;
     enum sl_opt_bool is_requesting;
 };
 
+/* Compares registers by name. */
 static int native_read_by_name(const void *a, const void *b)
 {
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
-/* Reads one register of a frame: a hexadecimal number in text. */
+/* Reads one register of a trace: its value is a hexadecimal number as text. */
 static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
@@ -190,7 +195,7 @@ static bool read_register(struct sl_fields *s, const struct sl_json_path *at, st
     return sl_fields_hex(s, &place, &r->value);
 }
 
-/* Reads the registers, sorted by name, the order of the answer. */
+/* Reads the registers of a trace, and sorts them by name, as the answer has them in this order. */
 static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
@@ -210,7 +215,7 @@ static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, v
     return trace->registers || sl_json_no_memory(s->json);
 }
 
-/* The callback for the field frames of a trace. */
+/* Reads the frames of a trace. */
 static bool read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
@@ -232,7 +237,7 @@ static const struct sl_field trace_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The callback for one trace. */
+/* Reads a trace; the numbers of native_trace that have few bits are copied from a struct with all members. */
 static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_trace trace = {0};
@@ -246,7 +251,7 @@ static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void 
     return true;
 }
 
-/* The callback for the field stacktraces, which goes into the request (s->context) and not into `out`. */
+/* Reads `stacktraces` into the request (s->context); `out` is not used, and NULL when read_body calls this for "threads". */
 static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -260,15 +265,16 @@ static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 /* ---- modules ---- */
-struct native_input_module { /* while it is read */
+struct native_input_module { /* a module while it is read */
     struct object_id id;
     struct sl_opt_u64 image_address, image_size;
     struct native_upload upload;
 };
 
-/* Shared by all modules without upload members, as large bodies have many of them. */
+/* Stands for the members of struct native_upload in all modules that were sent without them: bodies have many of those. */
 static const struct native_upload no_upload;
 
+/* Reads the type of a module; an unknown one is OBJECT_UNKNOWN. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
@@ -278,7 +284,7 @@ static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *
     return true;
 }
 
-/* Reads a debug id; an invalid one counts as absent. */
+/* Reads a debug id. An invalid one counts as not sent. */
 static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;
@@ -289,8 +295,8 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
-/* Reads a code id in its normal form. An empty text counts as absent; a text without hex digits is present but empty, and
- * so it is written into the answer. */
+/* Reads a code id and normalizes it. An empty text counts as not sent; of a text without hex digits an empty code id remains, which
+ * is not NULL and so is written into the answer. */
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;
@@ -303,7 +309,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     return module->id.code_id.data || sl_json_no_memory(s->json);
 }
 
-/* Reads a file id. An invalid one makes the module malformed, not the request. */
+/* Reads the file id of uploaded symbols. An invalid one makes only this module malformed, not the request. */
 static bool read_file_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;
@@ -329,7 +335,8 @@ static const struct sl_field module_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Copies to the arena; raises the arena's limit, which is set by the body's size. */
+/* Copies `value` to the arena; NULL when out of memory, which is the parser's error then. Raises the arena's limit, which
+ * json_document sets from the body's size, as these copies are allowed beyond it. */
 static const void *native_read_keep(struct sl_fields *s, const void *value, size_t size)
 {
     s->json->arena->limit += size;
@@ -341,7 +348,8 @@ static const void *native_read_keep(struct sl_fields *s, const void *value, size
     return copy;
 }
 
-/* Copies the id to the arena. Modules that have only a type share one id per type, as large requests contain many of them. */
+/* Copies an id to the arena; NULL when out of memory. Modules that have only a type share one copy for each type, as large requests
+ * have many of them. */
 static const struct object_id *keep_id(struct sl_fields *s, const struct object_id *id)
 {
     struct native_reading *r = s->context;
@@ -356,13 +364,14 @@ static const struct object_id *keep_id(struct sl_fields *s, const struct object_
     return kept;
 }
 
+/* Copies what identifies uploaded symbols to the arena; without any such member returns no_upload. NULL when out of memory. */
 static const struct native_upload *keep_upload(struct sl_fields *s, const struct native_upload *upload)
 {
     bool any = upload->has_file_id || upload->bad_file_id || upload->image_vmaddr.set;
     return any ? native_read_keep(s, upload, sizeof *upload) : &no_upload;
 }
 
-/* Reads a module into a temporary record, then keeps it in its compact form. */
+/* Reads a module into a struct with all members, then keeps it in the small struct native_module. */
 static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -381,7 +390,7 @@ static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void
 
 /* ---- options ---- */
 
-/* Reads the order of frames as a boolean: true for caller_first. */
+/* Reads the order of frames: sets `*out` to true for caller_first, to false for callee_first. */
 static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -411,7 +420,7 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 
 /* ---- all ---- */
 
-/* Reads the request's own symbol sources. */
+/* Reads the symbol sources of the request; they replace the configured ones. */
 static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -421,7 +430,8 @@ static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, voi
                                      &request->sources_number);
 }
 
-/* Remembers where the value of "threads" is and skips it: whether it is used is known at the end of the body. */
+/* Keeps a copy of the parser at the value of "threads", and skips the value: only at the end of the body it is known whether there
+ * is "stacktraces", which replaces it. */
 static bool defer_threads(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -444,7 +454,7 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the body. "threads" is another name of "stacktraces" and read only without that. */
+/* Reads the body. Without "stacktraces", the value of "threads" is read in its place, by setting the parser back to it. */
 static bool read_body(struct sl_fields *s)
 {
     struct native_reading *r = s->context;
@@ -461,7 +471,7 @@ static bool read_body(struct sl_fields *s)
     return true;
 }
 
-/* Reverses the frames of a request that sends callers first: the rest of the code expects the callee first. */
+/* Reverses the frames of all traces, for requests that have the caller first: everything else expects the callee first. */
 static void reverse_frames(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++) {
@@ -474,7 +484,7 @@ static void reverse_frames(struct native_request *request)
     }
 }
 
-/* Sets what the request does not say itself, from the configuration. Its sources replace the configured ones. */
+/* Sources of the body replace the configured ones, which are set here. */
 void native_configure(struct native_request *request, const struct config *config)
 {
     request->scraping = scraping_default;
@@ -486,8 +496,8 @@ void native_configure(struct native_request *request, const struct config *confi
     request->source_count = config->source_count;
 }
 
-/* Adds the configured sources to those of the request, if it asks for that. The new list has no number (0), so searches in
- * it are not cached. */
+/* sources_number becomes 0: the list of this request has no number, so that searches in it are not cached. If it has no sources of
+ * its own, `sources` is the configured list already. */
 bool native_add_configured(struct native_request *request, const struct config *config)
 {
     if (request->options.configured_sources != SL_BOOL_TRUE || request->sources == config->sources)

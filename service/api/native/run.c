@@ -1,8 +1,8 @@
-/* Steps of a native request, shared by the job kinds that have one. */
+/* Steps of a native request, used by all kinds of jobs whose requests begin with struct native_request. */
 #include "api/impl.h"
 #include "api/native/native.h"
 
-/* Limits for work on the loop: looking up FEW_FRAMES frames, or naming or writing FEW_RESULTS, takes about 50 us. */
+/* Largest work on the loop: looking up FEW_FRAMES frames, or naming or writing FEW_RESULTS of them, takes about 50 us. */
 enum { FEW_FRAMES = 128, FEW_RESULTS = 384 };
 
 void native_open(struct job *job, void *arg)
@@ -13,7 +13,7 @@ void native_open(struct job *job, void *arg)
     request->scope = job->scope;
 }
 
-/* Sorts the modules and assigns the frames to them. False when out of memory. */
+/* The modules must be sorted before a frame's module is searched. */
 bool native_prepare(struct native_request *request)
 {
     if (!native_sort_modules(request))
@@ -24,7 +24,7 @@ bool native_prepare(struct native_request *request)
 
 /* ---- loop or pool ---- */
 
-/* Gets the cache items of the module's tables; NULL where there is none. */
+/* Sets `items` to the cache entries that the module's tables lie in; NULL where there is none. */
 static void table_items(const struct native_lookups *found, struct cache_item *items[3])
 {
     items[0] = found->lookup.item;
@@ -32,8 +32,9 @@ static void table_items(const struct native_lookups *found, struct cache_item *i
     items[2] = found->symbfile.items[1];
 }
 
-/* True if all tables of the module are in memory, so that reading them does not wait for the disk. Asks for all tables, even after a false
- * answer: cache_is_resident answers false once when a check is due, and one job on the pool then checks all of them. */
+/* True if all tables of the module are in memory, so that reading them does not wait for the disk. Asks for each one, also after the
+ * first false: cache_is_resident answers false once when a check is due, so that a step on the pool is chosen, which then checks all
+ * tables that are due (native_check_residency). */
 static bool tables_resident(const struct native_lookups *found)
 {
     struct cache_item *items[3];
@@ -46,8 +47,8 @@ static bool tables_resident(const struct native_lookups *found)
     return all;
 }
 
-/* Returns where to do work on `frames` frames: on the loop if it is short and reads only memory. Notes for each module
- * whether its tables were in memory. */
+/* Returns where to run a step for `frames` frames: on the loop if it is short and all tables are in memory, else on the pool. Notes
+ * for each module if its tables are not. */
 static unsigned choose_executor(struct native_request *request, size_t frames)
 {
     bool is_short = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
@@ -67,7 +68,7 @@ unsigned native_results_executor(void *arg)
     return choose_executor(request, request->result_count);
 }
 
-/* Checks again the tables that were not in memory before the work, which has read parts of them. */
+/* Checks only tables that were not in memory when choose_executor asked: the step has read parts of them since. */
 void native_check_residency(const struct native_request *request)
 {
     struct cache_item *items[3];
@@ -84,18 +85,20 @@ void native_check_residency(const struct native_request *request)
 
 /* ---- steps ---- */
 
+/* Returns SL_BUSY if the request has run out of memory. */
 static enum sl_code native_check_memory(const struct native_request *request, struct sl_error *error)
 {
     return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
+/* Makes the resulting frames, without names. */
 static enum sl_code look_up(struct job *job, void *request, struct sl_error *error)
 {
     native_symbolicate(request, job->config->max_response_frames);
     return native_check_memory(request, error);
 }
 
-/* Removes bogus frames, then counts the variables, by which the size of the answer is estimated. */
+/* Removes bogus frames, then counts the variables, from whose number the size of the answer is estimated. */
 static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
@@ -105,7 +108,7 @@ static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
     return native_check_memory(request, error);
 }
 
-/* Pool work: names the frames, finishes them, and does what the request wants next. */
+/* Pool work: names the frames, calls `finish`, then the step that the request wants next (`then`). */
 static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
@@ -117,13 +120,15 @@ static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error 
     return code;
 }
 
+/* Pool work for requests that need it from the start: makes the resulting frames and names them. */
 static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_error *error)
 {
     enum sl_code code = look_up(job, request, error);
     return code == SL_OK ? name_and_finish(job, request, error) : code;
 }
 
-/* Symbolicates and names the frames: in one pool job, or on the loop as far as it is allowed there. */
+/* Makes and names the resulting frames, in one step on the pool, or on the loop. There the number of results is known only after
+ * look_up: if they are too many for the loop, naming moves to the pool. */
 static enum sl_code name_frames(struct job *job, struct native_request *request, struct sl_error *error)
 {
     unsigned executor = choose_executor(request, request->frame_count);
@@ -140,13 +145,15 @@ static enum sl_code name_frames(struct job *job, struct native_request *request,
                                           : code;
 }
 
+/* Pool work: adds source lines from bundles and debug files. */
 static enum sl_code apply_sources(struct job *job, void *request, struct sl_error *error)
 {
     native_apply_sources(request);
     return native_check_memory(request, error);
 }
 
-/* Adds source lines: from objects that have sources, then from the web. Nothing is done if no module has any. */
+/* Adds source lines: from bundles and debug files, then from the web. Does nothing if no module has sources, and debug files may not
+ * name URLs (srcsrv_links). */
 static enum sl_code add_context(struct job *job, struct native_request *request, struct sl_error *error)
 {
     bool any = request->srcsrv_links;
@@ -160,8 +167,7 @@ static enum sl_code add_context(struct job *job, struct native_request *request,
     return code == SL_OK ? native_check_memory(request, error) : code;
 }
 
-/* Makes an empty list of the files sent with a request, of which at most 512 MiB are decompressed. NULL when out of
- * memory. */
+/* Makes an empty list for the files that were sent with a request. At most 512 MiB are decompressed in all. NULL when out of memory. */
 static struct supplied_objects *make_own(struct native_request *request, struct sl_error *error)
 {
     const uint64_t most_unpacked = UINT64_C(512) << 20;
@@ -173,6 +179,7 @@ static struct supplied_objects *make_own(struct native_request *request, struct 
     return own;
 }
 
+/* Reads a file and adds the objects in it to `own`. */
 static enum sl_code add_file(struct supplied_objects *own, const struct request_file *file, struct sl_error *error)
 {
     return supplied_objects_add(own, file->name, (struct sl_bytes){(const uint8_t *)file->text.data, file->text.size},
@@ -201,13 +208,14 @@ enum sl_code native_add_file(struct native_request *request, const struct reques
     return add_file(request->own, file, error);
 }
 
+/* Order: symbols, results and names, source lines. native_find_symbols returns false when out of memory or cancelled. */
 enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
     enum sl_code code = native_read_files(request, error);
     if (code != SL_OK)
         return code;
-    /* Estimated memory of the resulting frames; arrays grow by doubling. */
+    /* estimated memory of the resulting frames, twice the number sent: their arrays grow by doubling */
     uint64_t memory = 2 * request->frame_count * sizeof(struct native_result_frame);
     if (!native_find_symbols(request))
         return request->out_of_memory ? native_check_memory(request, error) : SL_CANCELLED;
@@ -222,7 +230,7 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 
 /* ---- the answer ---- */
 
-/* Estimates the size of the answer, so that the buffer hardly grows. */
+/* Estimates the bytes of the answer, so that its buffer need not grow often. */
 uint64_t native_answer_memory(const void *arg)
 {
     enum { BASE = 512, FRAME = 448, VARIABLE = 32, MODULE = 384 };

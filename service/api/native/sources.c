@@ -1,6 +1,6 @@
-/* Source context of resulting frames, from objects with sources and from the web.
+/* Adds source lines to resulting frames: from source bundles and debug files, and from the web.
  *
- * Frames are sorted by module, path and line, so that each source is opened once and read once, front to back. */
+ * Frames are sorted by module, path and line, so that each source is opened once and read once, from front to back. */
 #include <stdlib.h>
 
 #include "api/native/native.h"
@@ -13,40 +13,40 @@
 enum { MAX_DOWNLOADS_AT_ONCE = 32 };
 static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from objects, per request */
 
-struct native_source_location { /* a frame, its path and line */
+struct native_source_location { /* where a frame's source is: its path and line */
     struct native_result_frame *frame;
     struct sl_str path;
     uint64_t line;
 };
 
-struct web_source { /* a URL, and the cache scope of its text */
+struct web_source { /* a URL, and the scope under which its text is cached */
     struct sl_str url, scope;
 };
 
-/* A path of a module without a text but with links; the first download that works is used. */
+/* A source of which only URLs are known: one path in one module. The first URL that can be downloaded is used. */
 struct native_source_link {
     struct native_source_link *next;
-    struct native_source_location *locations;
+    struct native_source_location *locations; /* the frames with this path */
     size_t count;
-    struct web_source *sources;
+    struct web_source *sources; /* its URLs */
     size_t source_count;
-    /* when downloaded */
-    struct cache_item *item;
+    /* set by the download */
+    struct cache_item *item; /* the text (a reference); NULL: no download worked */
     struct sl_str url;
 };
 
-struct source_lookup_run {
+struct source_lookup_run { /* state of native_apply_sources */
     struct native_request *request;
     struct native_source_location *locations;
     size_t count;
-    struct sl_buf text, decoded, url, line;
-    uint64_t work, held; /* held: bytes of the text buffers that are charged */
+    struct sl_buf text, decoded, url, line; /* scratch: bytes of a source, the same as UTF-8, a URL, a line or path */
+    uint64_t work, held; /* bytes read from objects; bytes of text and decoded charged to the memory budget */
 };
 
 /* ---- frames with sources ---- */
 
-/* Returns the path and line of the frame's source: those of the symbols if it was symbolicated, otherwise those that were
- * sent. A path of the symbols lies in `scratch`. False if one is unknown. */
+/* For a symbolicated frame path and line are those of the symbols, for others those that were sent. Without a file in the symbols,
+ * the path that was sent is used with the line of the symbols. */
 bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
                            struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
 {
@@ -63,7 +63,7 @@ bool native_frame_location(const struct native_request *request, const struct na
     return path->size && (symbolicated || frame->sent->has_line);
 }
 
-/* Sets where version control has the frame's file, if the debug file says so. */
+/* Only symcaches of native debug files have this. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin)
 {
@@ -73,7 +73,7 @@ bool native_frame_origin(const struct native_request *request, const struct nati
     return *table && sl_symcache_origin(*table, frame->location.file, origin);
 }
 
-/* True if some object or a link may have the frame's source. */
+/* True if the module has sources, or its debug file has a URL for the frame's path. */
 static bool has_source(const struct native_request *request, const struct native_result_frame *frame)
 {
     const struct sl_symcache *table;
@@ -84,7 +84,8 @@ static bool has_source(const struct native_request *request, const struct native
            (request->srcsrv_links && native_frame_origin(request, frame, &table, &origin));
 }
 
-/* Adds a frame whose source may be found. False when out of memory. */
+/* Adds a frame to `locations` if its source may be found. The path is copied if it lies in the scratch buffer. False when out of
+ * memory. */
 static bool add_location(struct source_lookup_run *s, struct native_result_frame *frame)
 {
     struct native_source_location location = {.frame = frame};
@@ -102,11 +103,13 @@ static bool add_location(struct source_lookup_run *s, struct native_result_frame
     return true;
 }
 
+/* True if both frames have the same path in the same module. */
 static bool same_source(const struct native_source_location *a, const struct native_source_location *b)
 {
     return a->frame->module == b->frame->module && sl_str_equal(a->path, b->path);
 }
 
+/* Compares frames by module, path and line. */
 static int by_source_and_line(const void *left, const void *right)
 {
     const struct native_source_location *a = left, *b = right;
@@ -116,7 +119,7 @@ static int by_source_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-/* Collects the frames whose source may be found, sorted by module, path and line. False when out of memory. */
+/* Lists the frames whose source may be found, sorted by module, path and line. False when out of memory. */
 static bool collect_locations(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
@@ -135,7 +138,7 @@ static bool collect_locations(struct source_lookup_run *s)
 
 /* ---- the lines ---- */
 
-/* Copies a line, trimmed, into the arena. Sets out_of_memory on failure. */
+/* Copies a line into the arena, cut if it is long. Empty when out of memory (out_of_memory). */
 static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
 {
     sl_buf_clear(&s->line);
@@ -145,7 +148,7 @@ static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
     return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
 }
 
-/* Copies the lines into the arena, as the text is freed afterwards. NULL when out of memory. */
+/* Copies lines into the arena, as the text that they are views of is freed afterwards. NULL when out of memory. */
 static const struct native_context *copy_context(struct source_lookup_run *s, const struct sl_context *found)
 {
     struct native_context *context = SL_ARENA_NEW(s->request->arena, struct native_context);
@@ -163,8 +166,8 @@ static const struct native_context *copy_context(struct source_lookup_run *s, co
     return context;
 }
 
-/* Sets the source of all frames of one path. Frames with the same line, which are adjacent, share one. `text` NULL: only the
- * link. */
+/* Sets the source of `count` frames with the same path, sorted by line; frames with the same line share it. `text` NULL: no lines,
+ * only the link. Stops when the answer's limit leaves no memory. */
 static void native_set_source(struct source_lookup_run *s, struct native_source_location *locations, size_t count,
                               const struct sl_str *text, struct sl_str link)
 {
@@ -186,8 +189,8 @@ static void native_set_source(struct source_lookup_run *s, struct native_source_
     }
 }
 
-/* Sets the source of all frames of one path from the bytes of its file, in any encoding; only the link if they are no
- * text. */
+/* Sets the source of all frames with one path from the bytes of the file, in any text encoding. If these are no text, sets only the
+ * link. */
 static void native_set_text(struct source_lookup_run *s, struct native_source_location *locations, size_t count,
                             struct sl_bytes bytes, struct sl_str link)
 {
@@ -197,9 +200,10 @@ static void native_set_text(struct source_lookup_run *s, struct native_source_lo
     native_set_source(s, locations, count, is_text ? &text : NULL, link);
 }
 
-/* ---- from objects ---- */
+/* ---- from bundles and debug files ---- */
 
-/* Adds a URL to the links of a path; NULL is no URL. There is room for one of each object, and the one in the debug file. */
+/* Adds a URL to those of a path; does nothing if `url` has data NULL. The array has room for one URL of each object and one of the
+ * symcache (add_origin). */
 static void add_link(struct source_lookup_run *s, struct native_source_link *link, struct sl_str scope,
                      struct sl_str url)
 {
@@ -214,7 +218,7 @@ static void add_link(struct source_lookup_run *s, struct native_source_link *lin
         s->request->out_of_memory = true;
 }
 
-/* Queues a copy of the link for native_download_sources. */
+/* Puts a copy of the link into the list of sources that native_download_sources downloads. */
 static void queue_download(struct source_lookup_run *s, const struct native_source_link *link)
 {
     struct native_source_link *queued = SL_ARENA_NEW(s->request->arena, struct native_source_link);
@@ -227,7 +231,8 @@ static void queue_download(struct source_lookup_run *s, const struct native_sour
     s->request->links = queued;
 }
 
-/* Calls source_object_find within the request's limit of work. */
+/* Searches the source of a path in one object: true if that has a text (`*has_text`, s->text) or a URL (s->url). Once max_work bytes
+ * were read for the request, searches nothing more, and logs that when it happens. */
 static bool read_source_text(struct source_lookup_run *s, struct source_object *object, struct sl_str path,
                              bool *has_text)
 {
@@ -247,8 +252,9 @@ static bool read_source_text(struct source_lookup_run *s, struct source_object *
     return known;
 }
 
-/* Adds the link that the debug file itself has for this path. Which scope it belongs to is not known; the request's own
- * scope shows it to nobody else. True if there is a link. */
+/* Adds the URL that the module's debug file gives for this path, if source links are enabled. It is cached under the request's own
+ * scope, so that only its clients see the text: which scope the debug file belongs to is not known. True if there is a URL, even if
+ * it is not usable. */
 static bool add_origin(struct source_lookup_run *s, struct native_source_link *link)
 {
     for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
@@ -265,8 +271,9 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
     return false;
 }
 
-/* Sets the source of the frames of one path: the first text that the module's objects have. Without one, the links are
- * queued for download. */
+/* Sets the source of the frames with one path: the first text that one of the module's objects has. If none has a text, the frames
+ * get a link to the first URL, and the URLs are queued for download. A frame keeps the source that was sent if no object knows its
+ * path. */
 static void resolve(struct source_lookup_run *s, struct native_source_location *locations, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[locations->frame->module].found->sources;
@@ -292,7 +299,7 @@ static void resolve(struct source_lookup_run *s, struct native_source_location *
         queue_download(s, &link);
 }
 
-/* Frees the buffers and their charged memory. */
+/* Frees the buffers, and gives back the memory that they were charged with. */
 static void native_sources_finish(struct source_lookup_run *s)
 {
     sl_buf_free(&s->text);
@@ -317,18 +324,20 @@ void native_apply_sources(struct native_request *request)
 
 /* ---- from the web ---- */
 
-struct downloads {
+struct downloads { /* state of the worker fibers */
     struct native_request *request;
-    struct native_source_link *next;
+    struct native_source_link *next; /* the next source to download; NULL: none is left */
 };
 
+/* Moves the text to the arena; empty when out of memory. */
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
 {
     struct sl_str kept = sl_buf_move_to_arena(text, arena);
     return kept.data ? kept : SL_STR("");
 }
 
-/* Adds the result of a download to the candidates of the module. They are only written if the client asked for them. */
+/* Lists a download among the module's candidates, with its result, if the client wants candidates. Details are given for failures
+ * that are not the file's own. */
 static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)
 {
     struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
@@ -346,8 +355,8 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     candidates_merge(request->arena, &request->modules[module].found->lookup.candidates, &one);
 }
 
-/* Makes the request for a source file. If the client's headers are sent with it, the response may be private: so it is
- * cached under the scope of the client's request. */
+/* Makes the request for a source file. The client's headers are added if its rules allow them for this URL; what the server answers
+ * may then be private, so it is cached under the scope of the client's request. */
 static struct source_request web_request(const struct downloads *d, const struct web_source *source)
 {
     const struct scraping *scraping = &d->request->scraping;
@@ -363,7 +372,7 @@ static struct source_request web_request(const struct downloads *d, const struct
     return request;
 }
 
-/* Downloads a source file. True if that worked or the request is cancelled: no further URL is tried. */
+/* Downloads a source from one of its URLs. True: no further URL is to be tried, as that worked or the request is cancelled. */
 static bool download(struct downloads *d, struct native_source_link *link, const struct web_source *source)
 {
     struct source_request wanted = web_request(d, source);
@@ -376,7 +385,7 @@ static bool download(struct downloads *d, struct native_source_link *link, const
     return error.code == SL_OK;
 }
 
-/* A worker fiber: takes the next link until none is left, and downloads the first of its URLs that works. */
+/* A worker fiber: takes the next source until none is left, and downloads it from the first of its URLs that works. */
 static void worker(void *arg)
 {
     struct downloads *d = arg;
@@ -389,7 +398,7 @@ static void worker(void *arg)
     }
 }
 
-/* Pool work: sets the source of the frames whose texts were downloaded. */
+/* Pool work: adds the lines of all sources that were downloaded. */
 static void apply_texts(void *arg)
 {
     struct source_lookup_run s = {.request = arg};
@@ -399,8 +408,8 @@ static void apply_texts(void *arg)
     native_sources_finish(&s);
 }
 
-/* Downloads all links by as many fibers as there are links, but at most MAX_DOWNLOADS_AT_ONCE, this one included. False
- * when cancelled. */
+/* Downloads all sources, with a fiber for each but at most MAX_DOWNLOADS_AT_ONCE. The loop counts the helpers: one less, as this
+ * fiber is a worker, too. False when cancelled. */
 static bool download_all(struct downloads *d)
 {
     size_t helpers = 0;

@@ -1,12 +1,12 @@
-/* Look-ups in uploaded symbols: return pads by exact address, then ranges. */
+/* Looks up addresses in symbols that were uploaded for profilers: exact return addresses first, then ranges of functions. */
 #include "api/native/native.h"
 
-/* enum native_table lists the two tables of the index of ranges (kind 0), then those of the index of return pads (kind
- * 1). */
+/* Each of the two uploaded files has two tables: enum native_table lists those of the file of ranges (kind 0), then those of the
+ * file of return pads (kind 1). */
 enum { TABLES_PER_INDEX = 2 };
 
-/* Returns what must be added to relative addresses of the module to get virtual addresses of the ELF file. The client may
- * say it itself. */
+/* Returns what must be added to addresses relative to the module to get virtual addresses of the ELF file: as the client says, or
+ * from the uploaded files; 0 if neither says it. */
 static uint64_t symbfile_base(const struct native_module *module)
 {
     if (module->upload->image_vmaddr.set)
@@ -17,8 +17,8 @@ static uint64_t symbfile_base(const struct native_module *module)
     return module->found->symbfile.has_base ? module->found->symbfile.base : 0;
 }
 
-/* Looks the address up among the return pads: code to which calls return, listed by exact address. The file of return pads
- * (kind 1) is tried first, as it exists for these look-ups. */
+/* Looks up a virtual address among the return pads, addresses to which calls return. Tries the file of return pads (kind 1) first,
+ * as it is made for this. Returns the number of functions there and sets `*table`; 0: none. */
 static size_t find_pad(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
                        enum native_table *table)
 {
@@ -32,7 +32,8 @@ static size_t find_pad(const struct native_module *module, uint64_t va, struct s
     return 0;
 }
 
-/* Looks the address up among the ranges of functions. */
+/* Looks up a virtual address among the ranges of functions, in the file of ranges (kind 0) first. Returns the number of functions
+ * there and sets `*table`; 0: none. */
 static size_t find_range(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
                          enum native_table *table)
 {
@@ -46,7 +47,7 @@ static size_t find_range(const struct native_module *module, uint64_t va, struct
     return 0;
 }
 
-/* Finds the start of the function that contains `va`. False if it is not known. */
+/* Finds the start of the function that contains `va`: of the outermost one, the last in the chain. False if it is not known. */
 static bool find_start(const struct native_module *module, uint64_t va, uint64_t *start)
 {
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
@@ -57,12 +58,13 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
         !sl_symcache_function(native_table(module, table), chain[count - 1].function, &function) ||
         function.entry == UINT64_MAX)
         return false;
+    /* `entry` is relative to the base of the index that has the table */
     *start = function.entry + module->found->symbfile.indexes[(table - TABLE_RANGES) / TABLES_PER_INDEX]->base;
     return true;
 }
 
-/* Looks up a frame: for a return address among the return pads by the address before it, then by the exact address; at last among
- * the ranges by the adjusted address. */
+/* Tries the return pads at the address before a return address and at the address itself, then the ranges. The first hit counts; its
+ * symbol address is searched in the ranges, as return pads do not have one. */
 struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
                                                    uint64_t adjusted, bool caller, struct sl_location *chain,
                                                    size_t capacity)

@@ -1,4 +1,4 @@
-/* POST /symbolicate. */
+/* POST /symbolicate: symbolicates native stack traces. */
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/local_request.h"
@@ -7,12 +7,12 @@
 
 #include <stddef.h>
 
-struct symbolicate_request {
+struct symbolicate_request { /* native_request comes first, as the steps of run.c expect */
     struct native_request native;
     struct request_files files;
 };
 
-/* Reads a request with its files and sources. The steps after native_read fail only when out of memory. */
+/* Reads a request: its body, files and sources. What follows native_read fails only when out of memory. */
 static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct symbolicate_request *r = arg;
@@ -24,14 +24,14 @@ static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, str
     return native_add_configured(&r->native, job->config) && native_prepare(&r->native);
 }
 
-/* True if the client may use the sources of the request; otherwise the answer is set. */
+/* A job kind's is_allowed: true if the client may use the sources that the request names; otherwise the answer is set. */
 bool native_is_allowed(struct http_exchange *x, const void *arg)
 {
     const struct native_request *request = arg;
     return access_may_use_sources(x, request->sources, request->source_count);
 }
 
-/* Reads a command's request. */
+/* Reads a command's request. Its searches are not cached (sources_number 0). */
 static bool symbolicate_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct native_request *request = arg;
@@ -40,7 +40,7 @@ static bool symbolicate_read_local(struct job *job, void *arg, const void *asked
         return false;
     *failure = json_no_memory;
     request->sources_number = 0;
-    /* the body has no sources; the configured ones are already in `local` */
+    /* the body names no sources, so these are the configured ones; `local` has all that the command wants to search */
     if (request->sources == job->config->sources)
         request->source_count = 0;
     if (local->no_source_context)

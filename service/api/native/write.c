@@ -1,4 +1,4 @@
-/* Writes the answer of a native symbolication; keys have the API's order. */
+/* Writes the answer of a native symbolication. Members are in the order in which Symbolicator writes them. */
 #include <stdio.h>
 
 #include "api/native/native.h"
@@ -6,13 +6,14 @@
 #include "function/path.h"
 #include "symbfile/fileid.h"
 
-struct native_answer {
+struct native_answer { /* state of native_write */
     const struct native_request *request;
     struct sl_json_writer *w;
-    struct sl_buf path;
-    uint64_t modules_size; /* bytes reserved for the modules after the frames */
+    struct sl_buf path;    /* scratch buffer for paths and other texts */
+    uint64_t modules_size; /* bytes of the answer's limit that frames leave for the modules */
 };
 
+/* Writes a number as "0x...", if it is set. */
 static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
@@ -20,6 +21,7 @@ static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_
     sl_json_member_hex(w, key, number.value);
 }
 
+/* Writes true or false, if it is set. */
 static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_bool value)
 {
     if (value == SL_BOOL_ABSENT)
@@ -27,14 +29,14 @@ static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_b
     sl_json_member_boolean(w, key, value == SL_BOOL_TRUE);
 }
 
-/* Writes a text that was sent. */
+/* Writes a text of the frame as it was sent, if it was. */
 static void sent_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                         enum native_text text)
 {
     sl_json_member_if_set(a->w, key, native_text(sent, text));
 }
 
-/* Writes a value that was sent as JSON. */
+/* Writes a text of the frame that was sent as JSON, if it was. */
 static void sent_json_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                              enum native_text text)
 {
@@ -48,14 +50,14 @@ static void sent_json_member(struct native_answer *a, const char *key, const str
 
 /* ---- frames ---- */
 
-/* True if the frame was symbolicated with native symbols, which replace most of what was sent; .NET replaces less
- * (is_dotnet). */
+/* True if the frame was symbolicated with native symbols. What was sent is then replaced; of .NET frames (is_dotnet) most stays. */
 static bool is_native(const struct native_result_frame *frame)
 {
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
 }
 
-/* Writes what the address is relative to. Symbolicated addresses are absolute, unless the module has no load address. */
+/* Writes what the frame's address is relative to; no member if it is absolute. Symbolicated addresses are absolute, unless the
+ * module was sent without an address. */
 static void address_mode(struct native_answer *a, const struct native_result_frame *frame)
 {
     char text[20];
@@ -68,6 +70,7 @@ static void address_mode(struct native_answer *a, const struct native_result_fra
     sl_json_member_if_set(a->w, "addr_mode", sl_str(text));
 }
 
+/* Writes the name of the module's file; the name that was sent if the frame is in no module. */
 static void package(struct native_answer *a, const struct native_result_frame *frame)
 {
     sl_json_member_if_set(a->w, "package",
@@ -75,8 +78,8 @@ static void package(struct native_answer *a, const struct native_result_frame *f
                                                             : a->request->modules[frame->module].id->code_file);
 }
 
-/* Writes the symbol and the function: demangled, or as sent. Of the frames of inlined calls only the outermost one has a
- * symbol address. */
+/* Writes symbol, its address and function: those that were found, otherwise those that were sent. Of the frames for functions
+ * inlined at one address, only the last one, around them, has a symbol address. */
 static void names(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
@@ -89,7 +92,7 @@ static void names(struct native_answer *a, const struct native_result_frame *fra
     sl_json_member_if_set(a->w, "function", names->function);
 }
 
-/* Writes the path and its last component: those of the symbol file, or as sent if it has none. */
+/* Writes the path of the source file and its last component: those of the symbols, otherwise those that were sent. */
 static void paths(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_str path = native_text(frame->sent, SENT_ABS_PATH), directory;
@@ -112,7 +115,7 @@ static void paths(struct native_answer *a, const struct native_result_frame *fra
     sl_json_member_if_set(a->w, "abs_path", path);
 }
 
-/* Writes source lines and source link: those that were found; otherwise, with `keeps_sent`, those that were sent. */
+/* Writes source lines and source link: those that were found; if there are none, those that were sent, but only with `keeps_sent`. */
 static void context(struct native_answer *a, const struct native_result_frame *frame, bool keeps_sent)
 {
     const struct native_frame *sent = frame->sent;
@@ -132,7 +135,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-/* Writes a text of the table as a member; nothing if there is none. a->path is scratch. */
+/* Writes a text of the symcache as a member; nothing if `text` is no text. */
 static void native_write_table_text(struct native_answer *a, const char *key, const struct sl_symcache *table,
                                     uint32_t text)
 {
@@ -143,7 +146,7 @@ static void native_write_table_text(struct native_answer *a, const char *key, co
     sl_json_member_if_set(a->w, key, sl_buf_view(&a->path));
 }
 
-/* Writes path and revision in version control, if configured. */
+/* Writes path and revision of the source file in version control, if that is configured and the debug file has them. */
 static void version_control(struct native_answer *a, const struct native_result_frame *frame)
 {
     const struct sl_symcache *table;
@@ -154,6 +157,7 @@ static void version_control(struct native_answer *a, const struct native_result_
     native_write_table_text(a, "srcsrv_revision", table, origin.revision);
 }
 
+/* Writes the line: the one in the symbols (0 if unknown), or the one that was sent. */
 static void line(struct native_answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
@@ -161,7 +165,7 @@ static void line(struct native_answer *a, const struct native_result_frame *fram
     json_member_number(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
 }
 
-/* Writes the address where the frame's line begins, for commands that want it. */
+/* Writes the address where the frame's line begins, if the request wants it (commands do). Uploaded symbols do not have it. */
 static void line_start(struct native_answer *a, const struct native_result_frame *frame)
 {
     uint64_t start;
@@ -173,8 +177,8 @@ static void line_start(struct native_answer *a, const struct native_result_frame
         hex_member(a->w, "line_addr", (struct sl_opt_u64){true, base + start});
 }
 
-/* Returns the number of variables of the frame's function (0 if they were not requested); `*first` is the index of the first
- * one in the symcache `*table`. */
+/* Returns the number of variables of the frame's function, and sets `*first` to the index of the first one in the symcache `*table`.
+ * 0: none, or the request does not want variables; then neither is set. */
 static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
                                const struct sl_symcache **table, uint32_t *first)
 {
@@ -197,7 +201,7 @@ size_t native_count_variables(const struct native_request *request)
     return count;
 }
 
-/* Writes {name: type}. */
+/* Writes the variables of the frame's function as {name: type, ...}; no member if there are none. */
 static void variables(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
@@ -220,7 +224,7 @@ static void variables(struct native_answer *a, const struct native_result_frame 
     sl_json_end_object(w);
 }
 
-/* Writes a frame. What was sent stays where symbolication found nothing. */
+/* Writes a frame. Members that symbolication has not found are those that were sent. */
 static void frame(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
@@ -256,7 +260,8 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     sl_json_end_object(w);
 }
 
-/* Writes a trace, in the frame order of the request. Stops when only `modules_size` bytes are left of the limit. */
+/* Writes a trace, with its frames in the order of the request. Frames are left out and counted when no more than modules_size bytes
+ * of the answer's limit are left. */
 static void trace(struct native_answer *a, size_t index)
 {
     struct sl_json_writer *w = a->w;
@@ -289,7 +294,7 @@ static void trace(struct native_answer *a, size_t index)
 
 /* ---- modules ---- */
 
-/* Writes the features of a file. `has_sources`: there are sources of another kind. */
+/* Writes the features of a module's file. `has_sources`: sources of it were found elsewhere, too, for example in a bundle. */
 static void features(struct sl_json_writer *w, const struct sl_features *f, bool has_sources)
 {
     sl_json_begin_object(w);
@@ -302,7 +307,8 @@ static void features(struct sl_json_writer *w, const struct sl_features *f, bool
     sl_json_end_object(w);
 }
 
-/* Writes the result of downloading a candidate: features if it worked; details only for failures that are not the file's own. */
+/* Writes the result of downloading a candidate: with the file's features if it worked, with details if the failure was not that the
+ * file is missing or malformed. */
 static void download(struct sl_json_writer *w, const struct candidate *candidate)
 {
     const char *status = "error";
@@ -324,7 +330,8 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
     sl_json_end_object(w);
 }
 
-/* Writes the result of a use of the candidate. Successful and malformed ones need no details. */
+/* Writes the result of using a candidate for `key`. OK and malformed are words of their own, which need no details; all else is an
+ * error. */
 static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_code code, struct sl_str details)
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
@@ -335,7 +342,7 @@ static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_
     sl_json_end_object(w);
 }
 
-/* Writes the list of candidates; uses that were not tried are left out. */
+/* Writes the files that were tried for a module. A use for which a file was not tried is not written. */
 static void candidates(struct sl_json_writer *w, const struct candidate_list *list)
 {
     sl_json_member_array(w, "candidates");
@@ -355,7 +362,7 @@ static void candidates(struct sl_json_writer *w, const struct candidate_list *li
     sl_json_end_array(w);
 }
 
-/* Returns the features that the file for symbols or the one for unwinding has. */
+/* Returns the features of the file for symbols and of the one for unwinding, together. */
 static struct sl_features all_features(const struct search_result *lookup, const struct native_unwind *unwind)
 {
     struct sl_features f = lookup->features;
@@ -368,7 +375,7 @@ static struct sl_features all_features(const struct search_result *lookup, const
     return f;
 }
 
-/* Returns the candidates of both look-ups, those for unwinding first. */
+/* Returns the files that were tried for unwinding and for symbols, in this order, each once. */
 static struct candidate_list all_candidates(const struct native_request *request, const struct search_result *lookup,
                                             const struct native_unwind *unwind)
 {
@@ -378,8 +385,8 @@ static struct candidate_list all_candidates(const struct native_request *request
     return list;
 }
 
-/* Writes a module: what was found for its frames and for unwinding, merged, and its ids. If symbols were looked up under
- * another name (rewrite_first_module), the answer has the name in the minidump. */
+/* Writes a module: the results of its look-ups for symbols and unwinding, together, and its ids. If it was looked up by another
+ * debug file name than that in the minidump (rewrite_first_module), the answer has the one in the minidump. */
 static void module(struct native_answer *a, size_t index)
 {
     static const struct native_lookups nothing;
@@ -422,7 +429,7 @@ static void module(struct native_answer *a, size_t index)
     sl_json_end_object(w);
 }
 
-/* Estimates the size of the modules in the answer, at most half of its limit, so that some frames fit. */
+/* Estimates the bytes of the modules in the answer; at most half of its limit, so that some frames fit as well. */
 static uint64_t size_of_modules(const struct native_request *request)
 {
     enum { KEYS = 384 };
