@@ -58,8 +58,8 @@ void job_check(struct http_exchange *x)
     else if (!is_form && !is_file && !is_json(type))
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
     else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
-        job_slot_free(
-            x); /* it sets 503 if none is free; not for a larger body, to which the server answers 413 later */
+        /* sets 503 if no slot is free; not for a larger body, which the server answers with 413 later */
+        job_slot_free(x);
 }
 
 /* ---- the body ---- */

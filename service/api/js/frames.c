@@ -6,9 +6,8 @@
 
 struct js_resolving {
     struct js_request *request;
-    struct sl_buf line; /* scratch buffer of frame_lines_keep */
-    struct sl_str
-        caller; /* what the calling frame calls the function it called (name of its token); data NULL: unknown */
+    struct sl_buf line;   /* scratch buffer of frame_lines_keep */
+    struct sl_str caller; /* what the caller calls the function of this frame; data NULL: unknown */
 };
 
 /* Moves the text into the arena; notes if memory is out. */

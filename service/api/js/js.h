@@ -67,8 +67,8 @@ struct js_request_text { /* contents of a file of the request, read once for all
     struct cache_item *item; /* reference; NULL unless SL_OK */
 };
 
-struct
-    js_request_table { /* look-up table of a source map, made of files sent with the request: once for all modules with these files */
+/* Look-up table of a source map, made of files sent with the request: once for all modules that use these files. */
+struct js_request_table {
     const struct cache_item *script, *map;
     struct sl_str embedded;         /* the embedded map; the same view for every module of the script */
     bool making, made;              /* a fiber is making it; it is made, or failed for good: see `code` */
@@ -110,8 +110,8 @@ struct js_frame {
         *context; /* source lines that were found, written instead of those that were sent; or NULL */
 };
 
-struct
-    js_text_frame { /* type of all frames of a request with `is_of_text`, whose frames api/text has read from lines of a text */
+/* Type of all frames of a request with `is_of_text`, whose frames api/text has read from the lines of a text. */
+struct js_text_frame {
     struct js_frame frame;
     /* Input: what the line of the text says. */
     bool is_apart;    /* the next frame of the trace is not the caller */
@@ -182,7 +182,7 @@ struct js_module { /* a script named by frames */
     struct sl_str label;       /* name of the map; paths in it are relative to it */
     struct sl_str origin;      /* origin of the map, JSON */
     struct sl_str
-        problem; /* for texts: why the map is malformed; data NULL: it is not, or an earlier module has the problem */
+        problem; /* for texts: why the map is malformed; data NULL: it is not, or another module has said so */
     enum artifact_match match;
     struct cache_item *item; /* the look-up table made of the map (a reference); NULL unless SL_OK */
     /* The lines around line `context_line` of the script (0 = none yet): most minified scripts are one long line, so that most
