@@ -1,4 +1,4 @@
-/* Checks of all routes that start or poll jobs. */
+/* Checks the query of routes that start or poll jobs. */
 #include <stdio.h>
 
 #include "api/impl.h"
@@ -8,7 +8,7 @@ void reply_text(struct http_exchange *x, int status, const char *text)
     http_reply(x, status, "text/plain; charset=utf-8", sl_str(text));
 }
 
-/* Answers 400 in the words of Symbolicator, whose clients may know them. Returns false. */
+/* Answers 400 with the sentence that Symbolicator uses, as its clients may know it. Returns false. */
 static bool api_query_refuse(struct http_exchange *x, const char *key, const char *reason)
 {
     char text[128];
@@ -17,7 +17,7 @@ static bool api_query_refuse(struct http_exchange *x, const char *key, const cha
     return false;
 }
 
-/* Reads `timeout` and `scope`, and ignores other parameters. False: the answer is set. */
+/* Reads the query's `timeout` and `scope`; other parameters are ignored. False: the answer is set. */
 bool query_read(struct http_exchange *x, struct api_query *query)
 {
     *query = (struct api_query){.scope = SL_STR("global")};

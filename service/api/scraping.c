@@ -10,7 +10,7 @@
 static const struct sl_str any_origin = {"*", 1};
 const struct scraping scraping_default = {.allowed_origins = &any_origin, .allowed_origin_count = 1};
 
-/* Reads {name: value} with the headers of downloads. Their values are secrets, so they are marked as hidden from logs. */
+/* Reads the headers for downloads, {name: value}. Values may be secrets, so they are kept in a type that the log does not show. */
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct scraping *scraping = out;
@@ -48,7 +48,7 @@ bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out
 
 /* ---- URLs ---- */
 
-/* Returns a copy of one part of the URL in the arena; data NULL if it has no such part, or when out of memory. */
+/* Returns a copy of one part of a URL in the arena; data NULL if it has no such part, or when out of memory. */
 static struct sl_str scraping_part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
 {
     char *text = NULL, *copy = NULL;
@@ -58,6 +58,7 @@ static struct sl_str scraping_part(struct sl_arena *arena, CURLU *url, CURLUPart
     return sl_str(copy);
 }
 
+/* Returns a copy in lower case (ASCII letters only); data NULL when out of memory, or if `text` has data NULL. */
 static struct sl_str scraping_lower(struct sl_arena *arena, struct sl_str text)
 {
     char *copy = text.data ? sl_arena_strndup(arena, text.data, text.size) : NULL;
@@ -74,8 +75,8 @@ static bool is_ascii(struct sl_str text)
     return true;
 }
 
-/* Returns the host of the URL in lower-case ASCII (punycode), or as it is if it cannot be converted. libcurl decodes
- * names by the thread's locale, which is therefore set to UTF-8 meanwhile. */
+/* Returns the host of the URL in lower-case ASCII (punycode); as it is if it cannot be converted. libcurl reads the name in the
+ * encoding of the thread's locale, which is therefore UTF-8 during the call. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
     struct sl_str host = scraping_part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
@@ -92,8 +93,7 @@ static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
     return scraping_lower(arena, ascii.data ? ascii : host);
 }
 
-/* Returns the URL in normal form, with the host in ASCII and without a default port; data NULL unless it is an http or https
- * URL. */
+/* A URL with a NUL is refused. libcurl normalizes the URL when it is set; the host is set again in ASCII. */
 struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
 {
     struct sl_str result = {NULL, 0};
@@ -113,16 +113,16 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
 
 /* ---- origins ---- */
 
-struct scraping_target { /* the URL to check */
+struct scraping_target { /* the URL to check, in parts */
     struct sl_str whole, scheme, host, port, path;
 };
 
-struct url_pattern {
+struct url_pattern {                        /* an allowed origin, in parts */
     struct sl_str scheme, host, port, path; /* data NULL: any */
     bool below;                             /* the host began with "*." */
 };
 
-/* Splits the URL into the parts that patterns are compared with. False if it is not valid, or when out of memory. */
+/* Splits a URL into the parts that origins are compared with. False if it is not valid, or when out of memory. */
 static bool read_target(struct sl_arena *arena, struct sl_str text, struct scraping_target *target)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -136,18 +136,20 @@ static bool read_target(struct sl_arena *arena, struct sl_str text, struct scrap
     return good && target->scheme.data && target->host.data;
 }
 
+/* Returns the part of the text from offset `from` to `to`, exclusive. */
 static struct sl_str slice(struct sl_str text, size_t from, size_t to)
 {
     return (struct sl_str){text.data + from, to - from};
 }
 
+/* Returns the offset of the first `c`; the size of the text if there is none. */
 static size_t scraping_find(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* Returns the host of a pattern in ASCII, or as it is if it is not a valid name. */
+/* Returns the host of an origin in ASCII form; only in lower case if it is not a valid name. */
 static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
 {
     struct sl_str result = {NULL, 0};
@@ -160,8 +162,8 @@ static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
     return result.data ? result : scraping_lower(arena, host);
 }
 
-/* Parses "[<scheme>://][*.]<host>[:<port>][/<path>[*]]"; a host "*" is any. False without a host, and when out of memory: a pattern
- * without its scheme or host would allow any. */
+/* Parses an origin, "[<scheme>://][*.]<host>[:<port>][/<path>[*]]"; the host "*" is any. False if it has no host, or when out of
+ * memory: an origin that lacks its scheme or host would match any. */
 static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_pattern *p)
 {
     *p = (struct url_pattern){0};
@@ -196,8 +198,8 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     return p->host.data != NULL;
 }
 
-/* True if the host matches the pattern. With "*." the host itself and all names below it match; "*.*" is no pattern of a
- * domain and matches nothing. */
+/* True if the host matches the origin's: it is the same, or with "*." a name below it. An origin whose host is any matches, but
+ * "*.*" is not allowed and matches nothing. */
 static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)
@@ -208,7 +210,7 @@ static bool host_matches(const struct url_pattern *p, struct sl_str host)
            host.data[host.size - p->host.size - 1] == '.';
 }
 
-/* True if the URL matches the pattern. A path matches by its beginning; the port is not compared for patterns with "*.". */
+/* True if the URL matches the origin. The path matches by its beginning; with "*." the port is not compared. */
 static bool matches(const struct url_pattern *p, const struct scraping_target *t)
 {
     bool any_scheme = !p->scheme.data || sl_str_equal(p->scheme, SL_STR("*"));
@@ -216,7 +218,7 @@ static bool matches(const struct url_pattern *p, const struct scraping_target *t
            (!p->port.data || p->below || sl_str_equal(p->port, t->port)) && sl_str_starts(t->path, p->path);
 }
 
-/* True if one of the origins is "*", the URL itself, or a pattern that matches it. */
+/* "*" and the URL itself need no parsing, so these origins also allow a URL that cannot be parsed. */
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url)
 {
     struct scraping_target target = {0};
@@ -231,8 +233,7 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
     return false;
 }
 
-/* Sets the beginning of the period in which `now_s` lies. Periods of different URLs begin at different times, by the
- * first 8 bytes of the URL's hash, so that they do not all expire at once. */
+/* The offset of a URL is the number in the first 8 bytes of its hash, modulo the period. */
 bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];

@@ -1,4 +1,4 @@
-/* The page's example request: the stack of this program while it answers. */
+/* Makes the page's example request: the stack of this process while it answers. */
 #include <elf.h>
 #include <execinfo.h>
 #include <link.h>
@@ -6,20 +6,20 @@
 #include "api/page/page.h"
 #include "id/id.h"
 
-enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 };
+enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 }; /* at most; BUILD_ID_MAX: bytes */
 
-/* The modules of the example get these load addresses instead of those in this process. */
+/* The example says that module N is loaded at first_base + N * base_step, to hide where it lies in this process. */
 static const uint64_t first_base = 0x100000000, base_step = 0x100000000;
 
 struct example_module {
-    uint64_t bias, end; /* addresses in this process */
+    uint64_t bias, end; /* load address and end in this process */
     char name[64];      /* file name without its folder */
     uint8_t build_id[BUILD_ID_MAX];
     size_t build_id_size;
     bool is_used; /* a frame lies in it */
 };
 
-struct example {
+struct example { /* a stack, and the modules of this process */
     void *addresses[EXAMPLE_FRAMES];
     int frame_count;
     struct example_module modules[EXAMPLE_MODULES];
@@ -28,7 +28,7 @@ struct example {
 
 /* ---- modules ---- */
 
-/* Sets the build id from a note segment. Names and contents of notes are padded to 4 bytes. */
+/* Sets the build id from the notes of a segment. Name and contents of a note are padded to 4 bytes. */
 static void read_build_id(struct example_module *module, const uint8_t *notes, size_t size)
 {
     for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
@@ -48,7 +48,8 @@ static void read_build_id(struct example_module *module, const uint8_t *notes, s
     }
 }
 
-/* Adds a module of this process; a result other than 0 ends the list. The program itself has no name. */
+/* Adds a module of this process; called by dl_iterate_phdr, which ends its list at a result other than 0. The module of the program
+ * itself has an empty name. */
 static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct example *example = arg;
@@ -71,6 +72,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
+/* Returns the load address that the example gives a module. */
 static uint64_t get_base(const struct example *example, const struct example_module *module)
 {
     return first_base + base_step * (uint64_t)(module - example->modules);
@@ -78,8 +80,8 @@ static uint64_t get_base(const struct example *example, const struct example_mod
 
 /* ---- JSON ---- */
 
-/* Writes the frames, except those outside of every module and in modules without a build id, whose symbols nobody could
- * find. Marks the modules that are used. */
+/* Writes the frames, except those in no module or in one without a build id, by which its symbols are found. Marks the modules of
+ * the others as used. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "frames");
@@ -92,7 +94,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
             module->is_used = true;
             sl_json_begin_object(w);
             sl_json_member_hex(w, "instruction_addr", address - module->bias + get_base(example, module));
-            sl_json_put_key(w, "adjust_instruction_addr"); /* all frames are return addresses */
+            sl_json_put_key(w, "adjust_instruction_addr"); /* backtrace() gives return addresses only */
             sl_json_put_boolean(w, true);
             sl_json_end_object(w);
             break;
@@ -100,7 +102,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes a module with its ids, which are both made of its build id. */
+/* Writes a module with its code id and debug id, which are both made of its build id. */
 static void write_module(const struct example *example, const struct example_module *module, struct sl_json_writer *w)
 {
     char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1];

@@ -8,7 +8,7 @@ static const struct config *page_config(const struct http_exchange *x)
     return ((const struct service *)x->service)->config;
 }
 
-/* Adds security headers: the page may load nothing from other origins, and no other page may frame it. */
+/* Adds security headers: the page may load nothing from other origins, and no other page may show it in a frame. */
 static void protect(struct http_exchange *x)
 {
     http_set_header(
@@ -23,6 +23,7 @@ static void protect(struct http_exchange *x)
 
 static const struct sl_str description = SL_STR("openapi.yaml");
 
+/* Returns the file of the page with this name; NULL if there is none. */
 static const struct page_file *file_named(struct sl_str name)
 {
     for (const struct page_file *file = page_files; file->type; file++)
@@ -31,8 +32,8 @@ static const struct page_file *file_named(struct sl_str name)
     return NULL;
 }
 
-/* Replies with a file of the page. Only the gzip form gets an ETag: the server may compress the plain bytes later, and an
- * ETag stands for exact bytes. */
+/* Replies with a file of the page, compressed if the client accepts that. Only then it gets an ETag, which stands for exact bytes:
+ * plain bytes may still be compressed by the server. */
 static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
 {
     bool packed = http_accepts_gzip(x);
@@ -50,8 +51,8 @@ static void reply_page_file(struct http_exchange *x, const struct page_file *fil
         http_set_header(x, "Content-Encoding", SL_STR("gzip"));
 }
 
-/* Replies with the page, which clients must not cache, as it names its files with their version. If the page is disabled
- * but Mozilla's API is not, replies with a page that has the words for which Mozilla's clients search. */
+/* Replies with the page, which clients must not keep, as it has the names of the current files. If the page is disabled, Mozilla's
+ * API is on, and the reply is a page with the words by which Mozilla's clients recognize their server. */
 static void answer_page(struct http_exchange *x)
 {
     static const struct sl_str mozilla_page =
@@ -67,7 +68,7 @@ static void answer_page(struct http_exchange *x)
     }
 }
 
-/* True if the file is served below /page/. */
+/* True if the file is served below /page/; the others have paths of their own. */
 static bool is_asset(const struct page_file *file)
 {
     return !sl_str_ends(file->name, SL_STR(".html")) && !sl_str_equal(file->name, description);
@@ -89,7 +90,7 @@ static void answer_description(struct http_exchange *x)
 
 /* ---- data for the page ---- */
 
-/* Answers a stack of this service itself, for the page. It fails only without memory. */
+/* Answers an example request: the stack of this service. Fails only when out of memory. */
 static void answer_example(struct http_exchange *x)
 {
     struct sl_buf json = {0};
@@ -101,7 +102,7 @@ static void answer_example(struct http_exchange *x)
     }
 }
 
-/* Writes what the page says of the service: version, number of sources, limits. */
+/* Writes what the page shows about the service: version, number of sources, limits. */
 static void write_about(const struct config *config, struct sl_json_writer *w)
 {
     const struct {
@@ -127,7 +128,7 @@ static void write_about(const struct config *config, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-/* Answers what the page says of the service. */
+/* Answers what the page shows about the service. */
 static void answer_about(struct http_exchange *x)
 {
     struct sl_buf json = {0};
@@ -166,7 +167,7 @@ static const struct http_route asset_routes[] = {
     {.method = NULL},
 };
 
-/* This route needs no key: it tells nothing that the program itself does not tell. */
+/* This route needs no access key: the description is the same for every service of this version. */
 static const struct http_route description_routes[] = {
     {.method = "GET", .pattern = "/openapi.yaml", .handler = answer_description, .immediate = true},
     {.method = NULL},

@@ -1,15 +1,16 @@
-/* POST /page/read: detects the format of an input of the page with the program's own recognisers.
+/* POST /page/read: detects what kind of input a file is, as the command does.
  *
  *     {"kind": "trace"}
  *
- * `kind` is a value of --type, or null. `unread` names a known format that cannot be read, `plain` a stack that has its names
- * already; `named`: POST /page/named can write the file with names. */
+ * `kind` is a value of the command's option --type, or null. If it is null: `unread` names a known format that cannot be read,
+ * `plain` a kind of stack that has its names already. `named`: POST /page/named can write the file with names. */
 #include "api/input_kind.h"
 #include "api/page/page.h"
 #include "apple/samples.h"
 #include "core/pool.h"
 #include "jvm/trace.h"
 
+/* True if some line of the text is a frame of a JVM stack trace. */
 static bool has_jvm_frames(struct sl_str text)
 {
     struct sl_jvm_trace_frame frame;
@@ -20,8 +21,8 @@ static bool has_jvm_frames(struct sl_str text)
     return false;
 }
 
-/* Detects the kind. Texts of no other kind that have JVM frames are JVM traces; .NET exceptions are not, although their
- * frames look like those of the JVM. */
+/* Detects the kind of input. A text that is no other kind but has JVM frames is a JVM trace. Formats that cannot be read and .NET
+ * exceptions are excluded, as their lines may look like JVM frames. */
 static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
 {
     enum input_kind kind = input_kind_detect(bytes);
@@ -48,11 +49,12 @@ void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
     sl_json_end_object(&w);
 }
 
-struct page_request {
+struct page_request { /* input and result of recognise_given */
     struct sl_bytes bytes;
     struct sl_buf json;
 };
 
+/* Pool work: detects the kind of the input. */
 static void recognise_given(void *arg)
 {
     struct page_request *request = arg;

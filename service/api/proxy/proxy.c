@@ -1,13 +1,14 @@
-/* GET /proxy/<name>/<signature>/<name>: offers the configured sources as one symbol server. */
+/* GET /proxy/<name>/<signature>/<name>: serves the files of all configured sources as one symbol server. */
 #include "api/impl.h"
 #include "search/search.h"
 
+/* Releases the cache entry when its file has been sent. */
 static void release(void *arg)
 {
     cache_release(arg);
 }
 
-/* Answers a download that failed: 404 if no source has the file, else 500 with the reason. */
+/* Answers a look-up that failed: 404 if no source has the file, else 500 with the reason. */
 static void reply_failure(struct http_exchange *x, const struct file_lookup *file)
 {
     if (file->code == SL_NOT_FOUND) {
@@ -23,7 +24,7 @@ static void reply_failure(struct http_exchange *x, const struct file_lookup *fil
     sl_buf_free(&text);
 }
 
-/* Finds the file that the path names, in all configured sources, whatever their layouts are. */
+/* Finds the file that the path names in the configured sources, whatever their layouts are, and replies with it. */
 static void proxy_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
@@ -35,9 +36,10 @@ static void proxy_handle(struct http_exchange *x)
         http_reply_empty(x, 404);
         return;
     }
-    types[1] = FILE_PORTABLEPDB; /* both kinds of PDB have the same path */
+    types[1] = FILE_PORTABLEPDB; /* the path of a PDB may also mean a portable PDB */
     struct search_scope where;
     service_file_scope(config, &x->arena, &where);
+    /* held during the look-up, as the configuration may be replaced meanwhile */
     config_retain(config);
     search_find_file(&where, &id, types, types[0] == FILE_PDB ? 2 : 1, &file);
     config_release(config);

@@ -7,10 +7,10 @@
 #include "base/json_write.h"
 #include "debuginfo.pb-c.h"
 
-/* ---- JSON in: names in camel case, as protobuf's JSON mapping writes them, or as in the schema ---- */
+/* ---- reading JSON: names in camel case, as protobuf's JSON mapping writes them, or as in the schema ---- */
 
-/* Reads the type of a file: a number, or a word of the enum, which is known by its end ("TYPE_EXECUTABLE_FULL"). Unknown
- * ones stay 0. */
+/* Reads the type of a file: its number, or a name in the enum, of which the end is compared ("TYPE_EXECUTABLE_FULL"). Unknown names
+ * give 0. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const char *const words[] = {"", "FULL", "NO_TEXT"};
@@ -43,8 +43,7 @@ static const struct sl_field file_fields[] = {
 
 static const struct sl_field should_fields[] = {SL_FIELD_SAME("file", file_fields), SL_FIELDS_END};
 
-/* Reads the JSON of a request: with the file as its member "file", or, if not `has_file`, with a build id as its own
- * member. */
+/* Reads the JSON of a request: {"file": {...}} with `has_file`, otherwise {"gnuBuildId": ...}. */
 static enum sl_code read_json(struct sl_str text, bool has_file, struct sl_arena *arena, struct debuginfo_file *file,
                               struct sl_error *error)
 {
@@ -55,8 +54,9 @@ static enum sl_code read_json(struct sl_str text, bool has_file, struct sl_arena
                        : sl_fail(error, SL_MALFORMED, "the body is not the JSON of this method");
 }
 
-/* ---- protobuf in ---- */
+/* ---- reading protobuf ---- */
 
+/* Copies a text into the arena; NULL becomes an empty text. False when out of memory. */
 static bool keep(struct sl_arena *arena, const char *text, struct sl_str *out)
 {
     size_t size = text ? strlen(text) : 0;
@@ -64,6 +64,7 @@ static bool keep(struct sl_arena *arena, const char *text, struct sl_str *out)
     return out->data != NULL;
 }
 
+/* Copies the members of a protobuf message into the arena. False when out of memory. */
 static bool keep_file(struct sl_arena *arena, const Debuginfo__File *from, struct debuginfo_file *to)
 {
     to->type = from->type;
@@ -71,7 +72,7 @@ static bool keep_file(struct sl_arena *arena, const Debuginfo__File *from, struc
            keep(arena, from->otel_file_id, &to->otel_file_id) && keep(arena, from->name, &to->name);
 }
 
-/* Allocates for protobuf-c, which reports a lack of memory and a malformed message alike: `no_memory` tells them apart. */
+/* malloc for protobuf-c, which returns NULL for malformed messages as well as without memory: `no_memory` tells these apart. */
 static void *unpack_alloc(void *no_memory, size_t size)
 {
     void *memory = malloc(size);
@@ -85,8 +86,8 @@ static void unpack_free(void *no_memory, void *memory)
     free(memory);
 }
 
-/* Reads the protobuf message of a request and copies its texts into the arena. Messages are unpacked by malloc: that
- * takes a small multiple of the body, which is limited. */
+/* Reads the protobuf message of a request, and copies its texts into the arena. protobuf-c allocates with malloc, a small multiple
+ * of the body, whose size is limited. A request without a file has empty texts. */
 static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl_arena *arena,
                                   struct debuginfo_file *file, struct sl_error *error)
 {
@@ -117,7 +118,7 @@ enum sl_code debuginfo_read(struct sl_bytes body, bool is_json, bool has_file, s
     return is_json ? read_json(text, has_file, arena, file, error) : read_protobuf(body, has_file, arena, file, error);
 }
 
-/* ---- out ---- */
+/* ---- writing answers ---- */
 
 void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, struct sl_buf *out)
 {
@@ -137,6 +138,7 @@ void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, str
         out->size += debuginfo__should_initiate_upload_response__pack(&answer, out->data + out->size);
 }
 
+/* Writes a time as "2024-05-01T12:00:00Z"; nothing for 0, which is unknown. */
 static void put_time(struct sl_json_writer *w, const char *key, uint64_t seconds)
 {
     char text[32];
@@ -149,8 +151,8 @@ static void put_time(struct sl_json_writer *w, const char *key, uint64_t seconds
     sl_json_member_str(w, key, sl_str(text));
 }
 
-/* Returns the number of a state in Pyroscope's enum: 0 uploading, 1 uploaded. Those of records count from 1, as 0 means
- * "none" there. */
+/* Returns the number of a state in Pyroscope's enum: 0 uploading, 1 uploaded. enum debuginfo_state has other numbers, as it has a
+ * state "none". */
 static uint32_t wire_state(enum debuginfo_state state)
 {
     return state == DEBUGINFO_FINISHED;
@@ -177,19 +179,19 @@ static void write_json_object(struct sl_json_writer *w, const struct debuginfo_o
     sl_json_end_object(w);
 }
 
-/* Returns a copy with a NUL behind it, as protobuf-c needs it and texts of records are views. NULL when out of memory. */
+/* Returns a copy of the text that ends with NUL, as protobuf-c needs it; NULL when out of memory. */
 static char *terminated(struct sl_arena *arena, struct sl_str text)
 {
     return sl_arena_strndup(arena, text.data ? text.data : "", text.size);
 }
 
-struct packed_object {
+struct packed_object { /* a protobuf message with the messages that it points to */
     Debuginfo__Object object;
     Debuginfo__File file;
     Debuginfo__Timestamp started, finished;
 };
 
-/* Fills in the protobuf message of an upload. Times that are not known are left out. False when out of memory. */
+/* Fills in the protobuf message of an upload. Times that are 0, unknown, are left out. False when out of memory. */
 static bool fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
 {
     *p = (struct packed_object){DEBUGINFO__OBJECT__INIT, DEBUGINFO__FILE__INIT, DEBUGINFO__TIMESTAMP__INIT,
@@ -209,6 +211,7 @@ static bool fill_packed(struct packed_object *p, const struct debuginfo_object *
     return p->file.gnu_build_id && p->file.go_build_id && p->file.otel_file_id && p->file.name;
 }
 
+/* Appends the protobuf message with all uploads. When out of memory, `out` is marked as failed. */
 static void write_packed_list(const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
 {
     struct sl_arena arena = {0};
@@ -244,7 +247,7 @@ void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, 
 
 /* ---- records ---- */
 
-struct debuginfo_record {
+struct debuginfo_record { /* a record of the store, while it is read */
     struct debuginfo_file file;
     struct sl_opt_u64 state, started, finished, size;
 };
@@ -264,6 +267,7 @@ enum sl_code debuginfo_read_record(struct sl_str text, struct sl_arena *arena, s
     struct sl_json json = sl_json(text, arena, true);
     if (!sl_json_read_object(&json, record_fields, &record) || !record.file.gnu_build_id.data)
         return json.busy ? SL_BUSY : SL_MALFORMED;
+    /* a state that this version does not know counts as none: an upload may begin again */
     bool is_known = record.state.value <= DEBUGINFO_FINISHED;
     *object = (struct debuginfo_object){.file = record.file,
                                         .state = is_known ? (enum debuginfo_state)record.state.value : DEBUGINFO_NONE,

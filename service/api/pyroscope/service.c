@@ -7,12 +7,13 @@
 #include "core/status.h"
 
 #define METHOD "/debuginfo.v1alpha1.DebuginfoService/"
-/* RUNNING_S: seconds after which an upload that was begun but not finished counts as given up. MAX_BUILD_ID: hex digits;
- * MAX_TEXT: bytes of other texts, which are cut. */
+/* RUNNING_S: an upload that was begun this many seconds ago and is not finished counts as given up. BODY_MAX: bytes of a message.
+ * MAX_BUILD_ID: hex digits. MAX_TEXT: bytes of other texts, which are cut. MAX_LISTED: uploads in one list. */
 enum { RUNNING_S = 7 * 60, BODY_MAX = 64 << 10, MAX_BUILD_ID = 128, MAX_TEXT = 1024, MAX_LISTED = 10000 };
 
 /* ---- errors: {"code": "not_found", "message": "..."} ---- */
 
+/* Replies with an error; `message` NULL: the words for the status. */
 static void reply_with_code(struct http_exchange *x, int status, const char *code, const char *message)
 {
     struct sl_buf json = {0};
@@ -24,7 +25,7 @@ static void reply_with_code(struct http_exchange *x, int status, const char *cod
     http_reply_json(x, status, &json);
 }
 
-/* Replies with an error; its code is the one that the Connect protocol has for the status. */
+/* Replies with an error, and with the code that the Connect protocol has for the status. */
 static void reply_error(struct http_exchange *x, int status, const char *message)
 {
     static const struct {
@@ -41,14 +42,15 @@ static void reply_error(struct http_exchange *x, int status, const char *message
     reply_with_code(x, status, code, message);
 }
 
-/* Answers a call that is valid, but not in the present state of the upload. Connect's status for that is 400
+/* Answers a request that is valid but does not fit the state of the upload. The Connect protocol has status 400 for that
  * (https://connectrpc.com/docs/protocol, "Error codes"). */
 static void reply_wrong_state(struct http_exchange *x, const char *message)
 {
     reply_with_code(x, 400, "failed_precondition", message);
 }
 
-/* Replies to a failure with this status; 0: the usual one for the code. What failed inside the server is only logged. */
+/* Answers a failure with the status; 0: the one that uploads have for the code. A failure inside of the server is logged, and its
+ * reason not answered. Nothing is answered if the client is gone. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
 {
     if (code == SL_CANCELLED)
@@ -67,7 +69,7 @@ static bool is_json(const struct http_exchange *x)
     return sl_str_starts(http_header(x, "content-type"), SL_STR("application/json"));
 }
 
-/* Replies in the form of the request; takes over the buffer. */
+/* Replies with a message in the form of the request, JSON or protobuf; frees the buffer. */
 static void reply_message(struct http_exchange *x, struct sl_buf *body)
 {
     if (is_json(x)) {
@@ -81,20 +83,21 @@ static void reply_message(struct http_exchange *x, struct sl_buf *body)
     sl_buf_free(body);
 }
 
-/* Normalises the build id and cuts the other texts, which become part of records. False: it is no build id, or, if its
- * data is then NULL, out of memory. */
+/* Normalizes the build id, and cuts the other texts, which become part of records. False if it is no build id; also when out of
+ * memory: gnu_build_id.data is then NULL. */
 static bool check_file(struct debuginfo_file *file, struct sl_arena *arena)
 {
     struct sl_str *texts[] = {&file->go_build_id, &file->otel_file_id, &file->name};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         texts[i]->size = texts[i]->size < MAX_TEXT ? texts[i]->size : MAX_TEXT;
     struct sl_str id = sl_code_id_normalise(arena, file->gnu_build_id);
+    /* the same size: normalizing has removed nothing, so there were only hex digits */
     bool good = id.size >= 2 && id.size <= MAX_BUILD_ID && id.size == file->gnu_build_id.size;
     file->gnu_build_id = id;
     return good;
 }
 
-/* Reads the body. False: it is answered. `file->gnu_build_id` is valid only if `*has_id`. */
+/* Reads the body of a request. False: it is answered. `*has_id`: its gnu_build_id is one; otherwise it is empty or malformed. */
 static bool read_request(struct http_exchange *x, bool has_file, struct debuginfo_file *file, bool *has_id)
 {
     struct sl_bytes body;
@@ -120,6 +123,7 @@ static bool read_request(struct http_exchange *x, bool has_file, struct debuginf
 
 /* ---- records ---- */
 
+/* Returns the name in the store of an upload's record or file; data NULL when out of memory. */
 static struct sl_str stored_name(struct sl_arena *arena, const char *prefix, struct sl_str build_id)
 {
     struct sl_buf name = {0};
@@ -131,7 +135,7 @@ static struct sl_str stored_name(struct sl_arena *arena, const char *prefix, str
 #define RECORD_PREFIX "uploads/pyroscope/"
 #define FILE_PREFIX   "chunks/received/pyroscope-"
 
-/* Reads the record of an upload; one that is damaged counts as none. */
+/* Reads the record of an upload. SL_NOT_FOUND if there is none, or a damaged one. */
 static enum sl_code get_record(struct sl_str build_id, struct sl_arena *arena, struct debuginfo_object *object,
                                struct sl_error *error)
 {
@@ -151,6 +155,7 @@ static enum sl_code get_record(struct sl_str build_id, struct sl_arena *arena, s
                : code;
 }
 
+/* Stores the record of an upload. */
 static enum sl_code put_record(const struct debuginfo_object *object, struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -163,22 +168,24 @@ static enum sl_code put_record(const struct debuginfo_object *object, struct sl_
     return code;
 }
 
-/* True if the upload has begun and is neither finished nor given up (RUNNING_S). */
+/* True if the upload has begun, and is neither finished nor given up, which it is after RUNNING_S. */
 static bool is_running(const struct debuginfo_object *object)
 {
     int64_t age = clock_wall_s() - (int64_t)object->started_s;
     return object->state == DEBUGINFO_RUNNING && age < RUNNING_S;
 }
 
-/* Removes the file that has arrived for an upload. */
+/* Removes the file that was received for an upload, after it was stored or refused. */
 static void forget_file(struct http_exchange *x, struct sl_str build_id)
 {
     struct sl_error error;
     struct sl_str name = stored_name(&x->arena, FILE_PREFIX, build_id);
     if (name.data && store_area_delete(debug_files_area(), name, &error) != SL_OK)
-        log_warn("uploads", "cannot remove the file of a finished upload; it goes within a day", LOG_ERR(&error));
+        log_warn("uploads", "cannot remove the received file of a finished upload; it will be removed within a day",
+                 LOG_ERR(&error));
 }
 
+/* Returns the id by which the store of debug files knows the file. */
 static struct object_id make_id(struct sl_str build_id)
 {
     return (struct object_id){.type = OBJECT_ELF, .code_id = build_id};
@@ -186,15 +193,15 @@ static struct object_id make_id(struct sl_str build_id)
 
 /* ---- methods ---- */
 
-/* Decides whether the file is wanted: not while an upload of it runs, nor if the store has a debug file with lines.
- * `*reason` says why, for the answer. */
+/* Decides whether the file is wanted: not while an upload of it runs, and not if the store has a debug file with line numbers. Sets
+ * `*reason`, for the answer. */
 static enum sl_code decide(struct http_exchange *x, const struct debuginfo_file *file, bool *wanted,
                            const char **reason, struct sl_error *error)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct debuginfo_object before = {.state = DEBUGINFO_NONE};
     struct object_id id = make_id(file->gnu_build_id);
-    enum debug_file_quality quality = QUALITY_CODE;
+    enum debug_file_quality quality = QUALITY_CODE; /* the lowest one */
     *wanted = false;
     enum sl_code code = get_record(file->gnu_build_id, &x->arena, &before, error);
     if (code == SL_OK && is_running(&before)) {
@@ -209,8 +216,8 @@ static enum sl_code decide(struct http_exchange *x, const struct debuginfo_file 
     return code;
 }
 
-/* ShouldInitiateUpload: if the file is wanted, an upload runs from now on, which its record says. A file without a build
- * id is not wanted, which is no error; a malformed build id is one. */
+/* ShouldInitiateUpload: if the file is wanted, stores a record, with which the upload has begun. A file without a build id is not
+ * wanted, but no error; a malformed build id is one. */
 static void should_initiate(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -238,7 +245,7 @@ static void should_initiate(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
-/* Stores the body as the file of an upload that is not finished. */
+/* Stores the body as the received file of an upload. */
 static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, struct sl_bytes body,
                                struct sl_error *error)
 {
@@ -250,7 +257,7 @@ static enum sl_code store_body(struct http_exchange *x, struct sl_str build_id, 
                          : code;
 }
 
-/* Upload: stores the body until the upload is finished. 412 unless an upload runs. */
+/* Upload: stores the body, until UploadFinished. 412 unless the upload has begun and is not given up. */
 static void upload_file(struct http_exchange *x)
 {
     struct debuginfo_file file = {.gnu_build_id = x->captures[0]};
@@ -281,7 +288,8 @@ static void upload_file(struct http_exchange *x)
         reply_failure(x, code, 0, &error);
 }
 
-/* Publishes the file that has arrived, under the configuration. */
+/* Checks the received file of an upload, and adds it to the store of debug files, which takes `copy`. SL_NOT_FOUND: none was
+ * received. `*status` is set if debug_file_add has a status of its own for the error. */
 static enum sl_code publish_file(struct http_exchange *x, struct debuginfo_object *object, int *status,
                                  struct sl_error *error)
 {
@@ -310,8 +318,8 @@ static enum sl_code publish_file(struct http_exchange *x, struct debuginfo_objec
     return code;
 }
 
-/* UploadFinished: checks and stores the file that has arrived. It may come later than RUNNING_S. If the file is refused,
- * the record goes too, so that a new upload can begin; other failures leave both, and the client may call again. */
+/* UploadFinished: checks and stores the received file, also after RUNNING_S. If the file is refused (SL_MALFORMED), it and the
+ * record are removed, so that another upload can begin; after other failures both stay, and the client may call again. */
 static void finish_upload(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -339,7 +347,7 @@ static void finish_upload(struct http_exchange *x)
         object.state = DEBUGINFO_FINISHED;
         object.finished_s = (uint64_t)clock_wall_s();
         code = put_record(&object, &x->arena, &error);
-    } else if (code == SL_MALFORMED && has_id) { /* it may be tried again with another file */
+    } else if (code == SL_MALFORMED && has_id) {
         struct sl_error unused;
         struct sl_str name = stored_name(&x->arena, RECORD_PREFIX, file.gnu_build_id);
         if (name.data)
@@ -356,8 +364,8 @@ static void finish_upload(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
-/* ListDebuginfo: lists at most MAX_LISTED uploads by their records. A message with a build id is accepted, which is
- * ignored. */
+/* ListDebuginfo: lists at most MAX_LISTED uploads, by their records. The message is read like the others, so a build id in it is
+ * accepted, and ignored. */
 static void list_uploads(struct http_exchange *x)
 {
     struct debuginfo_file file;
@@ -387,8 +395,7 @@ static void list_uploads(struct http_exchange *x)
     reply_message(x, &answer);
 }
 
-/* DeleteDebuginfo: removes the files of the build id, and then the record, so that a deletion that failed can be
- * repeated. */
+/* DeleteDebuginfo: removes the files of the build id, and after them the record: if that fails half-way, the client can try again. */
 static void delete_upload(struct http_exchange *x)
 {
     struct debuginfo_file file;

@@ -1,4 +1,4 @@
-/* Requests to join the chunks of debug files:
+/* Requests to join the chunks of debug files, and their answers:
  *
  *     {"<sha1 of the file>": {"name": "app.debug", "debug_id": "...", "chunks": ["<sha1>", ...]}, ...}
  *     {"<sha1 of the file>": {"state": "ok", "missingChunks": [], "detail": null, "dif": {...}}, ...} */
@@ -12,8 +12,9 @@
 #include "core/log.h"
 #include "core/pool.h"
 
-enum { MAX_FILES = 10000, MAX_FILE_CHUNKS = 100000 };
+enum { MAX_FILES = 10000, MAX_FILE_CHUNKS = 100000 }; /* limits of one request */
 
+/* Reads a SHA-1, the name of a chunk or a bundle. */
 static bool read_chunk_name(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str *sha1 = out;
@@ -30,8 +31,7 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Most failures are those of the JSON reader, whose text is the problem; a failure without one is lack of memory
- * (`busy`). */
+/* Parses key by key. The problem of most failures is the parser's text; `busy` marks a lack of memory, which has none. */
 bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assembly_file **files, size_t *count,
                        const char **problem)
 {
@@ -65,6 +65,7 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
 
 /* ---- the answer ---- */
 
+/* Times are UTC. */
 void sentry_put_date(struct sl_json_writer *w, const char *key, uint64_t seconds)
 {
     char text[32];
@@ -75,8 +76,8 @@ void sentry_put_date(struct sl_json_writer *w, const char *key, uint64_t seconds
     sl_json_member_str(w, key, sl_str(text));
 }
 
-/* Returns Sentry's name of a file's format. File types begin with the format ("elf_debug"); that of others is the type
- * itself. */
+/* Returns Sentry's name for the format of a file. The store's types begin with the format ("elf_debug"); of the formats not listed
+ * here, the type is the name itself. */
 static struct sl_str symbol_type(struct sl_str type)
 {
     static const struct sl_str formats[] = {SL_STR("elf"), SL_STR("mach"), SL_STR("wasm")},
@@ -87,8 +88,7 @@ static struct sl_str symbol_type(struct sl_str type)
     return type;
 }
 
-/* Returns the kind of the object as sentry-cli knows it; "other" for a kind that it does not know, as it would refuse
- * that. */
+/* Returns the kind of an object file in sentry-cli's words; "other" if it is not one of these, as sentry-cli fails on unknown words. */
 static struct sl_str object_class(struct sl_str kind)
 {
     static const struct sl_str known[] = {SL_STR("none"), SL_STR("rel"), SL_STR("exe"), SL_STR("lib"),
@@ -99,7 +99,7 @@ static struct sl_str object_class(struct sl_str kind)
     return SL_STR("other");
 }
 
-/* Writes the stored file in the form of Sentry's debug information files, which has some ids twice. */
+/* Writes a stored file in the form of Sentry's "debug information file", in which SHA-1 and debug id occur twice. */
 static void write_record(struct sl_json_writer *w, const struct debug_file_record *record)
 {
     sl_json_member_object(w, "dif");
@@ -126,7 +126,7 @@ static void write_record(struct sl_json_writer *w, const struct debug_file_recor
     sl_json_end_object(w);
 }
 
-/* Writes the status; without a record for a bundle. */
+/* Writes the state of a file. Only a stored debug file has a record, a bundle has none. */
 static void write_status(struct sl_json_writer *w, const struct sentry_status *status)
 {
     sl_json_begin_object(w);
@@ -141,6 +141,7 @@ static void write_status(struct sl_json_writer *w, const struct sentry_status *s
     sl_json_end_object(w);
 }
 
+/* Answers a failure of the server, with the reason in the log only. Nothing is answered if the client is gone. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_CANCELLED)
@@ -149,20 +150,22 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, const stru
         http_reply_no_memory(x);
         return;
     }
-    log_error("uploads", "cannot read the store of uploaded debug files", LOG_ERR(error));
+    log_error("uploads", "cannot answer an upload request of sentry-cli: the store of debug files failed",
+              LOG_ERR(error));
     sentry_reply_error(x, 500, "Internal error");
 }
 
-struct request_reading { /* pool job: reads the body of an assemble request */
+struct request_reading { /* reads the body of an assemble request, on the pool */
     struct sl_str body;
     struct sl_arena *arena;
     struct assembly_file *files;
     size_t count;
-    const char *problem; /* NULL: out of memory */
+    const char *problem; /* if not `is_read`: why; NULL: out of memory */
     bool (*read)(struct request_reading *r);
-    bool is_read;
+    bool is_read; /* result of `read` */
 };
 
+/* A `read` for the list of debug files. */
 static bool read_files(struct request_reading *r)
 {
     return sentry_read_files(r->body, r->arena, &r->files, &r->count, &r->problem);
@@ -174,7 +177,7 @@ static void run_reading(void *arg)
     r->is_read = r->read(r);
 }
 
-/* Reads the body by `r->read`, on the pool: it may have SENTRY_MAX_REQUEST bytes. False: it is answered. */
+/* Receives the body and parses it by `r->read`, on the pool as it may have SENTRY_MAX_REQUEST bytes. False: it is answered. */
 static bool read_request(struct http_exchange *x, struct request_reading *r)
 {
     struct sl_bytes body;
@@ -193,8 +196,8 @@ static bool read_request(struct http_exchange *x, struct request_reading *r)
     return code == SL_OK && r->is_read;
 }
 
-/* Answers with the state of each file; all files together wait until one deadline, after which they are reported as
- * "assembling". */
+/* Answers with the state of each file. The request waits for all files together until one deadline; those that are not joined then
+ * are "assembling", and sentry-cli asks again. */
 void sentry_assemble_debug_files(struct http_exchange *x)
 {
     struct request_reading r = {.read = read_files};
@@ -233,6 +236,7 @@ static const struct sl_field bundle_fields[] = {
     SL_FIELDS_END,
 };
 
+/* A `read` for an artifact bundle. */
 static bool read_bundle(struct request_reading *r)
 {
     struct sl_json json = sl_json(r->body, r->arena, false);
@@ -250,6 +254,7 @@ static bool read_bundle(struct request_reading *r)
     return r->count == 1;
 }
 
+/* Answers with the state of the bundle, after waiting for some time if it is being joined. */
 void sentry_assemble_bundle(struct http_exchange *x)
 {
     struct request_reading r = {.read = read_bundle};

@@ -1,4 +1,4 @@
-/* Joins the chunks of files, each in a fiber of its own that outlives the request: clients ask again each second. */
+/* Joins the chunks of files, each in a fiber of its own, which goes on when the request has ended: clients ask again each second. */
 #include "api/sentry/sentry.h"
 
 #include <errno.h>
@@ -16,29 +16,30 @@
 
 const char *const sentry_state_words[] = {"not_found", "created", "assembling", "ok", "error"};
 
-struct assembly { /* allocated in its own arena */
+struct assembly { /* the joining of one file; allocated in its own arena */
     struct sl_link link;
     struct sl_arena arena;
-    const struct config *config; /* held while it runs */
+    const struct config *config; /* a reference, until it is done */
     struct assembly_file file;
-    bool is_done, is_listed;
-    uint64_t done_ms; /* of the loop's clock */
-    int references;   /* of the list, and of requests that wait */
+    bool is_done, is_listed; /* the result is set; it is in `assemblies` */
+    uint64_t done_ms;        /* when it was done, by the loop's clock */
+    int references;          /* one of the list, and one of each request that waits */
     enum sl_code code;
     struct sl_error error;
     struct debug_file_record record;
     struct fiber_wait_list waiting;
 };
 
+/* MAX_RUNNING: files that are joined at a time. MAX_WAIT_MS: how long a request waits. KEPT_MS: how long a result is kept for a
+ * client. */
 enum { MAX_RUNNING = 8, MAX_WAIT_MS = 2000, KEPT_MS = 60 * 1000 };
 
-/* Assemblies that run, wait for their turn, or have ended and whose result no client has got yet: clients ask each
- * second. */
+/* Assemblies that run, wait for their turn, or have a result that no client has got yet. */
 static struct sl_list assemblies;
 static unsigned running;
-static struct fiber_wait_list turns;
+static struct fiber_wait_list turns; /* fibers that wait until fewer than MAX_RUNNING run */
 
-/* Releases a reference. The assembly lies in its own arena, so the arena is copied before it is freed. */
+/* Releases a reference, and frees the assembly with the last one. It lies in its own arena, so that struct is copied first. */
 static void assembly_release(struct assembly *a)
 {
     struct sl_arena arena = a->arena;
@@ -46,7 +47,7 @@ static void assembly_release(struct assembly *a)
         sl_arena_free(&arena);
 }
 
-/* Takes the assembly off the list, if it is on it, and releases the reference of the list. */
+/* Removes the assembly from the list, and releases the list's reference. Does nothing if another request has removed it. */
 static void unlist(struct assembly *a)
 {
     if (!a->is_listed)
@@ -56,7 +57,7 @@ static void unlist(struct assembly *a)
     assembly_release(a);
 }
 
-/* Drops results that nobody has asked for. */
+/* Drops results that no client has asked for within KEPT_MS. */
 static void drop_old(void)
 {
     struct assembly *next;
@@ -67,6 +68,7 @@ static void drop_old(void)
     }
 }
 
+/* Returns the assembly in the list that joins the file with this SHA-1; NULL if there is none. */
 static struct assembly *find_assembly(struct sl_str sha1)
 {
     for (struct assembly *a = SL_LIST_FIRST(&assemblies, struct assembly, link); a; a = SL_LIST_NEXT(a, link))
@@ -77,19 +79,20 @@ static struct assembly *find_assembly(struct sl_str sha1)
 
 /* ---- joining ---- */
 
-struct chunk_appending {
+struct chunk_appending { /* arguments of append_chunk */
     int fd;
     struct sl_bytes bytes;
 };
 
+/* Pool work: writes a chunk to the end of the file. */
 static enum sl_code append_chunk(void *arg, struct sl_error *error)
 {
     const struct chunk_appending *job = arg;
     return sl_write_all(job->fd, job->bytes) ? SL_OK : store_fail_write(error, errno, "the upload store");
 }
 
-/* Appends the chunks to the file, in their order. SL_MALFORMED beyond store.max_file_size; SL_UNSUPPORTED when the disk
- * is full. */
+/* Appends the chunks to the file in their order. SL_MALFORMED if the file becomes larger than store.max_file_size; SL_UNSUPPORTED
+ * when the disk is full. */
 static enum sl_code join_chunks(struct assembly *a, struct store_tmp_file *file, struct sl_error *error)
 {
     uint64_t size = 0;
@@ -113,7 +116,7 @@ static enum sl_code join_chunks(struct assembly *a, struct store_tmp_file *file,
     return code;
 }
 
-/* Reads the id from names like `/proguard/<uuid>.txt` and `<uuid>.bcsymbolmap`. */
+/* Reads the id in file names such as `/proguard/<uuid>.txt` and `<uuid>.bcsymbolmap`. False if the name has none. */
 static bool read_name_id(struct sl_str name, struct sl_debug_id *id)
 {
     enum { UUID_TEXT = 36 };
@@ -126,11 +129,12 @@ static bool read_name_id(struct sl_str name, struct sl_debug_id *id)
            sl_debug_id_parse((struct sl_str){name.data, UUID_TEXT}, id);
 }
 
-struct sha1_job {
+struct sha1_job { /* arguments and result of hash_bundle */
     struct sl_bytes bytes;
     struct sl_buf hex;
 };
 
+/* Pool work: computes the SHA-1 of a bundle as hex text. */
 static enum sl_code hash_bundle(void *arg, struct sl_error *error)
 {
     struct sha1_job *job = arg;
@@ -142,7 +146,7 @@ static enum sl_code hash_bundle(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Checks the SHA-1 of an artifact bundle and stores it; consumes the file. */
+/* Checks the SHA-1 of an artifact bundle and stores it for its release. The store takes `file`; on failure it is discarded. */
 static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *file,
                                const struct artifact_release *release, struct sl_error *error)
 {
@@ -163,13 +167,17 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
     return code;
 }
 
-/* Joins the chunks and stores the file, which debug_file_add and add_bundle consume. An id that the client says, or that
- * is in the name, is handed on, to be compared with that of the file. */
+/* Joins the chunks and stores the file; the temporary file is used up in any case. An id that the client sends, or that is in the
+ * file's name, is passed to debug_file_add, which compares it with the file's own. */
 static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 {
     struct store_tmp_file file;
-    struct debug_file_upload upload = {
-        .door = "sentry", .file = &file, .name = a->file.name, .wanted_sha1 = a->file.sha1, .arena = &a->arena};
+    struct debug_file_upload upload = {/* `door`: the kind of upload, for the log and the record */
+                                       .door = "sentry",
+                                       .file = &file,
+                                       .name = a->file.name,
+                                       .wanted_sha1 = a->file.sha1,
+                                       .arena = &a->arena};
     upload.has_claimed_id = a->file.debug_id.size && sl_debug_id_parse(a->file.debug_id, &upload.claimed_id);
     upload.has_name_id = read_name_id(a->file.name, &upload.name_id);
     enum sl_code code = debug_file_tmp(&file, error);
@@ -186,7 +194,7 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
     return code;
 }
 
-/* The fiber of an assembly: waits until fewer than MAX_RUNNING run, joins the chunks, and wakes the requests that wait. */
+/* The fiber of an assembly: waits while MAX_RUNNING others run, joins the chunks, and wakes the requests that wait for it. */
 static void run_assembly(void *arg)
 {
     struct assembly *a = arg;
@@ -207,6 +215,7 @@ static void run_assembly(void *arg)
     fiber_wake_all(&a->waiting);
 }
 
+/* Replaces the text by a copy in the arena; data NULL becomes empty. False when out of memory. */
 static bool copy_text(struct sl_arena *arena, struct sl_str *text)
 {
     const char *kept = sl_arena_strndup(arena, text->data ? text->data : "", text->size);
@@ -214,7 +223,7 @@ static bool copy_text(struct sl_arena *arena, struct sl_str *text)
     return kept != NULL;
 }
 
-/* Copies the file into the assembly, as it outlives the request. */
+/* Copies what the client sent about the file into the assembly, which outlives the request. False when out of memory. */
 static bool copy_file(struct assembly *a, const struct assembly_file *file)
 {
     a->file = *file;
@@ -229,7 +238,7 @@ static bool copy_file(struct assembly *a, const struct assembly_file *file)
     return good;
 }
 
-/* Returns the assembly with a reference for the caller; NULL when out of memory or fibers. */
+/* Starts to join a file. Returns its assembly, with a reference for the caller; NULL when out of memory or fibers. */
 static struct assembly *begin_assembly(struct service *service, const struct assembly_file *file)
 {
     struct sl_arena arena = {0};
@@ -237,7 +246,7 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
     drop_old();
     if (!a)
         return NULL;
-    *a = (struct assembly){.arena = arena, .references = 2}; /* of the list, and of the caller */
+    *a = (struct assembly){.arena = arena, .references = 2}; /* one of the list, and one of the caller */
     if (copy_file(a, file)) {
         a->config = config_retain(service->config);
         sl_list_prepend(&assemblies, &a->link);
@@ -248,20 +257,19 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
         a->is_listed = false;
         config_release((struct config *)(uintptr_t)a->config);
     }
-    a->references = 1;
+    a->references = 1; /* it is not in the list, and nobody else has seen it */
     assembly_release(a);
     return NULL;
 }
 
 /* ---- answers ---- */
 
-struct chunk_sizes {             /* of the chunks of a file */
+struct chunk_sizes {             /* sizes of the chunks of one file */
     struct sl_map by_sha1;       /* size plus 1 of each chunk; NULL: the store does not have it */
-    uint64_t distinct, repeated; /* bytes of all distinct chunks, and of the further mentions of them */
+    uint64_t distinct, repeated; /* bytes of all different chunks, and of the further times that the file has them */
 };
 
-/* Adds a chunk of the list to `sizes`, or to status->missing if the store does not have it. The store is asked once for a chunk, however
- * often a list has it. */
+/* Adds a chunk of the file to `sizes`, or to status->missing if the store does not have it. Asks the store only once for each chunk. */
 static enum sl_code add_chunk(struct chunk_sizes *sizes, struct sl_str sha1, struct sl_arena *arena,
                               struct sentry_status *status, struct sl_error *error)
 {
@@ -286,8 +294,8 @@ static enum sl_code add_chunk(struct chunk_sizes *sizes, struct sl_str sha1, str
     return code;
 }
 
-/* Says why a list of chunks is not joined, of which the store has all; NULL: it may be. Programs that are padded, mostly with zeros,
- * repeat chunks. Without a limit a client that sends one chunk could fill the disk by a list that repeats it. */
+/* Returns why the chunks, all of which the store has, must not be joined; NULL: they may be. Files with padding do repeat chunks;
+ * but without a limit a client could fill the disk by one chunk and a list that repeats it. */
 static const char *refuse_sizes(const struct chunk_sizes *sizes, uint64_t max_file_size)
 {
     enum { MAX_FACTOR = 4, ALWAYS_ALLOWED = 256 << 20 };
@@ -299,7 +307,8 @@ static const char *refuse_sizes(const struct chunk_sizes *sizes, uint64_t max_fi
     return NULL;
 }
 
-/* Lists the chunks that the store does not have. If it has all, but they are too much for one file, the state is SENTRY_ERROR. */
+/* Lists the chunks that the store does not have in status->missing. If it has all, but they must not be joined, sets the state
+ * SENTRY_ERROR. */
 static enum sl_code list_missing(const struct config *config, const struct assembly_file *file, struct sl_arena *arena,
                                  struct sentry_status *status, struct sl_error *error)
 {
@@ -320,7 +329,7 @@ static enum sl_code list_missing(const struct config *config, const struct assem
     return code;
 }
 
-/* Copies a record out of the arena of an assembly. */
+/* Copies the record of an assembly to another arena, as the assembly may be freed. `paths` is not needed for answers and left out. */
 static bool copy_record(struct debug_file_record *to, const struct debug_file_record *from, struct sl_arena *arena)
 {
     *to = *from;
@@ -335,8 +344,8 @@ static bool copy_record(struct debug_file_record *to, const struct debug_file_re
     return good && to->features;
 }
 
-/* Waits for the assembly, whose reference it takes over, until `until_ms` of the loop's clock, and sets `status` to its
- * state. A result is given once: the assembly then leaves the list, and a later request asks the store. */
+/* Waits until the assembly is done, but not longer than `until_ms` of the loop's clock, and sets `status`. Releases the caller's
+ * reference. A result is answered once: the assembly then leaves the list, and later requests ask the store. */
 static enum sl_code wait_for(struct assembly *a, uint64_t until_ms, struct sl_arena *arena,
                              struct sentry_status *status, struct sl_error *error)
 {
@@ -367,7 +376,8 @@ uint64_t sentry_deadline_ms(void)
     return loop_now_ms() + MAX_WAIT_MS;
 }
 
-/* Asks the store for the file. SL_NOT_FOUND: it has to be joined, and the store has all its chunks; else `status` is complete. */
+/* Asks the store about a file. SL_NOT_FOUND: it does not have the file, but all its chunks, so that it can be joined. SL_OK:
+ * `status` is complete, for example with the chunks that are missing. */
 static enum sl_code ask_store(const struct config *config, const struct assembly_file *file, struct sl_arena *arena,
                               struct sentry_status *status, struct sl_error *error)
 {

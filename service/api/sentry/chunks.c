@@ -1,5 +1,5 @@
-/* Receives chunks: a form whose parts are named `file`, or `file_gzip` for compressed ones, with the SHA-1 of the plain bytes as
- * file name. */
+/* Receives chunks of files: a form whose parts are named `file`, or `file_gzip` if they are compressed; the file name of a part is
+ * the SHA-1 of its uncompressed bytes. */
 #include "api/sentry/sentry.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 #include "http/multipart.h"
 #include "store/store.h"
 
-struct chunk {
+struct chunk { /* a chunk of a file, one part of the form */
     struct sl_str sha1;
     struct sl_bytes bytes; /* as sent: a view of the body */
     bool is_packed;
 };
 
-struct chunk_form {
+struct chunk_form { /* state while a form is split */
     struct sl_bytes body;
     struct sl_str boundary;
     struct sl_arena *arena;
@@ -30,7 +30,7 @@ struct chunk_form {
 
 /* ---- the form ---- */
 
-/* Called at the begin of each part: begins a chunk, or skips a part with another name. */
+/* Called at the beginning of each part: adds a chunk; a part with another name is ignored. */
 static enum sl_code begin_chunk(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct chunk_form *form = arg;
@@ -51,8 +51,8 @@ static enum sl_code begin_chunk(void *arg, struct sl_str name, struct sl_error *
     return SL_OK;
 }
 
-/* Called for each piece of a part. The pieces of a part follow each other in the body, so a chunk is a view of it. The
- * size of a compressed chunk is checked when it is decompressed. */
+/* Called for each stretch of a part. The stretches of a part follow each other in the body, so the chunk is a view of the body,
+ * which grows. The size of a compressed chunk is checked when it is decompressed. */
 static enum sl_code add_to_chunk(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct chunk_form *form = arg;
@@ -79,14 +79,15 @@ static enum sl_code split_form(void *arg, struct sl_error *error)
 
 /* ---- one chunk ---- */
 
-struct chunk_job {
+struct chunk_job { /* state of write_chunk */
     const struct chunk *chunk;
     struct store_tmp_file file;
     EVP_MD_CTX *hash;
-    uint64_t size;
+    uint64_t size; /* uncompressed bytes so far */
 };
 
-/* Hashes and writes bytes of a chunk. SL_MALFORMED: it is larger than the size that clients were told. */
+/* Hashes uncompressed bytes of a chunk and writes them to its file. SL_MALFORMED: the chunk is larger than the limit that clients
+ * were told. */
 static enum sl_code take_plain(struct chunk_job *job, struct sl_bytes bytes, struct sl_error *error)
 {
     job->size += bytes.size;
@@ -97,33 +98,33 @@ static enum sl_code take_plain(struct chunk_job *job, struct sl_bytes bytes, str
     return sl_write_all(job->file.fd, bytes) ? SL_OK : store_fail_write(error, errno, "the upload store");
 }
 
-/* Inflates one gzip stream; bytes after its end are an error. */
+/* Decompresses a chunk: one gzip stream, without bytes after its end. */
 static enum sl_code take_packed(struct chunk_job *job, struct sl_error *error)
 {
-    enum { PIECE = 256 << 10, GZIP_WINDOW = 15 + 16 }; /* zlib: a window of 2^15 bytes; + 16: the format is gzip */
+    enum { BUFFER = 256 << 10, GZIP_WINDOW = 15 + 16 }; /* zlib: a window of 2^15 bytes; + 16: the format is gzip */
     z_stream z = {.next_in = (Bytef *)(uintptr_t)job->chunk->bytes.data, .avail_in = (uInt)job->chunk->bytes.size};
-    uint8_t *piece = malloc(PIECE);
-    int status = piece && inflateInit2(&z, GZIP_WINDOW) == Z_OK ? Z_OK : Z_MEM_ERROR;
+    uint8_t *buffer = malloc(BUFFER);
+    int status = buffer && inflateInit2(&z, GZIP_WINDOW) == Z_OK ? Z_OK : Z_MEM_ERROR;
     if (status == Z_MEM_ERROR) {
-        free(piece);
+        free(buffer);
         return sl_fail(error, SL_BUSY, "out of memory");
     }
     enum sl_code code = SL_OK;
     while (code == SL_OK && status == Z_OK) {
-        z.next_out = piece;
-        z.avail_out = PIECE;
+        z.next_out = buffer;
+        z.avail_out = BUFFER;
         status = inflate(&z, Z_NO_FLUSH);
         if (status == Z_OK || status == Z_STREAM_END)
-            code = take_plain(job, (struct sl_bytes){piece, PIECE - z.avail_out}, error);
+            code = take_plain(job, (struct sl_bytes){buffer, BUFFER - z.avail_out}, error);
     }
     if (code == SL_OK && (status != Z_STREAM_END || z.avail_in))
         code = sl_fail(error, SL_MALFORMED, "Checksum mismatch: a chunk is not one gzip stream");
     inflateEnd(&z);
-    free(piece);
+    free(buffer);
     return code;
 }
 
-/* Pool work: writes the plain bytes to a file and compares their SHA-1 with the name. */
+/* Pool work: writes the uncompressed bytes of a chunk to a file, and compares their SHA-1 with the chunk's name. */
 static enum sl_code write_chunk(void *arg, struct sl_error *error)
 {
     struct chunk_job *job = arg;
@@ -146,7 +147,7 @@ static enum sl_code write_chunk(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Checks a chunk and stores it under its SHA-1, also if the store has it already. */
+/* Checks a chunk and stores it under its SHA-1. If the store has it already, it is stored again, which makes it newer. */
 static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, struct sl_error *error)
 {
     struct chunk_job job = {.chunk = chunk, .file = {.fd = -1}};
@@ -163,13 +164,14 @@ static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *aren
 
 /* ---- the request ---- */
 
+/* Refuses a request by its length before the body is received; 1 MiB is left for the form around the chunks. */
 void sentry_check_chunks(struct http_exchange *x)
 {
     if (x->content_length > SENTRY_MAX_REQUEST + (1 << 20))
         sentry_reply_error(x, 400, "Request too large");
 }
 
-/* Stores the chunks of a form one after the other; the first that fails ends the request. */
+/* Stores the chunks of a form one after the other; the first one that fails ends the request. Those before it stay stored. */
 void sentry_receive_chunks(struct http_exchange *x)
 {
     struct chunk_form *form = SL_ARENA_NEW(&x->arena, struct chunk_form);

@@ -13,8 +13,8 @@ void sentry_reply_error(struct http_exchange *x, int status, const char *text)
     http_reply_json(x, status, &json);
 }
 
-/* Answers an error of the server in Sentry's words: the text is the member `detail` if a key is missing or wrong, else
- * `error`. */
+/* Answers an error of the server in the form of Sentry: with a text for the status, or `detail`. The text is the member `detail` if
+ * an access key is missing or wrong, else `error`. */
 static void reply_server_error(struct http_exchange *x, int status, const char *detail)
 {
     struct sl_buf json = {0};
@@ -57,12 +57,12 @@ void sentry_put_own_url(const struct http_exchange *x, struct sl_buf *out)
     sl_buf_str(out, base);
     if (!base.size) {
         http_put_base_url(x, out);
-        out->size -= out->size > 0; /* the slash, which the path has */
+        out->size -= out->size > 0; /* removes the last slash, as the path begins with one */
     }
     sl_buf_str(out, x->path);
 }
 
-/* Answers with the limits of uploads, and with the kinds of files that sentry-cli may send (`accept`). */
+/* Answers with the limits of uploads, which sentry-cli asks for first, and with the kinds of files that it may send (`accept`). */
 static void tell_limits(struct http_exchange *x)
 {
     static const struct sl_str compression = SL_STR("gzip"), accept[] = {SL_STR("debug_files"),
