@@ -32,7 +32,7 @@ struct local_request {
     size_t source_count;
     bool own_sources; /* the sources that the body names are used as well, after these */
     bool no_scraping, no_source_context;
-    bool candidates;                      /* native: answer lists candidates */
+    bool candidates;                      /* native: the answer lists the files that were tried for each module */
     bool variables;                       /* native: frames have local variables */
     bool line_starts;                     /* native: frames have `line_addr`, the address where their line begins */
     const struct local_mapping *mappings; /* JVM: replace mappings that the sources have */

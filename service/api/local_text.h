@@ -27,7 +27,7 @@ struct local_text {
     bool wants_json;     /* the answer is the JSON of POST /symbolicate-text; otherwise the text with readable stacks */
     bool candidates;     /* JSON: lists the files that were tried for each module */
     bool is_part;        /* more of the text follows, in another call */
-    enum sl_text_format only; /* frames of other formats are copied; SL_TEXT_PLAIN: all are read */
+    enum sl_text_format only; /* look up frames of this format, copy others; SL_TEXT_PLAIN: all formats */
     /* Local files and options of the command, for scripts and in JSON answers for the JVM; `kind` and `body` are not used. NULL:
      * frames of scripts are copied. */
     const struct local_request *files;

@@ -70,7 +70,7 @@ enum job_outcome {
     JOB_TIMEOUT,
     JOB_INTERNAL_ERROR,
     JOB_BUSY,
-    JOB_CANCELLED /* its client is gone, and the id was not given to anybody */
+    JOB_CANCELLED /* its client is gone, and the id was sent to no client */
 };
 
 struct job {
@@ -91,15 +91,15 @@ struct job {
     struct fiber_group group;
     struct fiber_wait_list waiters;
     unsigned waiting;  /* number of handlers that use the job; it is not freed before this is 0 */
-    bool revealed;     /* the id was given to a client */
-    bool is_abandoned; /* cancelled: its client is gone and the id was not revealed */
+    bool revealed;     /* the id was sent to a client, which may poll for it */
+    bool is_abandoned; /* cancelled, as its client is gone and the id was sent to no client */
     bool announced;    /* the shared Redis has the marker that this node runs the job */
     bool fetched;      /* the result was sent at least once */
     uint8_t id[16];
     char *key_id; /* id of the client's access key, or NULL; clients with another key cannot find the job */
     uint64_t started_ns, finished_ms, polled_ms; /* begin; end; last poll or reply with its id */
     uint64_t waited_ns;                          /* time of its fiber in queues; set when it is done */
-    struct shared_blob *result;                  /* the stored answer of a revealed job, once it is done */
+    struct shared_blob *result;                  /* the stored answer of an ended job whose id a client knows */
     size_t stored_result_bytes;             /* bytes of `result` in memory, counted in service.stored_result_bytes */
     struct job *next_finished, *next_spare; /* links of service.finished_first and service.spare */
 };

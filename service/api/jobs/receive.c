@@ -147,8 +147,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
         refuse_form(x, &r);
     else if (!r.good)
         (kind->refuse ? kind->refuse : refuse_json)(x, &r.failure);
-    memory_resize(&x->memory,
-                  r.bytes.size + job->arena.used); /* reserved by the length of the body before; now its true need */
+    memory_resize(&x->memory, r.bytes.size + job->arena.used); /* replaces the estimate by the true need */
     return r.good;
 }
 

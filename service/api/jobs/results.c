@@ -203,6 +203,7 @@ static void publish_end(struct publication *p)
     sl_buf_free(&answer.text);
 }
 
+/* A fiber that publishes the end of a job, and frees the record of it. */
 static void publish_fiber(void *arg)
 {
     struct publication *p = arg;

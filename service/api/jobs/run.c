@@ -129,6 +129,7 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
 
 /* ---- commands ---- */
 
+/* Reads a command's request and runs the steps. If it cannot be read, the error is what an HTTP client would be answered. */
 static enum sl_code read_and_run(struct job *job, const void *local, struct sl_error *error)
 {
     struct json_failure failure = json_no_memory;

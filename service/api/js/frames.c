@@ -236,7 +236,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     return true;
 }
 
-/* Records why the script has no usable map. */
+/* Adds an error that says why the script has no usable map. A frame whose map is malformed also says which map that is. */
 static void js_add_map_error(struct js_resolving *s, const struct js_module *module, struct js_frame *raw)
 {
     struct js_error error = {.abs_path = raw->abs_path, .problem = JS_MISSING_SOURCEMAP};

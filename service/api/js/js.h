@@ -64,7 +64,7 @@ struct js_bundle { /* an artifact bundle that may have files of the request */
 struct js_request_text { /* contents of a file of the request, read once for all URLs that name it */
     bool read;
     enum sl_code code;
-    struct cache_item *item; /* reference; NULL unless SL_OK */
+    struct cache_item *item; /* a reference; NULL unless `code` is SL_OK */
 };
 
 /* Look-up table of a source map, made of files sent with the request: once for all modules that use these files. */
@@ -74,7 +74,7 @@ struct js_request_table {
     bool making, made;              /* a fiber is making it; it is made, or failed for good: see `code` */
     struct fiber_wait_list waiting; /* fibers that wait until it is made */
     enum sl_code code;
-    struct cache_item *item;           /* reference; NULL unless SL_OK */
+    struct cache_item *item;           /* a reference; NULL unless `code` is SL_OK */
     bool is_url_checked, is_url_valid; /* whether the data URL `embedded` can be decoded */
     struct js_request_table *next;
 };
@@ -181,8 +181,7 @@ struct js_module { /* a script named by frames */
     enum sl_code code;         /* result of getting the map, if has_map; SL_OK otherwise */
     struct sl_str label;       /* name of the map; paths in it are relative to it */
     struct sl_str origin;      /* origin of the map, JSON */
-    struct sl_str
-        problem; /* for texts: why the map is malformed; data NULL: it is not, or another module has said so */
+    struct sl_str problem;     /* texts: why the map is malformed; data NULL: it is not, or another module says so */
     enum artifact_match match;
     struct cache_item *item; /* the look-up table made of the map (a reference); NULL unless SL_OK */
     /* The lines around line `context_line` of the script (0 = none yet): most minified scripts are one long line, so that most
@@ -212,7 +211,7 @@ struct js_request {
     struct js_error *errors;
     struct js_missing_source *wants; /* sources that still have to be looked up */
     size_t error_count, error_capacity, want_count, want_capacity;
-    struct answer_limit *limit; /* also updated by the writer */
+    struct answer_limit *limit; /* size limit of the answer; the writer updates it, too */
     bool out_of_memory;
     const struct local_request *local; /* the command's request; NULL: an HTTP request */
 };
@@ -261,7 +260,7 @@ bool js_is_left_out(const struct js_request *request, const struct js_frame *fra
 
 struct js_missing_source { /* a frame whose source is not in its map */
     struct js_frame *frame;
-    struct sl_str abs_path, path, sourcemap; /* the frame's as sent; the source's; the map's */
+    struct sl_str abs_path, path, sourcemap; /* the frame's as sent; path of the source; name of the map */
     const struct js_file *file;              /* set by the look-up */
 };
 

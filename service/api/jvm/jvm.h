@@ -39,7 +39,7 @@ struct jvm_class {                /* an element of the request's `classes`: a cl
 
 struct jvm_sent_mapping { /* a mapping sent with the request */
     enum sl_code code;
-    struct cache_item *item; /* reference; NULL unless SL_OK */
+    struct cache_item *item; /* a reference; NULL unless `code` is SL_OK */
 };
 
 struct jvm_request {
@@ -60,7 +60,7 @@ struct jvm_request {
     struct jvm_sent_mapping sent_mappings[OWN_FILES_MAX]; /* one for each item of `files` */
     struct sl_jvm_mappers mappers;                        /* mappings of the request, then those found at sources */
     const struct local_request *local;                    /* the command's request; NULL: an HTTP request */
-    struct answer_limit *limit;                           /* also updated by the writer */
+    struct answer_limit *limit;                           /* size limit of the answer; the writer updates it, too */
     bool out_of_memory, limited; /* limited: frames were omitted because of max_response_frames */
 };
 

@@ -184,6 +184,7 @@ static uint64_t asm_memory(const void *arg)
     return LINE_BYTES * (r->size < DISASSEMBLY_MAX_CODE && !r->to_function_end ? r->size : DISASSEMBLY_MAX_CODE / 16);
 }
 
+/* Releases what asm_find has set; the job may be released or run again. */
 static void asm_release(void *arg)
 {
     struct asm_work *w = arg;

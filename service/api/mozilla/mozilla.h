@@ -68,7 +68,7 @@ bool mozilla_is_name(struct sl_str name, struct sl_str extra);
 
 /* ---- run.c ---- */
 
-/* Members of struct job_kind. */
+/* Members of struct job_kind: mozilla_open prepares an empty request, mozilla_finish counts one that was answered. */
 void mozilla_open(struct job *job, void *request);
 void mozilla_finish(struct job *job, void *request, enum sl_code code, const struct sl_error *error);
 

@@ -298,7 +298,7 @@ static void count_answer_bytes(struct trace_walk *walk, size_t before)
     }
 }
 
-/* Drops the results from this frame on, in all later traces, too; counts them as omitted. */
+/* `frame` becomes 0 after the first trace: later traces lose all their frames. */
 void native_drop_frames(struct native_request *request, size_t trace, size_t frame)
 {
     for (; trace < request->trace_count; trace++, frame = 0) {

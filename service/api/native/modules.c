@@ -427,7 +427,7 @@ bool native_find_sources(struct native_request *request)
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
-        if (request->options.dif_candidates == SL_BOOL_TRUE) /* else answers have no candidates */
+        if (request->options.dif_candidates == SL_BOOL_TRUE) /* otherwise the answer has no candidates */
             candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
         module->has_sources = module->found->sources.count > 0;
         /* lack of memory does not matter if some sources were found all the same */

@@ -292,12 +292,13 @@ unsigned native_results_executor(void *request);
 /* Call after a step that read the tables: checks which pages are in memory now, so that the loop may read them from now on. */
 void native_check_residency(const struct native_request *request);
 
-/* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */
+/* Members of struct job_kind: the answer is {"status":"completed"} and what the request's `writer` adds. Its memory is estimated; the
+ * executor is chosen as by native_results_executor. */
 enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);
 uint64_t native_answer_memory(const void *request);
 unsigned native_answer_executor(void *request);
 
-/* Members of struct job_kind. */
+/* Members of struct job_kind: checks if the client may use the sources; restores the state before native_run; releases all results. */
 bool native_is_allowed(struct http_exchange *x, const void *request);
 void native_reset(void *request);
 void native_release(void *request);

@@ -11,7 +11,7 @@
 #include "source/text.h"
 
 enum { MAX_DOWNLOADS_AT_ONCE = 32 };
-static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from objects, per request */
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read for one request */
 
 struct native_source_location { /* where a frame's source is: its path and line */
     struct native_result_frame *frame;
@@ -344,7 +344,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     struct candidate_list one = {&candidate, 1, 1};
     struct sl_buf text = {0};
     if (request->options.dif_candidates != SL_BOOL_TRUE)
-        return; /* answers have no candidates */
+        return; /* the answer has no candidates then */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
     else if (error->code == SL_PERMISSION_DENIED)

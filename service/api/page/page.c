@@ -74,6 +74,7 @@ static bool is_asset(const struct page_file *file)
     return !sl_str_ends(file->name, SL_STR(".html")) && !sl_str_equal(file->name, description);
 }
 
+/* Serves a file below /page/; browsers may keep it for an hour, as the page names it with its version. */
 static void answer_asset(struct http_exchange *x)
 {
     const struct page_file *file = file_named(x->captures[0]);

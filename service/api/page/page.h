@@ -4,11 +4,10 @@
 
 #include "api/impl.h"
 
-struct page_file { /* a file of the page */
-    struct sl_str
-        name; /* its path below /page/; index.html or mozilla.html is served as /, openapi.yaml as /openapi.yaml */
-    const char *type;              /* media type; NULL ends the list */
-    struct sl_str tag;             /* ETag of `packed` */
+struct page_file {      /* a file of the page */
+    struct sl_str name; /* path below /page/; but / is index.html or mozilla.html, /openapi.yaml is openapi.yaml */
+    const char *type;   /* media type; NULL ends the list */
+    struct sl_str tag;  /* ETag of `packed` */
     struct sl_bytes plain, packed; /* as it is; compressed with gzip */
 };
 extern const struct page_file page_files[];

@@ -158,6 +158,7 @@ static uint32_t wire_state(enum debuginfo_state state)
     return state == DEBUGINFO_FINISHED;
 }
 
+/* Writes an upload as an element of the list, in protobuf's JSON mapping. Unknown types are TYPE_UNSPECIFIED. */
 static void write_json_object(struct sl_json_writer *w, const struct debuginfo_object *object)
 {
     static const char *const types[] = {"TYPE_UNSPECIFIED", "TYPE_EXECUTABLE_FULL", "TYPE_EXECUTABLE_NO_TEXT"},
