@@ -74,7 +74,7 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     job->service = service;
     job->config = config_retain(service->config);
     job->key_id = x->key_id.size ? strndup(x->key_id.data, x->key_id.size) : NULL;
-    if (job_set_kind(job, kind, scope) && (job->key_id || !x->key_id.size))
+    if (job_set_kind(job, kind, scope) && (job->key_id || !x->key_id.size)) /* no key, or the copy worked */
         return job;
     http_reply_no_memory(x);
     job_discard(job);
@@ -502,7 +502,7 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 
 /* ---- debug output ---- */
 
-/* Logs a running job and what it waits for. */
+/* Logs a running job, its age, and what it waits for. */
 static void log_job(const struct job *job)
 {
     char id[37];

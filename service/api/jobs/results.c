@@ -150,7 +150,8 @@ struct publication { /* the end of one job, to be published by a fiber, which fr
     struct sl_buf frame;   /* 'R' and the zstd frame */
 };
 
-/* Pool work: compresses the result at level 1, the fastest. A frame marked as failed means out of memory. */
+/* Pool work: sets p->frame to 'R', the letter of a result, and the result compressed at level 1, the fastest. When out of memory the
+ * frame is marked as failed. */
 static void compress_result(void *arg)
 {
     struct publication *p = arg;
@@ -257,8 +258,8 @@ struct result_decompression {
     bool scarce;         /* it failed for lack of memory */
 };
 
-/* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, or when out of memory; only then
- * `scarce` is set. ZSTD_getFrameContentSize reports errors as sizes beyond RESULT_MAX. */
+/* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, and when out of memory, which alone
+ * also sets `scarce`. ZSTD_getFrameContentSize reports errors as sizes beyond RESULT_MAX. */
 static void decompress_result(void *arg)
 {
     struct result_decompression *u = arg;

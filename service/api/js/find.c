@@ -123,6 +123,7 @@ static bool find_in_bundles(struct js_request *r, struct js_file *file, const st
         for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++) {
             const struct js_bundle *bundle = f->bundles[i];
             const struct sl_bundle_file *entry = NULL;
+            /* a bundle that could not be opened has no item, and so no entry */
             enum sl_code code =
                 bundle->object.item
                     ? source_object_find_file(&bundle->object, id, bundle_types[file->key.type], urls[u], &entry)

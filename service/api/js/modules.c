@@ -273,8 +273,8 @@ static bool js_data_url_valid(struct js_request *r, const struct js_module *m, b
     return code == SL_OK;
 }
 
-/* Uses the map that is embedded in the script as a data URL. If this cannot be decoded, the script counts as one without a map; in
- * bundles, as one with a malformed map. False when the request cannot go on. */
+/* Uses the map that is embedded in the script as a data URL. If this cannot be decoded, it is ignored, so that only a debug id may
+ * still lead to a map; but in bundles it is a malformed map. False when the request cannot go on. */
 static bool js_use_embedded(struct js_request *r, struct js_module *m)
 {
     bool valid = true;

@@ -123,6 +123,7 @@ static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
     run->request->limited |= run->frames.limited;
     if (answer == SL_JVM_UNKNOWN)
         add_result(run, frame);
+    /* none if a rule of the mapping removes the frame, or if it is part of its caller (SL_JVM_OUTLINE) */
     for (size_t i = 0; i < run->frames.count; i++)
         if (!sent->line.set || !run->frames.items[i].synthesized)
             add_mapped(run, &frame, &run->frames.items[i]);
@@ -151,7 +152,7 @@ static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struc
     run.frames = (struct sl_jvm_frames){.arena = r->arena, .limit = r->config->max_response_frames};
     r->out_of_memory |= !sl_jvm_stack_begin(&run.stack, &r->mappers, thrown, r->arena);
     for (size_t i = 0; i < sent->count && !r->out_of_memory; i++) {
-        if (!answer_limit_take(r->limit, 0)) {
+        if (!answer_limit_take(r->limit, 0)) { /* 0 bytes: only asks if the limit is reached */
             r->limit->omitted += sent->count - i;
             break;
         }

@@ -49,8 +49,8 @@ static void crate_url(struct sl_str registry, struct sl_str crate, struct sl_str
     sl_buf_printf(member, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(crate), SL_STR_ARG(path));
 }
 
-/* Splits the path at its colons: <kind>:<place>:<file>:<revision>, of which `path` has the last part. Only for cargo these are
- * registry, crate, and the path in the crate. */
+/* Splits the path at its colons: <kind>:<place>:<file>:<revision>, of which `path` has the last part. For cargo the parts
+ * after the kind are registry, crate, and the path in the crate. */
 bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member)
 {
     static const struct sl_str github = SL_STR("github.com/");

@@ -275,6 +275,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     address = relative;
     if (inside && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->found->lookup.symcache, address + ahead, chain, SL_SYMCACHE_MAX_CHAIN);
+    /* a look-up returns how many functions there are, even if the array is too small for them */
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)
         count = sl_symcache_function_before(module->found->lookup.symcache, relative + ahead, chain);

@@ -86,7 +86,7 @@ bool native_sort_modules(struct native_request *request)
 }
 
 /* Returns the module of an address, as index in `by_address` plus 1: the last one that begins at or below it. 0 if there is none, or
- * if the address lies beyond its end. */
+ * if the address lies beyond its end. A module of unknown size (0) has no end; one whose end overflows has no addresses. */
 static size_t closest_module(const struct native_request *request, uint64_t address)
 {
     size_t low = SL_PARTITION_POINT(i, 0, request->module_count,
@@ -119,6 +119,7 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
  * `undefined`, unless the request maps modules there. */
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
+    /* if the request does not say it, all frames but the first have return addresses */
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
     frame->relative = frame->address;
     frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;

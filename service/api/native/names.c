@@ -128,7 +128,7 @@ static void name_all(void *arg)
 {
     struct native_naming *n = arg;
     struct native_request *request = n->request;
-    answer_limit_step(request->limit);
+    answer_limit_step(request->limit); /* names may take as much memory as the frames before */
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
             struct native_result_frame *frame = &request->results[t].frames[i];
@@ -194,8 +194,8 @@ void native_name_at_once(struct native_request *request)
 
 enum sl_code native_name(struct native_request *request, struct name_cache *name_cache, struct sl_error *error)
 {
-    /* the guard catches SIGBUS of a table that was truncated, as pool_run does for pool work */
     struct native_naming n = {.request = request, .name_cache = name_cache};
+    /* a guard catches SIGBUS of a table that was truncated, as pool_run does for pool work */
     enum sl_code code =
         sigbus_guard_run(name_all, &n)
             ? SL_OK

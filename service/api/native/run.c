@@ -248,7 +248,7 @@ unsigned native_answer_executor(void *arg)
 enum sl_code native_write_answer(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
-    sl_buf_reserve(&job->answer, native_answer_memory(request));
+    sl_buf_reserve(&job->answer, native_answer_memory(request)); /* a failure marks the buffer, which job_run sees */
     struct sl_json_writer w = sl_json_writer(&job->answer);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("completed"));

@@ -51,8 +51,8 @@ static void reply_page_file(struct http_exchange *x, const struct page_file *fil
         http_set_header(x, "Content-Encoding", SL_STR("gzip"));
 }
 
-/* Replies with the page, which clients must not keep, as it has the names of the current files. If the page is disabled, Mozilla's
- * API is on, and the reply is a page with the words by which Mozilla's clients recognize their server. */
+/* Replies with the page, for which browsers ask each time, as it has the names of the current files. If the page is disabled, this
+ * route exists for Mozilla's API, and the reply is a page with the words by which its clients recognize their server. */
 static void answer_page(struct http_exchange *x)
 {
     static const struct sl_str mozilla_page =

@@ -172,12 +172,8 @@ static enum sl_code add_bundle(const struct assembly *a, struct store_tmp_file *
 static enum sl_code assemble(struct assembly *a, struct sl_error *error)
 {
     struct store_tmp_file file;
-    struct debug_file_upload upload = {/* `door`: the kind of upload, for the log and the record */
-                                       .door = "sentry",
-                                       .file = &file,
-                                       .name = a->file.name,
-                                       .wanted_sha1 = a->file.sha1,
-                                       .arena = &a->arena};
+    struct debug_file_upload upload = {
+        .door = "sentry", .file = &file, .name = a->file.name, .wanted_sha1 = a->file.sha1, .arena = &a->arena};
     upload.has_claimed_id = a->file.debug_id.size && sl_debug_id_parse(a->file.debug_id, &upload.claimed_id);
     upload.has_name_id = read_name_id(a->file.name, &upload.name_id);
     enum sl_code code = debug_file_tmp(&file, error);
