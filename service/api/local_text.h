@@ -31,7 +31,8 @@ struct local_text {
     /* Local files and options of the command, for scripts and in JSON answers for the JVM; `kind` and `body` are not used. NULL:
      * frames of scripts are copied. */
     const struct local_request *files;
-    struct sl_jvm_trace *trace; /* mappings for JVM frames in text answers; the caller's, for all parts; NULL: copied */
+    struct sl_jvm_trace
+        *trace; /* mappings for a text answer; the caller's, for all parts; NULL: JVM frames are copied */
     /* Asked for modules of which the text has only a name or path: sets the module's type and ids. False: unknown or ambiguous.
      * NULL: such modules stay unknown. Pure. */
     bool (*find_id)(void *arg, struct sl_str name, struct object_id *id);

@@ -180,8 +180,8 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     p->path = slice(text, end, text.size);
     if (p->path.size && p->path.data[p->path.size - 1] == '*')
         p->path.size--;
-    size_t colon =
-        host.size; /* behind the last character of the host that is no digit: a colon there begins the port */
+    /* behind the last character of the host that is no digit: if that is a colon, the digits are the port */
+    size_t colon = host.size;
     while (colon && host.data[colon - 1] >= '0' && host.data[colon - 1] <= '9')
         colon--;
     if (colon && colon < host.size && host.data[colon - 1] == ':') {

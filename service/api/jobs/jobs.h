@@ -133,8 +133,8 @@ void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);
 uint64_t job_client_timeout_ms(const struct api_query *query);
 void job_id_format(const uint8_t id[16], char out[37]); /* writes the id as a UUID */
 
-void jobs_init(struct service *service);
-void jobs_collect_metrics(struct service *service);
+void jobs_init(struct service *service);            /* before the first job */
+void jobs_collect_metrics(struct service *service); /* sets the metric of running jobs */
 /* Frees all jobs, which must have ended, and then calls `closed` from the loop. */
 void jobs_close(struct service *service, void (*closed)(struct service *service));
 

@@ -97,7 +97,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {
         /* no answer: the client is gone; job_remove_client cancels the job, unless a client knows its id */
-    } else if (job->service->stopping && !query->has_timeout) {
+    } else if (job->service->stopping && !query->has_timeout) { /* clients with a timeout expect an id to poll with */
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {
         bool pending = reveal(x, job);

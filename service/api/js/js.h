@@ -48,7 +48,7 @@ struct js_file { /* result of the look-up of a key; scripts and frames with the 
     struct sl_str uri;
     const struct sl_bundle_file *entry; /* JS_BUNDLED: the file's entry in the bundle */
     const struct artifact *artifact;    /* JS_INDIVIDUAL */
-    struct source_request request;      /* request that fetched it */
+    struct source_request request;      /* how it is fetched, or read from the cache */
     struct cache_item *item;            /* the contents (a reference); NULL when not found, or found and empty */
     struct js_attempt attempt;
     struct js_file *next;
@@ -199,7 +199,7 @@ struct js_request {
     struct request_files files;
     struct scraping scraping;
     enum sl_opt_bool allow_scraping, apply_source_context;
-    bool callee_first; /* order of the frames in a trace */
+    bool callee_first; /* traces begin with the innermost frame */
     bool is_of_text;   /* frames are struct js_text_frame; the answer has their `index`, as one may become several */
     bool skips_answer; /* no JSON is written, the caller reads `results` */
     struct js_trace *raw, *results; /* as sent; after resolving. Both have trace_count elements */

@@ -88,8 +88,8 @@ static bool jvm_gather(struct jvm_sourcing *s)
 }
 
 /* Adds source lines to those frames of one file that have none yet, if this bundle has the file. `frames` are all frames of the
- * file, ordered by line. Once max_work bytes were read for the request, reads no more files, and logs that when it happens. A file that
- * is not UTF-8 gives no lines. */
+ * file, ordered by line. Once max_work bytes were read for the request, reads no more files, and logs that when it happens. A file
+ * that is not UTF-8 gives no lines. */
 static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, size_t count,
                        const struct jvm_query *bundle)
 {

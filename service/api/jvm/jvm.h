@@ -22,9 +22,8 @@ struct jvm_frame {
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct sl_opt_u64 line, index;
     enum sl_opt_bool in_app, synthesized;
-    bool mapped; /* its class is in a mapping */
-    const struct frame_lines
-        *context; /* source lines that were found, written instead of those that were sent; or NULL */
+    bool mapped;                       /* its class is in a mapping */
+    const struct frame_lines *context; /* source lines that were found, which replace those that were sent; or NULL */
 };
 
 struct jvm_trace {

@@ -108,7 +108,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
         SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, max_mappers(r) + r->files.count + 1);
-    size_t local = max_mappers(r) - r->module_count; /* the command's mappings, if these are listed */
+    size_t local = max_mappers(r) - r->module_count; /* 0 if a module is a mapping */
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
@@ -124,7 +124,6 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
             module->code = SL_OK;
     }
     for (size_t i = 0; i < local; i++)
-        /* max_mappers is beyond the modules only if none of them is a mapping */
         if (!r->local->mappings[i].only_by_id)
             items[r->mappers.count++] = r->local->mappings[i].mapper;
     return SL_OK;

@@ -36,7 +36,7 @@ struct mozilla_frame { /* small, as requests may have a million */
 };
 
 struct mozilla_stack {
-    uint32_t first, count; /* range of the job's frames */
+    uint32_t first, count; /* its frames: a range of mozilla_job.frames */
 };
 
 struct mozilla_job { /* an element of "jobs": stacks of one process */

@@ -191,8 +191,8 @@ static bool read_index(struct moz_reading *r, const struct moz_position *at, str
     return true;
 }
 
-/* Reads the offset of a frame in its module. -1 is accepted, as the address before the module, and -0 is 0. Other negative numbers and those that
- * are not integers are refused; but with non_integer_offsets = skip the latter are kept as text. */
+/* Reads the offset of a frame in its module. -1 is accepted, as the address before the module, and -0 is 0. Other negative numbers
+ * and those that are not integers are refused; but with non_integer_offsets = skip the latter are kept as text. */
 static bool read_offset(struct moz_reading *r, const struct moz_position *at, struct sl_str text,
                         struct mozilla_frame *frame)
 {

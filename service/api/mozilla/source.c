@@ -9,7 +9,7 @@ struct source_work {
     struct profiler_request request;
     struct native_module *module; /* NULL: it cannot be looked up; the answer is set and says why */
     struct source_lookup sources; /* bundles and debug files that may have the text */
-    struct sl_buf text;           /* as stored, before decoding */
+    struct sl_buf text;           /* bytes of the source file, in any text encoding */
     bool has_text;                /* `text` is set */
 };
 

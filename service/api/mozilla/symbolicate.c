@@ -83,7 +83,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
     mozilla_reply_title(x, status, title, status == 503 ? detail : NULL);
 }
 
-/* Returns why a body was refused, as a metric label: moz_read's messages are told apart by words in them. */
+/* Returns why a body was refused, as a metric label: mozilla_read's messages are told apart by words in them. */
 static const char *get_refusal(const struct json_failure *failure)
 {
     static const struct {

@@ -193,6 +193,7 @@ struct search_scope native_search_scope(struct native_request *request)
     uint64_t number = request->sources_number;
     size_t count;
     const struct source *store = request->includes_symbol_store ? store_sources(&count) : store_native_sources(&count);
+    /* requests with another scope than the global one may see only what was uploaded for their scope */
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
     if (!count && !debug_files_are_open())
@@ -253,7 +254,7 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
     if (queue.count == 0)
         return true;
     size_t at_once = queue.count < MAX_UPLOADS_AT_ONCE ? queue.count : MAX_UPLOADS_AT_ONCE;
-    return fiber_run_workers(find_some_uploads, &queue, at_once - 1); /* and in this fiber */
+    return fiber_run_workers(find_some_uploads, &queue, at_once - 1); /* this fiber works, too */
 }
 
 /* True if the configuration prefers uploaded symbols to the sources for this module. One with an invalid file id counts as malformed

@@ -106,7 +106,7 @@ static void name_symbolicated(struct native_naming *n, struct native_result_fram
     if (frame->table == TABLE_SYMCACHE)
         set_function_name(n, names, function.language);
     else
-        names->function = names->symbol; /* names of uploads are not mangled */
+        names->function = names->symbol; /* names in uploaded symbols are not mangled */
     frame->names = *slot = names;
 }
 

@@ -110,7 +110,7 @@ struct native_lookups { /* results of a module's look-ups */
 };
 
 struct native_unwind {  /* result of the look-up of a module for unwinding */
-    const char *status; /* word for the answer */
+    const char *status; /* the word for "unwind_status" in the answer */
     struct sl_features features;
     struct candidate_list candidates;
     /* debug file name in the answer, if the module was looked up by another name; data NULL: the one that was sent */
@@ -337,7 +337,7 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 
 /* Returns the address of the running process to which entries of the module's table are relative. The module must be found. */
 uint64_t native_table_base(const struct native_module *module);
-const char *native_lookup_status(enum sl_code code); /* the word for answers: "found" */
+const char *native_lookup_status(enum sl_code code); /* the word for answers, for example "found" */
 /* Returns the same word for a module; "unused" if no frame lies in it. */
 const char *native_module_status(const struct native_module *module);
 

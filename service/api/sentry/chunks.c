@@ -147,8 +147,8 @@ static enum sl_code write_chunk(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Checks a chunk and stores it under its SHA-1. If the store has it already, it is stored again, as chunks are
- * removed a day after they were stored. */
+/* Checks a chunk and stores it under its SHA-1. If the store has it already, it is stored again, as chunks are removed a day after
+ * they were stored. */
 static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *arena, struct sl_error *error)
 {
     struct chunk_job job = {.chunk = chunk, .file = {.fd = -1}};
