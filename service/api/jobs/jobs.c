@@ -254,7 +254,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
                       LOG_ERR(error));
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED) /* not when the service ends */
-        log_error("jobs", "job failed", LOG_STR("task", job->task), LOG_ERR(error));
+        log_error("jobs", "a job ended with an internal error", LOG_STR("task", job->task), LOG_ERR(error));
     if (outcome != JOB_COMPLETED && outcome != JOB_FAILED)
         write_outcome(job, outcome_names[outcome]);
     free_work(job);

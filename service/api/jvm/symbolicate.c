@@ -88,7 +88,8 @@ static enum sl_code convert_sent_mappings(struct jvm_request *r, struct sl_error
         if (sent->code == SL_BUSY || sent->code == SL_CANCELLED)
             return sent->code;
         if (sent->code != SL_OK)
-            log_debug("jvm", "ignoring a mapping of the request", LOG_STR("reason", error->message));
+            log_debug("jvm", "a mapping that was sent with the request is invalid and is ignored",
+                      LOG_STR("reason", error->message));
     }
     return SL_OK;
 }

@@ -126,9 +126,9 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     struct sl_arena *arena = w->request.arena;
     struct sl_buf url = {0}, member = {0};
     struct cache_item *item;
-    bool leads = mozilla_source_url(w->request.file, &url, &member);
+    bool has_url = mozilla_source_url(w->request.file, &url, &member);
     struct source_request request = {.scope = SL_STR("global")};
-    if (leads) {
+    if (has_url) {
         request.url = scraping_url(arena, sl_buf_view(&url));
         request.member = sl_buf_move_to_arena(&member, arena);
     }
@@ -136,7 +136,8 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     sl_buf_free(&member);
     if (!request.url.data)
         return sl_fail(error, SL_NOT_FOUND,
-                       leads ? "the path does not lead to a file" : "not found in any source bundle or debug file");
+                       has_url ? "the URL that the path stands for is not valid"
+                               : "not found in any source bundle or debug file");
     enum sl_code code = source_file_get(&request, w->request.arena, &item, error);
     if (code != SL_OK)
         return code;

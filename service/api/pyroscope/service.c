@@ -58,7 +58,8 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, int status
     if (!status)
         status = debug_file_status(code);
     if (status == 500)
-        log_error("uploads", "cannot store debug information", LOG_ERR(error));
+        log_error("uploads", "cannot answer an upload request of Pyroscope: the store of debug files failed",
+                  LOG_ERR(error));
     reply_error(x, status, status == 500 ? "Internal error" : error->message);
 }
 
@@ -301,7 +302,9 @@ static enum sl_code publish_file(struct http_exchange *x, struct debuginfo_objec
     enum sl_code code = name.data ? store_area_open(debug_files_area(), name, &file, &meta, error)
                                   : sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK)
-        return code == SL_NOT_FOUND ? sl_fail(error, code, "no file has arrived for this build id") : code;
+        return code == SL_NOT_FOUND
+                   ? sl_fail(error, code, "no file has arrived for this build id; send it with Upload first")
+                   : code;
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     object->size = file.bytes.size;
     code = debug_file_copy(file.bytes, &copy, error);
@@ -331,8 +334,9 @@ static void finish_upload(struct http_exchange *x)
     int status = 0;
     if (!read_request(x, false, &file, &has_id))
         return;
-    enum sl_code code = has_id ? get_record(file.gnu_build_id, &x->arena, &object, &error)
-                               : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text");
+    enum sl_code code =
+        has_id ? get_record(file.gnu_build_id, &x->arena, &object, &error)
+               : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text of 2 to 128 digits");
     if (code == SL_OK && object.state != DEBUGINFO_RUNNING) {
         reply_wrong_state(x, "the upload of this build id is finished already");
         return;
@@ -406,8 +410,9 @@ static void delete_upload(struct http_exchange *x)
     bool has_id;
     if (!read_request(x, false, &file, &has_id))
         return;
-    enum sl_code code = has_id ? get_record(file.gnu_build_id, &x->arena, &object, &error)
-                               : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text");
+    enum sl_code code =
+        has_id ? get_record(file.gnu_build_id, &x->arena, &object, &error)
+               : sl_fail(&error, SL_MALFORMED, "gnu_build_id is missing or no hex text of 2 to 128 digits");
     struct object_id id = make_id(file.gnu_build_id);
     struct sl_str name = stored_name(&x->arena, RECORD_PREFIX, file.gnu_build_id);
     /* Deleting an unknown upload succeeds, as with Pyroscope: the client may delete again after a lost answer. */

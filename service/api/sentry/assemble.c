@@ -45,7 +45,8 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
         struct sl_json_path at = {.key = key};
         struct assembly_file file = {.sha1 = key}, *added = NULL;
         if (read.count == MAX_FILES || !sentry_is_sha1(key))
-            *problem = read.count == MAX_FILES ? "too many files in one request" : "a key is not a SHA-1";
+            *problem = read.count == MAX_FILES ? "too many files in one request"
+                                               : "a key is not a SHA-1 of 40 lower-case hex digits";
         good = !*problem && sl_fields_object(&s, &at, file_fields, &file);
         if (good && file.chunk_count > MAX_FILE_CHUNKS)
             *problem = "a file has too many chunks";
