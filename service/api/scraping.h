@@ -27,8 +27,8 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str url);
  *     star | URL | [scheme://]host[:port][/path]
  *
  * Without a scheme any scheme matches. The host is a star (any host), a name, or "*." and a domain, which matches the domain and all
- * its subdomains on any port. Without a port any port matches. The URL's path must begin with that of the origin, whose final star
- * is dropped. Names are compared in ASCII form (IDNA). */
+ * its subdomains on any port, even if the origin has one. Otherwise an origin without a port matches any port. The URL's path must
+ * begin with that of the origin, whose final star is dropped. Names are compared in ASCII form (IDNA). */
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);
 
 /* Computes the start of the period that contains `now_s` (seconds since 1970). The periods of a URL are shifted by an offset made of

@@ -128,7 +128,7 @@ static void name_all(void *arg)
 {
     struct native_naming *n = arg;
     struct native_request *request = n->request;
-    answer_limit_step(request->limit); /* names may take as much memory as the frames before */
+    answer_limit_step(request->limit); /* names may again take memory up to the limit */
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
             struct native_result_frame *frame = &request->results[t].frames[i];

@@ -123,7 +123,7 @@ static int by_source_and_line(const void *left, const void *right)
 static bool collect_locations(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
-    answer_limit_step(request->limit); /* source lines may take as much memory as the names before */
+    answer_limit_step(request->limit); /* source lines may again take memory up to the limit */
     s->locations = SL_ARENA_ARRAY(request->arena, struct native_source_location, request->result_count + 1);
     if (!s->locations)
         return false;
