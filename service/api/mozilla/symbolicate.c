@@ -39,8 +39,8 @@ static void moz_allow_origin(struct http_exchange *x)
                "x-requested-with"));
 }
 
-/* Replies with an error. Written by hand, as it has a blank after each colon: clients compare bytes. `comma` false: the writer puts
- * none before the next value. */
+/* Replies with an error; the title is the member "title", "error" or both, as configured. Written by hand, as each colon is followed
+ * by a blank: clients compare bytes. `comma` false: the writer puts none before the next value. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;

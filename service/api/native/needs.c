@@ -51,7 +51,7 @@ static void look_up_need(const struct module_needs *needs, size_t module, struct
 }
 
 /* A fiber that waited for the look-up of another one, which then ended with SL_BUSY, does not try again: memory is still short. If
- * that was cancelled with its own fiber, it does. */
+ * the other fiber was cancelled, it does. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
