@@ -29,7 +29,8 @@ enum input_kind input_kind_detect(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 
-/* Returns advice for an input that another option reads ("pass --mapping FILE ..."); NULL if there is none. */
+/* Returns advice for an input that another option reads ("pass --mapping FILE ..."), or that cannot get names from what it says (a report of
+ * Valgrind with frames `???`); NULL if there is none. */
 const char *input_advice(struct sl_bytes bytes);
 /* For files given as symbols: returns "a minidump" or the like if the file at `path` is a crash file instead; NULL if it is
  * none. */

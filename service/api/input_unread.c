@@ -196,6 +196,10 @@ const char *input_advice(struct sl_bytes bytes)
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line)) {
         if (is_jvm_frame(line) && !is_dotnet)
             return "this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8";
+        if (is_valgrind_frame(line) && head_has(line, line.size, ": ??? (in "))
+            return "Valgrind does not print where modules were loaded, so frames ??? cannot be named later: run it "
+                   "with "
+                   "--extra-debuginfo-path=DIR, or with DEBUGINFOD_URLS set";
     }
     return NULL;
 }

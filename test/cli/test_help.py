@@ -88,6 +88,7 @@ def test_error_names_the_kind_of_an_unsupported_input(work, files):
             ("python", b"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError\n", 3, "error: this looks like a Python traceback, which"),
             ("rust", b"thread 'main' panicked at p.rs:1:26:\nstack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n", 3, "error: this looks like a Rust backtrace, which"),
             ("valgrind", b"==1== Invalid read of size 4\n==1==    at 0x109149: f (a.c:3)\n", 3, "error: this looks like a Valgrind report, which"),
+            ("nameless", b"==1== Invalid read of size 4\n==1==    at 0x109149: ??? (in /tmp/a)\n", 3, "error: Valgrind does not print where modules were loaded"),
             ("perf", b"crash  4422 36239.29: 250000 cpu-clock:ppp:\n\t           1469e f+0x7e (/usr/lib/a.so)\n", 3, "error: this looks like a perf text profile, which"),
             ("garbage", os.urandom(3000), 3, "error: unknown input format\n  caused by: supported: minidumps, ")):
         told = symloom("symbolicate", put(work, name, text))

@@ -37,11 +37,14 @@ void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     enum input_kind kind = kind_of_text(bytes, text);
     const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(bytes);
-    const char *plain = kind || unread ? NULL : input_named_kind(bytes);
+    const char *advice = kind || unread ? NULL : input_advice(bytes);
+    const char *plain = kind || unread || advice ? NULL : input_named_kind(bytes);
     sl_json_begin_object(&w);
     sl_json_member_or_null(&w, "kind", sl_str(name));
     if (unread)
         sl_json_member_str(&w, "unread", sl_str(unread));
+    if (advice)
+        sl_json_member_str(&w, "advice", sl_str(advice));
     if (plain)
         sl_json_member_str(&w, "plain", sl_str(plain));
     if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is_text(text)))

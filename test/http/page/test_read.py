@@ -39,6 +39,7 @@ def test_detected_kinds_equal_those_of_the_command(work, objects):
         assert "ELF" in read(s, b"\x7fELF" + bytes(64))["unread"]
         equal(read(s, "panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n"), {"kind": None, "plain": "a Go stack trace"})
         equal(read(s, "stack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n"), {"kind": None, "plain": "a Rust backtrace"})
+        assert "--extra-debuginfo-path" in read(s, "==1==    at 0x109149: ??? (in /tmp/a)\n")["advice"]
         equal(read(s, "   at a.B.C(D.java:1)\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n"), {"kind": None, "plain": "a .NET exception"})
         equal(read(s, "Traceback (most recent call last):\n" + JAVA)["kind"], "trace", "of a JVM below it")
 

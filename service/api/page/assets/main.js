@@ -90,6 +90,7 @@ function recognise(text, { name, wait = 0, before } = {}) {
     before?.(kind, read);
     if (read.error) showKind(null, read.error instanceof Failure ? read.error.message : "Cannot reach the service.");
     else if (!kind && read.unread) showKind(null, `This looks like ${read.unread}, which is not supported.`);
+    else if (!kind && read.advice) showKind(null, `${read.advice}.`);
     else if (!kind && read.plain) showKind(null, `This looks like ${read.plain}, which is already symbolicated.`);
     else if (name && !text.trim()) showKind(null, `${name} is empty.`);
     else showKind(kind, !name ? undefined : kind ? `${name}: detected as ${KINDS[kind]}.` : `${name}: unknown format; choose the type.`);
