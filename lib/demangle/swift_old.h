@@ -4,19 +4,19 @@
 
 #include "demangle/swift_tree.h"
 
-/* Enters a recursion level; false at the limit. Pair it with old_leave(). */
+/* Counts one more type around the text being read; false if they are nested too deeply. old_leave() takes it back. */
 bool old_enter(struct swift_reader *r);
 void old_leave(struct swift_reader *r);
 
 struct swift_node *old_type(struct swift_reader *r);
-struct swift_node *old_signature(struct swift_reader *r); /* after `u` or `G` */
-struct swift_node *old_bound(struct swift_reader *r);     /* after `G` */
+struct swift_node *old_signature(struct swift_reader *r); /* `u` or `G` has been read */
+struct swift_node *old_bound(struct swift_reader *r);     /* `G` has been read */
 
 struct swift_node *old_name(struct swift_reader *r);
 struct swift_node *old_identifier(struct swift_reader *r);
-struct swift_node *old_substitution(struct swift_reader *r); /* after `S` */
+struct swift_node *old_substitution(struct swift_reader *r); /* `S` has been read */
 struct swift_node *old_context(struct swift_reader *r);
-/* Reads a context and a name into a declaration, which later references may name. */
+/* Reads a context and a name into a declaration, and adds it to the substitutions, to which the mangling can refer back. */
 struct swift_node *old_declared(struct swift_reader *r, enum node_kind kind);
 struct swift_node *old_protocol(struct swift_reader *r);
 struct swift_node *old_conformance(struct swift_reader *r); /* returns the conforming type */

@@ -15,7 +15,7 @@ void old_leave(struct swift_reader *r)
 
 /* ---- built-in types ---- */
 
-/* Reads the size in bits after an integer or floating-point type. */
+/* Reads the size in bits of a built-in type and the `_` after it. Returns the type's name: `prefix`, size. */
 static struct swift_node *sized(struct swift_reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };
@@ -25,7 +25,7 @@ static struct swift_node *sized(struct swift_reader *r, const char *prefix)
     return node_format(r, N_BUILTIN, "%s%u", prefix, size);
 }
 
-/* Reads a built-in vector: the number and type of its elements. */
+/* Reads a built-in vector: the number and type of its elements. Returns "Builtin.Vec4xInt32". */
 static struct swift_node *vector(struct swift_reader *r)
 {
     uint32_t count;
@@ -64,7 +64,8 @@ static struct swift_node *builtin(struct swift_reader *r)
 
 /* ---- generics ---- */
 
-/* Reads a generic parameter by depth and index. The mangling has a short form for depth 0, and one for its first parameter. */
+/* Reads a generic parameter: `x` is the first one of depth 0; an index alone counts the others of depth 0; `d`, depth, index is one of a
+ * greater depth, counted from 1. */
 static struct swift_node *parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
@@ -75,7 +76,8 @@ static struct swift_node *parameter(struct swift_reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
-/* Reads a type that belongs to a generic type `base`: a substitution, or a name and perhaps its protocol. */
+/* Reads an associated type of `base` ("A.Element"): `S` and a back reference to one read before, or its name, with `P` and its protocol
+ * before the name if that is given. */
 static struct swift_node *swift_old_type_member(struct swift_reader *r, struct swift_node *base)
 {
     struct swift_node *name, *protocol = NULL;
@@ -93,6 +95,7 @@ static struct swift_node *swift_old_type_member(struct swift_reader *r, struct s
     return node_pair(r, N_MEMBER, base, reader_substitutable(r, name));
 }
 
+/* Reads a generic parameter and a chain of associated types, "A.Iterator.Element", up to `_`. */
 static struct swift_node *member_path(struct swift_reader *r)
 {
     struct swift_node *type = parameter(r);
@@ -101,7 +104,7 @@ static struct swift_node *member_path(struct swift_reader *r)
     return type;
 }
 
-/* Reads the left side of a requirement: w a member of a parameter, W a chain of members, else a parameter. */
+/* Reads the left side of a generic requirement: w "A.Element", W a chain "A.Iterator.Element", else a generic parameter. */
 static struct swift_node *constrained(struct swift_reader *r)
 {
     if (reader_eat(r, 'w'))
@@ -111,7 +114,8 @@ static struct swift_node *constrained(struct swift_reader *r)
     return parameter(r);
 }
 
-/* Reads a layout constraint: a letter, for trivial types followed by size and alignment (E, M) or size (e, m). Nothing is printed. */
+/* Reads a layout constraint, which is not printed: a letter; after E and M follow size and alignment, after e and m the size. False if it
+ * is malformed. */
 static bool layout(struct swift_reader *r)
 {
     uint32_t number;
@@ -123,7 +127,8 @@ static bool layout(struct swift_reader *r)
            (!two || (reader_eat(r, '_') && reader_natural(r, &number)));
 }
 
-/* Reads what a type must conform to or inherit from. A back reference may be a protocol, a class, or the module of a protocol. */
+/* Reads a back reference, after its `S`, to what a type must conform to or inherit from: a protocol, a class, or the module of a protocol
+ * whose name follows. False if it is none of these. */
 static bool constraint_reference(struct swift_reader *r)
 {
     struct swift_node *node = old_substitution(r);
@@ -132,8 +137,8 @@ static bool constraint_reference(struct swift_reader *r)
     return node && (node->kind == N_PROTOCOL || node->kind == N_CLASS);
 }
 
-/* Skips a requirement of a generic signature; requirements are not printed. After the constrained type: "z" and the equal type, "l" and a
- * layout, a superclass (which begins with "C"), or a protocol. */
+/* Skips a requirement of a generic signature, because requirements are not printed; false if it is malformed. After the constrained type:
+ * "z" and the equal type, "l" and a layout, a superclass (which begins with "C"), or a protocol. */
 static bool requirement(struct swift_reader *r)
 {
     if (!constrained(r))
@@ -147,7 +152,8 @@ static bool requirement(struct swift_reader *r)
     return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
 }
 
-/* Reads the number of parameters of each nesting level, one if none is given, and after R requirements up to r. */
+/* Reads a generic signature: for each depth of nested generic declarations the number of its parameters (`z` = 0; no number at all = one
+ * parameter at depth 0), then `r`, or `R`, requirements and `r`. */
 struct swift_node *old_signature(struct swift_reader *r)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE);
@@ -166,14 +172,16 @@ struct swift_node *old_signature(struct swift_reader *r)
     return signature;
 }
 
-/* Binds arguments; those of the outermost type come first. */
+/* Reads the type arguments of `nominal` and of the types that it is declared in: a list up to `_` for each, the outermost type's first.
+ * Returns the bound type; a type whose list is empty is returned as it is. */
 static struct swift_node *bind(struct swift_reader *r, struct swift_node *nominal)
 {
     if (!node_is_nominal(nominal) || !old_enter(r))
         return NULL;
     if (node_is_nominal(node_child(nominal, 0))) {
         struct swift_node *parent = bind(r, nominal->children[0]);
-        nominal = parent ? node_copy(r, nominal) : NULL;
+        nominal =
+            parent ? node_copy(r, nominal) : NULL; /* the original may be shared: only the copy gets a bound parent */
         if (!nominal)
             return NULL;
         nominal->children[0] = parent;
@@ -185,7 +193,7 @@ static struct swift_node *bind(struct swift_reader *r, struct swift_node *nomina
     return arguments && arguments->count ? node_pair(r, N_BOUND, nominal, arguments) : arguments ? nominal : NULL;
 }
 
-/* Reads a declared type; the letter tells its kind. */
+/* Reads a declared type, or after `S` a back reference; the first letter tells the kind. NULL for other letters. */
 static struct swift_node *nominal(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -206,6 +214,7 @@ struct swift_node *old_bound(struct swift_reader *r)
 
 /* ---- functions and tuples ---- */
 
+/* Reads a function type: `z` if it throws, the parameters, the result. `attribute` is printed before it. */
 static struct swift_node *function(struct swift_reader *r, const char *attribute)
 {
     bool throws = reader_eat(r, 'z');
@@ -214,7 +223,8 @@ static struct swift_node *function(struct swift_reader *r, const char *attribute
     return throws ? node_add(r, node, node_effect(r, EFFECT_THROWS, "")) : node;
 }
 
-/* Reads the elements of a tuple up to '_', with labels. `variadic`: the last one stands for any number. */
+/* Reads the elements of a tuple up to '_', each a label (if a digit follows) and a type. `variadic`: the last element stands for any number
+ * of values. */
 static struct swift_node *tuple(struct swift_reader *r, bool variadic)
 {
     struct swift_node *node = node_new(r, N_TUPLE), *last = NULL;
@@ -237,6 +247,7 @@ static struct swift_node *tuple(struct swift_reader *r, bool variadic)
     return node;
 }
 
+/* Reads the protocols of a composition, "A & B", up to `_`; it has no superclass (NULL). */
 static struct swift_node *swift_old_type_composition(struct swift_reader *r)
 {
     struct swift_node *protocols = node_new(r, N_LIST);
@@ -293,7 +304,8 @@ static const char *representation(struct swift_reader *r)
     }
 }
 
-/* Reads parameters or results, each a convention and a type, up to `_`. After `z` it is the error, which can only be an owned one. */
+/* Reads parameters or results, each a convention and a type, up to `_`, and adds them to `function`. A result after `z` is the error that
+ * the function throws, which can only be @owned. */
 static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *function, enum swift_role role)
 {
     while (function && !reader_eat(r, '_')) {
@@ -308,7 +320,8 @@ static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *
     return function;
 }
 
-/* Reads a function type of SIL: conventions of the callee, generic signature, parameters, results. */
+/* Reads a function type of SIL, Swift's intermediate language: how the callee is passed, `C` and its calling convention, `G` or `g` and a
+ * generic signature, `_`, parameters, results. The parts with a letter are optional. */
 static struct swift_node *intermediate_function(struct swift_reader *r)
 {
     struct swift_node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));
@@ -323,6 +336,7 @@ static struct swift_node *intermediate_function(struct swift_reader *r)
 
 /* ---- operators ---- */
 
+/* Reads a metatype: a letter for its representation, and the type whose type it is. */
 static struct swift_node *swift_old_type_metatype(struct swift_reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
@@ -353,6 +367,7 @@ static struct swift_node *generic(struct swift_reader *r)
     return signature ? node_pair(r, N_GENERIC_TYPE, signature, old_type(r)) : NULL;
 }
 
+/* Reads an opaque result type after `Q`: `u`, or `U` and its number in the declaration. It is printed as "some" without the number. */
 static struct swift_node *opaque_result(struct swift_reader *r)
 {
     uint32_t number;

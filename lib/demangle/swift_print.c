@@ -8,7 +8,7 @@ enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */
 
-/* Appends the text, or fails beyond the limit of the output. */
+/* Appends the text. If it exceeds the limit of the output, nothing is appended and `p->failed` is set, which ends all printing. */
 void print_text(struct swift_printer *p, struct sl_str text)
 {
     if (p->failed)
@@ -55,9 +55,11 @@ void print_list(struct swift_printer *p, const struct swift_node *list, uint32_t
 
 /* ---- declarations ---- */
 
+/* The type of a declaration: none; a value's, which is not printed; a function's, whose parameters are printed. */
 enum type_form { NO_TYPE, AS_VALUE, AS_FUNCTION };
 
-/* How a declaration is printed: its name or `word`, then `extra`, possibly with a number. */
+/* How a declaration is printed: its name (if `named`) or `word` ("subscript"), then `extra` ("closure #") and `number` unless it is
+ * NO_INDEX. `arguments` replace the generic parameters of a function; NULL = print the parameters. */
 struct form {
     enum type_form type;
     bool named;
@@ -73,7 +75,8 @@ static bool has_space(struct sl_str text)
     return text.size && memchr(text.data, ' ', text.size);
 }
 
-/* Returns the innermost context that is printed; NULL = none. */
+/* Returns `context` or the innermost one around it that is printed, which anonymous contexts without a text and modules are not; NULL =
+ * none. */
 static const struct swift_node *visible(const struct swift_node *context)
 {
     while (context && context->kind == N_ANONYMOUS && !context->text.size)
@@ -88,7 +91,8 @@ static void extra(struct swift_printer *p, const struct form *form)
         print_number(p, form->number);
 }
 
-/* Prints the name or word, and `extra` with a dot after it ("f.getter") or, if `extra_first`, before it ("default argument 0 of f"). */
+/* Prints the declaration's name or `form->word`, and `form->extra` after it with a dot ("f.getter") or, if `extra_first`, before it with
+ * "of" ("default argument 0 of f"). */
 static void name(struct swift_printer *p, const struct swift_node *entity, const struct form *form, bool extra_first)
 {
     bool named = form->named || form->word;
@@ -101,18 +105,20 @@ static void name(struct swift_printer *p, const struct swift_node *entity, const
         print_write(p, form->word);
     else if (form->named)
         print_node(p, node_child(entity, 1));
-    if (!form->extra.size || (named && extra_first))
+    if (!form->extra.size || (named && extra_first)) /* no `extra`, or it is printed already */
         return;
-    if (p->out->size != before)
+    if (p->out->size != before) /* no dot after an empty name */
         print_write(p, ".");
     extra(p, form);
 }
 
-/* Prints `context.name(types)`, or `name(types) in context` if one of the two has several words. With `prefix` it is itself the context in
- * front of a dot: what cannot stand there is not printed but returned, for the caller to print after " in "; else NULL. */
+/* Prints `context.name(types)`, or `name(types) in context` if the name has several words ("f #1", "closure #1"). With `prefix` a dot and
+ * an inner declaration follow: what cannot stand in front of the dot is not printed but returned, for the caller to print after " in " or
+ * " of "; else NULL. */
 static const struct swift_node *declaration(struct swift_printer *p, const struct swift_node *entity, bool prefix,
                                             struct form form)
 {
+    /* the children of an entity: 0 context, 1 name, 2 labels, 3 type */
     const struct swift_node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
     const struct swift_node *context = visible(node_child(entity, 0)), *rest = NULL;
     bool many_words = has_space(form.extra), phrase = many_words || (word && word->kind == N_LOCAL_NAME);
@@ -172,7 +178,8 @@ static struct form get_form(const struct swift_node *node)
     return f;
 }
 
-/* Prints an accessor as its storage with the accessor's word: "x.getter". Returns what remains, like declaration(). */
+/* Prints an accessor as its storage with the accessor's word: "x.getter". Returns the node that the caller must print after " in " because
+ * it cannot stand in front of a dot (only with `prefix`), or NULL. */
 static const struct swift_node *accessor(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     const struct swift_node *storage = node_child(node, 0);
@@ -180,20 +187,24 @@ static const struct swift_node *accessor(struct swift_printer *p, const struct s
     f.type = AS_VALUE;
     f.extra = node->text;
     const struct swift_node *rest = declaration(p, storage, prefix, f);
-    return rest == storage ? node : rest;
+    return rest == storage ? node
+                           : rest; /* nothing was printed: the accessor, not only its storage, is to be printed later */
 }
 
-/* Prints a generic function with its arguments. Returns what remains, like declaration(): `node` in place of the function itself. */
+/* Prints a generic function with its type arguments. Returns the node that the caller must print after " in " because it cannot stand in
+ * front of a dot (only with `prefix`), or NULL. */
 static const struct swift_node *bound_function(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     const struct swift_node *function = node_child(node, 0);
     struct form f = get_form(function);
     f.arguments = node_child(node, 1);
     const struct swift_node *rest = declaration(p, function, prefix, f);
-    return rest == function ? node : rest;
+    return rest == function ? node
+                            : rest; /* nothing was printed: the function is to be printed later with its arguments */
 }
 
-/* Prints a context; returns what remains, like declaration(). Modules are not printed. */
+/* Prints a context; modules are not printed. Returns the node that the caller must print after " in " because it cannot stand in front of a
+ * dot (only with `prefix`), or NULL. */
 static const struct swift_node *context_node(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     switch (node->kind) {
@@ -228,7 +239,8 @@ const struct swift_node *print_context(struct swift_printer *p, const struct swi
 
 /* ---- symbols ---- */
 
-/* Prints the name of a local or otherwise special declaration; local ones count from 1. */
+/* Prints the name of a local declaration ("f #1", counted from 1), of one derived from another ("related decl 'e' for f"), or of a private
+ * one (the name alone). */
 static void special_name(struct swift_printer *p, const struct swift_node *node)
 {
     const struct swift_node *named = node_child(node, 0);

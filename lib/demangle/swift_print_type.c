@@ -3,7 +3,7 @@
 
 /* ---- generic parameters ---- */
 
-/* Prints A ... Z, AB, BB ...; the number of a deeper level follows. */
+/* Prints a generic parameter by its index: A ... Z, AB, BB ...; its depth follows unless it is 0. */
 static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
 {
     do {
@@ -15,7 +15,7 @@ static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
         print_number(p, depth);
 }
 
-/* Returns the mark that makes a parameter a pack or a value; NULL if it is an ordinary type parameter. */
+/* Returns the node that makes a generic parameter a pack or a value; NULL if it is an ordinary type parameter. */
 static const struct swift_node *marker(const struct swift_node *signature, uint32_t depth, uint32_t index)
 {
     for (uint32_t i = 0; i < signature->count; i++) {
@@ -38,6 +38,7 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
             print_write(p, "...");
             return;
         }
+        /* markers come after the parameter counts of all depths */
         const struct swift_node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
         if (mark)
             print_write(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
@@ -49,7 +50,7 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
     }
 }
 
-/* Prints the generic parameters, those of each depth apart; requirements are not shown. */
+/* Prints the generic parameters, those of each depth in brackets of their own: "<A><A1, B1>"; requirements are not shown. */
 void print_signature(struct swift_printer *p, const struct swift_node *signature)
 {
     print_write(p, "<");
@@ -89,7 +90,8 @@ static void element(struct swift_printer *p, const struct swift_node *element, b
     print_write(p, element->index ? "..." : "");
 }
 
-/* Prints the parameters in brackets: with the declaration's labels ("_" for a missing one), else with those of the tuple. */
+/* Prints the parameters in brackets: a tuple, or the type of a single parameter. `labels` are the declaration's ("_" for a missing one);
+ * without them the tuple's own labels are printed. */
 static void parameters(struct swift_printer *p, const struct swift_node *tuple, const struct swift_node *labels)
 {
     bool labelled = labels && labels->count;
@@ -122,7 +124,7 @@ static void effect_before(struct swift_printer *p, const struct swift_node *effe
 
 static const struct swift_node *find_effect(const struct swift_node *function, enum effect effect)
 {
-    for (uint32_t i = 2; i < function->count; i++)
+    for (uint32_t i = 2; i < function->count; i++) /* after the parameters and the result */
         if (function->children[i]->index == effect)
             return function->children[i];
     return NULL;
@@ -156,7 +158,7 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         return;
     }
     print_text(p, type->text);
-    for (uint32_t i = 2; i < type->count; i++)
+    for (uint32_t i = 2; i < type->count; i++) /* the effects, after the parameters and the result */
         if (type->children[i]->index >= EFFECT_BEFORE)
             effect_before(p, type->children[i]);
     parameters(p, node_child(type, 0), labels);
@@ -164,14 +166,15 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         result(p, type);
 }
 
-/* Prints a function type of SIL: "@escaping @callee_guaranteed (@in A) -> (@out B) for <C>". `state` is the kind of the last child printed:
- * where it changes, a bracket opens or closes. */
+/* Prints a function type of SIL: "@escaping @callee_guaranteed (@in A) -> (@out B) for <C>"; `function->index` 1 = its results are
+ * sending. `state` is the kind of the last child printed: where it changes, a bracket opens or closes. */
 static void intermediate_function(struct swift_printer *p, const struct swift_node *function)
 {
     enum node_kind state = N_IMPL_ATTRIBUTE;
     uint32_t i = 0;
     for (; i < function->count && function->children[i]->kind != N_LITERAL; i++) {
         const struct swift_node *child = function->children[i];
+        /* a signature stands among the attributes, before the parameters */
         enum node_kind kind = child->kind == N_SIGNATURE ? N_IMPL_ATTRIBUTE : child->kind;
         if (state == kind && kind != N_IMPL_ATTRIBUTE)
             print_write(p, ", ");
@@ -188,9 +191,9 @@ static void intermediate_function(struct swift_printer *p, const struct swift_no
             print_node(p, node_child(child, 0));
         }
     }
-    if (state == N_IMPL_ATTRIBUTE)
+    if (state == N_IMPL_ATTRIBUTE) /* no parameters */
         print_write(p, "(");
-    if (state != N_IMPL_RESULT)
+    if (state != N_IMPL_RESULT) /* no results */
         print_write(p, function->index ? ") -> sending (" : ") -> (");
     print_write(p, ")");
     for (; i < function->count; i++) { /* " for <" and the types that replace the parameters of the signature */
@@ -210,7 +213,7 @@ static bool is_standard(const struct swift_node *nominal, const char *name)
            identifier->kind == N_IDENTIFIER && sl_str_equal(identifier->text, sl_str(name));
 }
 
-/* True if `T` can be followed by `?` or `.Type` without parentheses. */
+/* True if the printed type can be followed by `?` or `.Type` without parentheses. */
 static bool is_simple(const struct swift_node *type)
 {
     switch (type->kind) {
@@ -220,11 +223,13 @@ static bool is_simple(const struct swift_node *type)
     case N_MARKED:
     case N_CONSTRAINED:
     case N_BOX: return false;
-    case N_COMPOSITION: return !node_child(type, 1) && node_child(type, 0)->count + type->index <= 1;
+    case N_COMPOSITION: /* of one protocol or AnyObject, without a superclass: printed without "&" */
+        return !node_child(type, 1) && node_child(type, 0)->count + type->index <= 1;
     default: return true;
     }
 }
 
+/* Prints a type, in parentheses if `?` or `.Type` could not follow it otherwise. */
 static void with_parentheses(struct swift_printer *p, const struct swift_node *type)
 {
     bool simple = is_simple(type);
@@ -264,7 +269,7 @@ static void bound(struct swift_printer *p, const struct swift_node *type)
     }
 }
 
-/* Prints a type in its short form: T?, (T), or in brackets. */
+/* Prints a type in its short form: `A?`, `(A)`, `[A]` or `[A : B]`; the node's text is the character that tells which. */
 static void sugar(struct swift_printer *p, const struct swift_node *type)
 {
     switch (type->text.data[0]) {
@@ -320,7 +325,7 @@ static void tuple(struct swift_printer *p, const struct swift_node *type)
     print_write(p, ")");
 }
 
-/* Prints a box; `inout` marks a mutable field. */
+/* Prints a box of SIL: "<A> { let Int, var A } <String>". A field marked `inout` is mutable. */
 static void box(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *fields = node_child(type, 0), *signature = node_child(type, 1),
@@ -345,7 +350,7 @@ static void box(struct swift_printer *p, const struct swift_node *type)
     }
 }
 
-/* Prints a generic type: the signature, then the type, after a blank unless it begins with a signature or parameters. */
+/* Prints a generic type: the signature, then the type; between them a blank, unless the type begins with a signature or a bracket. */
 static void generic(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *inner = node_child(type, 1);

@@ -116,7 +116,7 @@ static struct swift_node *variadic(struct swift_reader *r)
 
 static struct swift_node *identifier(struct swift_reader *r)
 {
-    r->at--;
+    r->at--; /* name_identifier() reads the digit itself */
     return name_identifier(r);
 }
 
@@ -186,7 +186,8 @@ static bool is_symbol(const struct swift_node *node)
            (node && (node->kind == N_PHRASE || node->kind == N_TYPE_MANGLING));
 }
 
-/* Returns the symbol with its attributes. NULL if the stack has anything else, because then some operator was not understood. */
+/* Pops the symbol and its attributes; returns a list of the attributes, outermost first, and last the symbol. NULL if the stack has
+ * anything else, because then some operator was not understood. */
 static struct swift_node *whole(struct swift_reader *r)
 {
     struct swift_node *symbol = node_new(r, N_LIST);

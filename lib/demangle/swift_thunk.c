@@ -9,8 +9,8 @@ static struct swift_node *attribute(struct swift_reader *r, const char *text)
 
 /* ---- specialisations ---- */
 
-/* Reads what all specialisations begin with: `q` and `a` or `r` if present, then the digit of the pass that made it. Nothing of it is
- * printed. */
+/* Reads what all specialisations begin with: optional flags (`q`, then `a` or `r`) and the digit of the compiler pass that made the
+ * specialisation. Nothing of it is printed. False if the digit is missing. */
 static bool special_info(struct swift_reader *r)
 {
     reader_eat(r, 'q');
@@ -32,7 +32,8 @@ static struct swift_node *partial_special(struct swift_reader *r)
     return special_info(r) && reader_pop_type(r) ? node_new(r, N_SPECIALIZED) : NULL;
 }
 
-/* Reads a specialisation with dropped arguments: `t` and the number of each, then the kind of specialisation. */
+/* Reads a specialisation with dropped arguments, after a first `t`: the numbers of the arguments, each optional and separated by `t`, then
+ * the letter of the kind of specialisation (g, G or B). */
 static struct swift_node *dropping_special(struct swift_reader *r)
 {
     uint32_t number;
@@ -54,8 +55,8 @@ static char look_ahead(const struct swift_reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant by which the compiler replaced an argument, and adds its operands to `takes`. False if there is none; with
- * `first` false that is the end of a struct's fields. Letters:
+/* Reads a constant by which the compiler replaced an argument (`first`) or a field of a struct that is such a constant, and appends the
+ * kinds (TAKES_...) of its operands on the stack to `takes`. False if no constant follows: malformed, or the end of the fields. Letters:
  *
  *     f          a function, g a global variable: an identifier on the stack. g is not read as a field of a struct
  *     i d        an integer, a floating-point number: its bits in decimal follow
@@ -85,10 +86,10 @@ static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
     return true;
 }
 
-/* Reads how one argument, or the result, is specialised. Letters without operands: n unchanged, x exploded into its fields, i box to value,
- * s box on the stack, r inout to result, d dead, e existential made generic (D: and dead), g owned to guaranteed, o guaranteed to owned; G,
- * O and X after a letter mean the same as g, o and x. With operands: c and E a known closure; C the closure of an earlier argument, whose
- * number follows; p a constant. */
+/* Reads how one argument, or the result, is specialised, and appends the kinds (TAKES_...) of its operands on the stack to `takes`. Letters
+ * without operands: n unchanged, x exploded into its fields, i box to value, s box on the stack, r inout to result, d dead, e existential
+ * made generic (D: and dead), g owned to guaranteed, o guaranteed to owned; after d, e, g, o also G, O, X, which mean the same as g, o, x.
+ * With operands: c, E a known closure; C the closure of an earlier argument, whose number follows; p a constant. */
 static bool argument(struct swift_reader *r, struct sl_buf *takes)
 {
     uint32_t number;
@@ -116,12 +117,12 @@ static bool argument(struct swift_reader *r, struct sl_buf *takes)
     }
 }
 
-/* Pops the operands of one kind; false if they are not on the stack. */
+/* Pops the operands of a specialised argument, of the kind `what` (TAKES_...); false if they are not on the stack. */
 static bool take_operands(struct swift_reader *r, char what)
 {
     switch (what) {
     case TAKES_CLOSURE:
-        while (reader_pop_type(r))
+        while (reader_pop_type(r)) /* the types that it captures */
             ;
         return reader_pop_kind(r, N_IDENTIFIER);
     case TAKES_KEY_PATH: {
@@ -133,15 +134,16 @@ static bool take_operands(struct swift_reader *r, char what)
     }
 }
 
-/* Reads a specialisation of a function's signature: how each argument is changed, `_`, how the result is changed. Printed as one word. */
+/* Reads a specialisation of a function's signature: how each argument is changed, `_`, how the result is changed. It is printed as the one
+ * word "specialized". */
 static struct swift_node *signature_special(struct swift_reader *r)
 {
     struct sl_buf takes = {0};
     bool good = special_info(r);
     while (good && !reader_eat(r, '_'))
         good = argument(r, &takes);
-    good = good && argument(r, &takes); /* the result */
-    for (size_t i = takes.size; good && i; i--)
+    good = good && argument(r, &takes);         /* the result */
+    for (size_t i = takes.size; good && i; i--) /* the last operand is on top of the stack */
         good = take_operands(r, (char)takes.data[i - 1]);
     good = good && !takes.failed;
     sl_buf_free(&takes);
@@ -154,12 +156,12 @@ static struct swift_node *signature_special(struct swift_reader *r)
 static const char *derivative_kind(struct swift_reader *r, const char *const texts[4])
 {
     static const char letters[] = "frdp";
-    const char *at = reader_peek(r) ? strchr(letters, reader_next(r)) : NULL;
+    const char *at = reader_peek(r) ? strchr(letters, reader_next(r)) : NULL; /* strchr would find a '\0' */
     return at ? texts[at - letters] : NULL;
 }
 
 /* Reads a thunk that adapts a derivative to fewer parameters: kind, sets of parameters, of results, and of wanted parameters. The sets are
- * not printed. */
+ * not printed. On the stack is the derivative's type and below it perhaps the function, which is printed rather than the type. */
 static struct swift_node *subset_thunk(struct swift_reader *r)
 {
     static const char *const texts[] = {
@@ -176,8 +178,8 @@ static struct swift_node *subset_thunk(struct swift_reader *r)
     return node_phrase(r, text, original ? original : type, NULL, NULL);
 }
 
-/* Reads a derivative: JS is a subset thunk, JO a self-reordering thunk, JV a vtable thunk, and any other letter the derivative itself, an
- * attribute before the original function. */
+/* Reads an operator of automatic differentiation, after `J`: S is a subset thunk, O a self-reordering thunk, V a vtable thunk, and any
+ * other letter the derivative itself. The last two return an attribute, which is printed before the original function. */
 static struct swift_node *derivative(struct swift_reader *r)
 {
     static const char *const plain[] = {"forward-mode derivative of ", "reverse-mode derivative of ",
@@ -195,6 +197,7 @@ static struct swift_node *derivative(struct swift_reader *r)
     if (reader_eat(r, 'O')) {
         const char *text = derivative_kind(r, reordering);
         reader_pop_kind(r, N_SIGNATURE);
+        /* of the two types on the stack the lower one is printed: the function that is called */
         return text && reader_pop_type(r) ? node_phrase(r, text, reader_pop_type(r), NULL, NULL) : NULL;
     }
     const char *text = derivative_kind(r, reader_eat(r, 'V') ? virtual : plain);
@@ -204,8 +207,8 @@ static struct swift_node *derivative(struct swift_reader *r)
 
 /* ---- thunks ---- */
 
-/* Reads a thunk that calls a function of one type as one of another. Makes "thunk for " and the type that is called, the first of the two;
- * `self`: the type of a dynamic Self is on the stack as well. */
+/* Reads a thunk that calls a function of one type as one of another type. Returns "thunk for " and the type that is called, the lower of
+ * the two on the stack. `self`: the type of a dynamic Self is on top of them; it is not printed. */
 static struct swift_node *reabstraction(struct swift_reader *r, bool self)
 {
     reader_pop_kind(r, N_SIGNATURE);
@@ -214,15 +217,15 @@ static struct swift_node *reabstraction(struct swift_reader *r, bool self)
     return node_phrase(r, "thunk for ", reader_pop_type(r), NULL, NULL);
 }
 
-/* Makes the thunk before it, then " with global actor constraint " and the actor's type. */
+/* Pops an actor's type and the thunk below it. Returns the thunk, " with global actor constraint " and the type. */
 static struct swift_node *with_global_actor(struct swift_reader *r)
 {
     struct swift_node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
     return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
 }
 
-/* Reads the block that Objective-C calls when an async function is done. The phrase is `text`, the block's type, " with result type ", a
- * type. */
+/* Reads the block that Objective-C calls when an async function is done; flags may come first and are not printed. Returns `text`, the
+ * block's type, " with result type " and the function's result type. */
 static struct swift_node *completion_handler(struct swift_reader *r, const char *text)
 {
     uint32_t flags;
@@ -256,8 +259,8 @@ static struct swift_node *pop_types(struct swift_reader *r)
     return types && types->count ? node_reverse(types, 0) : NULL;
 }
 
-/* Makes a phrase of `text`, the property, " : ", the generic signature if there is one and the types; then ", serialized" if marked with
- * q. */
+/* Reads an accessor of a property in a key path: `q` if it is serialized; types, perhaps a generic signature, and the property are on the
+ * stack. Returns `text`, the property, " : ", the signature, the types, and ", serialized" after `q`. */
 static struct swift_node *key_path_accessor(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -269,8 +272,8 @@ static struct swift_node *key_path_accessor(struct swift_reader *r, const char *
     return serialized ? node_add(r, phrase, node_write(r, N_LITERAL, ", serialized")) : phrase;
 }
 
-/* Reads the function that compares or hashes the indices of a key path's subscript. The phrase is `text`, the generic signature if there is
- * one, and the types of the indices in brackets: "key path index hash operator for <A>(A)"; then ", serialized" if marked with q. */
+/* Reads the function that compares or hashes the indices of a key path's subscript. Returns `text`, the generic signature if there is one,
+ * and the types of the indices in brackets: "key path index hash operator for <A>(A)"; then ", serialized" after a `q`. */
 static struct swift_node *key_path_index(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -292,15 +295,15 @@ static struct swift_node *key_path(struct swift_reader *r)
 
 /* ---- associated types ---- */
 
-/* Makes a phrase of `text` and "Type.Associated: Protocol" from the stack; the subject is one type, or a chain of names of associated
- * types. */
+/* Returns `text` and "Type.Associated: Protocol". The three are on the stack; Associated is one type, or a chain of names of associated
+ * types, where a protocol on top belongs to a name. */
 static struct swift_node *associated_conformance(struct swift_reader *r, const char *text)
 {
     struct swift_node *required = reader_pop_protocol(r);
     if (!required)
         return NULL;
-    bool parameter = node_is_type(reader_top(r)) && reader_top(r)->kind != N_PROTOCOL;
-    struct swift_node *subject = parameter ? reader_pop_type(r) : generic_names(r);
+    bool is_type = node_is_type(reader_top(r)) && reader_top(r)->kind != N_PROTOCOL;
+    struct swift_node *subject = is_type ? reader_pop_type(r) : generic_names(r);
     struct swift_node *phrase = subject ? node_phrase(r, text, reader_pop_type(r), ".", subject) : NULL;
     return node_add(r, node_add(r, phrase, node_write(r, N_LITERAL, ": ")), required);
 }
@@ -311,9 +314,10 @@ static struct swift_node *base_conformance(struct swift_reader *r)
     return required ? node_phrase(r, "base conformance descriptor for ", reader_pop_type(r), ": ", required) : NULL;
 }
 
-/* ---- pieces of functions ---- */
+/* ---- parts of functions ---- */
 
-/* Reads a constant that the compiler moved out of a function. The attribute is "outlined variable #1 of ". */
+/* Reads a constant that the compiler moved out of a function. Returns the attribute "outlined variable #1 of ", which precedes the
+ * function. */
 static struct swift_node *outlined_variable(struct swift_reader *r)
 {
     uint32_t number;
@@ -345,8 +349,8 @@ static struct swift_node *resume(struct swift_reader *r)
     return reader_index(r, &number) ? attribute(r, "") : NULL;
 }
 
-/* Reads the operators after 'w'. */
-static struct swift_node *rare(struct swift_reader *r)
+/* Reads the operators that begin with `Tw`, after these letters; NULL for an unknown one. */
+static struct swift_node *w_operator(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'B':
@@ -358,8 +362,8 @@ static struct swift_node *rare(struct swift_reader *r)
     }
 }
 
-/* Returns the attribute of an operator without operands: the text before the symbol. Empty where the symbol is printed like the function
- * itself: merged, distributed and dynamically replaceable functions. NULL: another operator. */
+/* Returns the attribute of an operator without operands: the text before the symbol. It is empty for merged, distributed and dynamically
+ * replaceable functions, which are printed like the original function. NULL: another operator. */
 static const char *plain_attribute(char c)
 {
     switch (c) {
@@ -383,6 +387,7 @@ static const char *plain_attribute(char c)
     }
 }
 
+/* Reads an operator that begins with `T`, after this letter; NULL for an unknown one. */
 struct swift_node *thunk_operator(struct swift_reader *r)
 {
     char c = reader_next(r);
@@ -424,7 +429,7 @@ struct swift_node *thunk_operator(struct swift_reader *r)
     case 'b': return base_conformance(r);
     case 'e': return bridged_method(r);
     case 'v': return outlined_variable(r);
-    case 'w': return rare(r);
+    case 'w': return w_operator(r);
     default: return NULL;
     }
 }

@@ -9,8 +9,7 @@
 
 enum { MAX_NODES = 1 << 15 }; /* per name: bounds memory and time for hostile names */
 
-/* Creates a node. NULL when out of memory, or when the tree has too many nodes: substitutions can make a short name
- * large. */
+/* Creates a node. NULL when out of memory, or when the tree has MAX_NODES nodes: a hostile name can be short and mean a large tree. */
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind)
 {
     struct swift_node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct swift_node) : NULL;
@@ -34,6 +33,7 @@ struct swift_node *node_write(struct swift_reader *r, enum node_kind kind, const
     return node_text(r, kind, sl_str(text));
 }
 
+/* Creates a node with a formatted text, which is copied into the reader's arena. */
 struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, const char *format, ...)
 {
     char *text = NULL;
@@ -69,6 +69,7 @@ struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *no
     return copy;
 }
 
+/* Appends a child, which may be NULL. The array of children doubles when it is full; the old one stays in the arena until the end. */
 struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child)
 {
     if (!parent)
@@ -189,7 +190,8 @@ bool node_is_name(const struct swift_node *node)
 
 /* ---- names ---- */
 
-/* Swift encodes ASCII that identifiers cannot contain as surrogates, which valid text never contains, and then applies Punycode. */
+/* Swift adds 0xD800 to ASCII characters that an identifier cannot contain, which makes them surrogates that valid text never contains, and
+ * then applies Punycode with `_` before the deltas. This reverses both. */
 struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
@@ -216,7 +218,7 @@ struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
 
 struct swift_node *name_operator(struct swift_reader *r, struct sl_str letters, char fixity)
 {
-    /* The characters for the letters a to z; a space where a letter stands for none. */
+    /* The characters for the letters a to z; a space where a letter stands for none. Non-ASCII bytes stand for themselves. */
     static const char characters[] = "& @/= >    <*!|+?%-~   ^ .";
     const char *suffix = fixity == 'i' ? " infix" : fixity == 'p' ? " prefix" : fixity == 'P' ? " postfix" : NULL;
     struct swift_node *node = node_new(r, N_OPERATOR);

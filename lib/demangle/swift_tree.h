@@ -1,71 +1,70 @@
 /* The tree that connects the readers of the Swift manglings (swift_read.c since Swift 4, swift_old.c before) with the printer.
  *
- * A node has a kind, a text or a number, and children; the comment at each kind lists them. An optional child may be missing
- * (NULL). Nodes are shared and immutable once two others refer to them: a substitution is the node itself. So the tree is a
+ * A node has a kind, a text or a number (`index`), and children; the comment at each kind lists what it has. A child that a comment
+ * calls "or NULL" may be missing. A back reference (substitution) is the node itself: nodes that two others share never change. So it is a
  * directed acyclic graph, whose text may be exponentially long. Everything lives in the reader's arena.
  *
- * Parts that are never printed (modules of conformances, specialised types, where clauses) are parsed and checked, but have no
- * nodes. */
+ * What is never printed (modules of conformances, specialised types, where clauses) is parsed and checked, but has no nodes. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
 
 enum node_kind {
-    /* Markers on the reader's stack. */
+    /* Marks on the reader's stack. */
     N_EMPTY_LIST,
-    N_FIRST_ELEMENT, /* also a missing label */
+    N_FIRST_ELEMENT, /* first element of a list; also a missing label */
     N_VARIADIC,
-    N_EFFECT, /* index: enum effect; text, or a type that is printed after `@`, or the type thrown */
+    N_EFFECT, /* index: enum effect; text, or a child: the global actor, printed after `@`, or the type thrown */
 
     /* Names of declarations. */
     N_IDENTIFIER,
-    N_LOCAL_NAME,   /* index; name */
-    N_PRIVATE_NAME, /* name, or NULL for a declaration without a name */
-    N_RELATED_NAME, /* text: the letter; name */
-    N_OPERATOR,     /* text with its fixity */
+    N_LOCAL_NAME,   /* index: number among equal names; child: name */
+    N_PRIVATE_NAME, /* child: name, or NULL for a declaration without a name */
+    N_RELATED_NAME, /* text: letter for the relation; child: name */
+    N_OPERATOR,     /* text: "+ infix" */
 
     /* Parts of types. */
     N_LIST,
-    N_LABELS,          /* N_IDENTIFIER or N_FIRST_ELEMENT... */
-    N_TUPLE_ELEMENT,   /* text: label; index: 1 = variadic; type */
-    N_ASSOCIATED_NAME, /* identifier; protocol or NULL */
-    N_SIGNATURE,       /* N_PARAMETER_COUNT..., then N_PACK_MARKER, N_VALUE_MARKER, N_REQUIREMENT */
-    N_PARAMETER_COUNT, /* index */
-    N_PACK_MARKER,     /* generic parameter */
-    N_VALUE_MARKER,    /* generic parameter; type */
-    N_REQUIREMENT,     /* text: relation; subject; object */
-    N_CONFORMANCE,     /* a proof that a type conforms; never printed */
+    N_LABELS,          /* children: a label each, N_IDENTIFIER, or N_FIRST_ELEMENT if it is missing */
+    N_TUPLE_ELEMENT,   /* text: label; index: 1 = variadic; child: type */
+    N_ASSOCIATED_NAME, /* children: identifier, protocol or NULL */
+    N_SIGNATURE, /* children: N_PARAMETER_COUNT of each depth, then N_PACK_MARKER, N_VALUE_MARKER, N_REQUIREMENT */
+    N_PARAMETER_COUNT, /* index: number of generic parameters */
+    N_PACK_MARKER,     /* child: generic parameter */
+    N_VALUE_MARKER,    /* children: generic parameter, type */
+    N_REQUIREMENT,     /* text: relation (": "); children: left side, right side */
+    N_CONFORMANCE,     /* a proof that a type conforms to a protocol; never printed */
     N_CONFORMANCE_REF,
     N_RETROACTIVE,
-    N_IMPL_ATTRIBUTE, /* text */
-    N_IMPL_PARAMETER, /* text: convention; type */
-    N_IMPL_RESULT,    /* text: convention; type */
+    N_IMPL_ATTRIBUTE, /* text: attribute of a function type of SIL */
+    N_IMPL_PARAMETER, /* text: convention; child: type */
+    N_IMPL_RESULT,    /* text: convention; child: type */
 
     /* Whole symbols. */
-    N_ATTRIBUTE,   /* text, printed before the symbol */
-    N_SPECIALIZED, /* printed once, even if it applies repeatedly */
-    N_PHRASE,      /* children in sequence, N_LITERAL between them */
-    N_LITERAL,
-    N_TYPE_MANGLING, /* labels or NULL; type */
+    N_ATTRIBUTE,     /* text, printed before the symbol */
+    N_SPECIALIZED,   /* the word "specialized", printed once a symbol, however often it occurs */
+    N_PHRASE,        /* children, printed one after the other */
+    N_LITERAL,       /* text within a phrase */
+    N_TYPE_MANGLING, /* children: labels or NULL, type */
 
     /* Contexts. Entities have four children: context, name, labels, type; NULL if absent. */
     N_MODULE,
     N_FIRST_CONTEXT = N_MODULE,
-    N_EXTENSION, /* type, signature or NULL */
-    N_ANONYMOUS, /* context */
-    N_STATIC,    /* entity */
+    N_EXTENSION, /* children: extended type, signature or NULL */
+    N_ANONYMOUS, /* child: context */
+    N_STATIC,    /* child: entity */
     N_FUNCTION,
     N_VARIABLE,
     N_SUBSCRIPT,
-    N_ACCESSOR, /* text; storage */
+    N_ACCESSOR, /* text: "getter" and the like; child: the variable or subscript */
     N_INIT,     /* index: 1 = allocating */
     N_DEINIT,   /* text; index: 1 = of a class, else printed as `deinit` */
-    N_CLOSURE,  /* text, index */
-    N_PART_OF,  /* text: kind of code that belongs to the context; index, NO_INDEX = none */
+    N_CLOSURE,  /* text: "closure #" and the like; index: number from 0 */
+    N_PART_OF,  /* text: kind of code that belongs to the context; index: its number, NO_INDEX = none */
     N_MACRO,
-    N_EXPANSION, /* text, index */
-    N_OPAQUE_OF, /* entity */
+    N_EXPANSION, /* text: kind of macro expansion; index: number from 0 */
+    N_OPAQUE_OF, /* child: entity whose result type is opaque */
 
     /* Contexts that are types. */
     N_CLASS,
@@ -76,32 +75,32 @@ enum node_kind {
     N_ALIAS,
     N_OTHER_NOMINAL,
     N_LAST_NOMINAL = N_OTHER_NOMINAL,
-    N_BOUND,          /* nominal type, N_LIST of arguments */
-    N_BOUND_FUNCTION, /* function, N_LIST of arguments */
+    N_BOUND,          /* children: nominal type, N_LIST of type arguments */
+    N_BOUND_FUNCTION, /* children: function, N_LIST of type arguments */
     N_LAST_CONTEXT = N_BOUND_FUNCTION,
 
     /* Types only. */
-    N_BUILTIN,       /* text */
-    N_BUILTIN_OF,    /* text; N_LIST of arguments */
+    N_BUILTIN,       /* text: name of the type */
+    N_BUILTIN_OF,    /* text: name of the type; child: N_LIST of type arguments */
     N_PARAMETER,     /* generic parameter: depth, index */
-    N_SELF,          /* of an existential type */
-    N_MEMBER,        /* base, N_ASSOCIATED_NAME or N_IDENTIFIER */
-    N_GENERIC_TYPE,  /* signature, type */
-    N_FUNCTION_TYPE, /* text: attribute; parameters, result, N_EFFECT... */
-    N_IMPL_FUNCTION, /* see swift_impl.c */
-    N_TUPLE,         /* N_TUPLE_ELEMENT... */
-    N_MARKED,        /* text printed before; type */
-    N_METATYPE,      /* text: representation; type */
+    N_SELF,          /* `Self` of an existential type */
+    N_MEMBER,        /* children: base type, N_ASSOCIATED_NAME or N_IDENTIFIER */
+    N_GENERIC_TYPE,  /* children: signature, type */
+    N_FUNCTION_TYPE, /* text: attribute; children: parameters, result, N_EFFECT... */
+    N_IMPL_FUNCTION, /* function type of SIL; index: 1 = sending results; children: see impl_function() in swift_impl.c */
+    N_TUPLE,         /* children: N_TUPLE_ELEMENT... */
+    N_MARKED,        /* text, printed before the type; child: type */
+    N_METATYPE,      /* text: representation; child: type */
     N_EXISTENTIAL_METATYPE,
-    N_COMPOSITION, /* N_LIST of protocols; superclass or NULL; index: 1 = has AnyObject */
-    N_CONSTRAINED, /* composition, N_LIST of requirements */
+    N_COMPOSITION, /* index: 1 = has AnyObject; children: N_LIST of protocols, superclass or NULL */
+    N_CONSTRAINED, /* children: composition, N_LIST of requirements */
     N_DYNAMIC_SELF,
     N_OPAQUE_RESULT, /* `some` */
-    N_OPAQUE,        /* N_OPAQUE_OF; index */
-    N_PACK,          /* types... */
-    N_SUGAR,         /* text: `?` after one type, `[` or `(` around one, `:` between two */
-    N_INTEGER,       /* text */
-    N_BOX,           /* N_LIST of fields; signature or NULL; N_LIST or NULL */
+    N_OPAQUE,        /* index: number of the `some` in the declaration; child: N_OPAQUE_OF */
+    N_PACK,          /* children: types */
+    N_SUGAR,         /* text: `?` after one type, `[` or `(` around one, `:` between two; children: the types */
+    N_INTEGER,       /* text: the number */
+    N_BOX,           /* children: N_LIST of fields, signature or NULL, N_LIST of type arguments or NULL */
     N_ERROR,
     N_LAST_TYPE = N_ERROR,
 };
@@ -110,7 +109,7 @@ enum effect {
     EFFECT_THROWS,
     EFFECT_ASYNC,
     EFFECT_SENDING,
-    EFFECT_BEFORE, /* from here on printed before the parameters, in this order */
+    EFFECT_BEFORE, /* this effect and those after it are printed before the parameters, in this order */
     EFFECT_ISOLATION = EFFECT_BEFORE,
     EFFECT_DIFFERENTIABLE,
     EFFECT_SENDABLE,
@@ -131,7 +130,7 @@ struct swift_reader {
     struct sl_arena arena;
     struct sl_str text;
     size_t at;
-    struct swift_node *stack, *substitutions; /* N_LIST */
+    struct swift_node *stack, *substitutions; /* each an N_LIST */
     struct sl_str words[26];
     unsigned word_count;
     unsigned nodes, depth;
@@ -148,20 +147,20 @@ struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, cons
     __attribute__((format(printf, 3, 4)));
 struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint32_t index);
 struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node);
-/* Appends a child; returns `parent`. */
+/* Appends a child; returns `parent`, or NULL if either is NULL. */
 struct swift_node *node_add(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
-/* node_add() that accepts NULL: the child is absent. */
+/* Appends a child, or NULL for an optional one that is absent; returns `parent`. */
 struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
 struct swift_node *node_with_child(struct swift_reader *r, enum node_kind kind, struct swift_node *child);
 struct swift_node *node_pair(struct swift_reader *r, enum node_kind kind, struct swift_node *first,
                              struct swift_node *second);
-/* Makes an entity; only `context` is required. */
+/* Makes a declaration; `name`, `labels` and `type` may be NULL. */
 struct swift_node *node_entity(struct swift_reader *r, enum node_kind kind, struct swift_node *context,
                                struct swift_node *name, struct swift_node *labels, struct swift_node *type);
-/* Makes the phrase `before` first `between` second; the last two are absent if `between` is NULL. */
+/* Makes a phrase of the text `before`, `first`, the text `between` and `second`; the last two are left out if `between` is NULL. */
 struct swift_node *node_phrase(struct swift_reader *r, const char *before, struct swift_node *first,
                                const char *between, struct swift_node *second);
-/* Makes a type of the standard library. */
+/* Makes a type of Swift's standard library. */
 struct swift_node *node_standard(struct swift_reader *r, enum node_kind kind, const char *name);
 struct swift_node *node_parameter(struct swift_reader *r, uint32_t depth, uint32_t index);
 struct swift_node *node_optional(struct swift_reader *r, struct swift_node *type);
@@ -178,9 +177,10 @@ bool node_is_name(const struct swift_node *node);
 
 /* ---- names (swift_tree.c) ---- */
 
-/* Decodes Swift's Punycode into the arena; empty text if it is invalid. */
+/* Decodes Swift's Punycode into the reader's arena; empty text if it is invalid or out of memory. */
 struct sl_str name_punycode(struct swift_reader *r, struct sl_str text);
-/* Returns the operator whose characters are encoded as letters, with the fixity `i`, `p` or `P`; NULL if they are invalid. */
+/* Returns the operator whose characters are encoded as letters, with its fixity (`i` infix, `p` prefix, `P` postfix) in words: "+ infix".
+ * NULL if a letter or the fixity is invalid. */
 struct swift_node *name_operator(struct swift_reader *r, struct sl_str letters, char fixity);
 
 /* ---- text and stack (swift_stack.c) ---- */
@@ -190,8 +190,8 @@ char reader_next(struct swift_reader *r);
 bool reader_eat(struct swift_reader *r, char c);
 bool reader_eat_text(struct swift_reader *r, const char *text);
 bool reader_natural(struct swift_reader *r, uint32_t *value); /* false: no number, or too large */
-bool reader_index(struct swift_reader *r, uint32_t *value);   /* `_` 0, `0_` 1 ... */
-/* Reads a set of a function's parameters or results: `S` for each member, `U` for each other one, then `end`. */
+bool reader_index(struct swift_reader *r, uint32_t *value);   /* `_` means 0, `0_` 1, `1_` 2 ... */
+/* Reads a subset of a function's parameters or results: for each of them `S` if it is in the subset, else `U`; then `end`. */
 bool reader_subset(struct swift_reader *r, char end);
 /* Returns the next `size` bytes of the text and moves past them; empty if fewer are left. */
 struct sl_str reader_take(struct swift_reader *r, uint32_t size);
@@ -212,72 +212,77 @@ struct swift_node *reader_substitutable(struct swift_reader *r, struct swift_nod
 /* ---- operators of the current mangling, by subject; the reader is past the first character ---- */
 
 /* swift_name.c */
-struct swift_node *name_identifier(struct swift_reader *r);    /* a digit; called in front of it */
-struct swift_node *name_fixity(struct swift_reader *r);        /* o */
-struct swift_node *name_local(struct swift_reader *r);         /* L */
-struct swift_node *name_substitution(struct swift_reader *r);  /* A */
-struct swift_node *name_standard_type(struct swift_reader *r); /* S */
+struct swift_node *name_identifier(struct swift_reader *r);    /* operators 0 to 9; the digit is not read yet */
+struct swift_node *name_fixity(struct swift_reader *r);        /* operator o */
+struct swift_node *name_local(struct swift_reader *r);         /* operator L */
+struct swift_node *name_substitution(struct swift_reader *r);  /* operator A */
+struct swift_node *name_standard_type(struct swift_reader *r); /* operator S */
 
 /* swift_entity.c */
 struct swift_node *entity_nominal(struct swift_reader *r, enum node_kind kind);
-struct swift_node *entity_extension(struct swift_reader *r);     /* E */
-struct swift_node *entity_function(struct swift_reader *r);      /* F */
-struct swift_node *entity_variable(struct swift_reader *r);      /* v */
-struct swift_node *entity_subscript(struct swift_reader *r);     /* i */
-struct swift_node *entity_part(struct swift_reader *r);          /* f */
-struct swift_node *entity_type_mangling(struct swift_reader *r); /* D */
+struct swift_node *entity_extension(struct swift_reader *r);     /* operator E */
+struct swift_node *entity_function(struct swift_reader *r);      /* operator F */
+struct swift_node *entity_variable(struct swift_reader *r);      /* operator v */
+struct swift_node *entity_subscript(struct swift_reader *r);     /* operator i */
+struct swift_node *entity_part(struct swift_reader *r);          /* operator f */
+struct swift_node *entity_type_mangling(struct swift_reader *r); /* operator D */
 
 /* swift_type.c */
-struct swift_node *type_builtin(struct swift_reader *r); /* B */
-/* `attribute` is printed before the type. */
+struct swift_node *type_builtin(struct swift_reader *r); /* operator B */
+/* Makes a function type of the effects, the parameters and the result on the stack; `attribute` is printed before it. */
 struct swift_node *type_function(struct swift_reader *r, const char *attribute);
 struct swift_node *type_parameter_tuple(
-    const struct swift_node *type);                    /* of a function type, generic or not; else NULL */
-struct swift_node *type_tuple(struct swift_reader *r); /* t */
+    const struct swift_node *type); /* the parameters of a function type, generic or not; else NULL */
+struct swift_node *type_tuple(struct swift_reader *r); /* operator t */
 struct swift_node *type_list(struct swift_reader *r);
 struct swift_node *type_protocols(struct swift_reader *r);
-struct swift_node *type_special(struct swift_reader *r);    /* X */
-struct swift_node *type_annotation(struct swift_reader *r); /* Y */
-struct swift_node *type_archetype(struct swift_reader *r);  /* Q */
-struct swift_node *type_integer(struct swift_reader *r);    /* $ */
+struct swift_node *type_special(struct swift_reader *r);    /* operator X */
+struct swift_node *type_annotation(struct swift_reader *r); /* operator Y */
+struct swift_node *type_archetype(struct swift_reader *r);  /* operator Q */
+struct swift_node *type_integer(struct swift_reader *r);    /* operator $ */
 
 /* swift_impl.c */
-struct swift_node *impl_function(struct swift_reader *r); /* I */
+struct swift_node *impl_function(struct swift_reader *r); /* operator I */
 
 /* swift_generic.c */
-struct swift_node *generic_parameter(struct swift_reader *r);                       /* q */
+struct swift_node *generic_parameter(struct swift_reader *r);                       /* operator q */
 struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base); /* one associated type of `base` */
-struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base);   /* a chain of them */
+struct swift_node *generic_path(struct swift_reader *r,
+                                struct swift_node *base); /* a chain of associated types, `base.A.B` */
 struct swift_node *generic_name(struct swift_reader *r);
-struct swift_node *generic_names(struct swift_reader *r);                  /* a chain without its base */
-struct swift_node *generic_requirement(struct swift_reader *r);            /* R */
-struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* l, r */
+struct swift_node *generic_names(struct swift_reader *r);       /* a chain of associated types without a base, `A.B` */
+struct swift_node *generic_requirement(struct swift_reader *r); /* operator R */
+struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* operators l, r */
 struct swift_node *generic_conformance(struct swift_reader *r); /* pops a conformance; returns the conforming type */
 struct swift_node *generic_proof(struct swift_reader *r);       /* pops an N_CONFORMANCE */
-struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* H; NULL for any other operator, too */
-struct swift_node *generic_retroactive(struct swift_reader *r);            /* g */
-/* Pops the arguments of a bound type, a list for each level, innermost first; NULL if malformed. */
+struct swift_node *generic_proof_operator(struct swift_reader *r,
+                                          char c); /* operator H and `c`; NULL unless it is a conformance */
+struct swift_node *generic_retroactive(struct swift_reader *r); /* operator g */
+/* Pops the type arguments of a bound type: a list for it and for each type that it is declared in, innermost first; NULL if malformed. */
 struct swift_node *generic_arguments(struct swift_reader *r);
-struct swift_node *generic_bound(struct swift_reader *r); /* G */
-/* Binds `nominal` and the types around it to the argument `lists` from index `from` on. */
+struct swift_node *generic_bound(struct swift_reader *r); /* operator G */
+/* Binds `nominal` and the types that it is declared in, from the innermost outwards, to the lists of type arguments in `lists` from index
+ * `from` on: one list for each that can have arguments. */
 struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
                                 uint32_t from);
 
 /* swift_global.c */
-struct swift_node *global_metadata(struct swift_reader *r);      /* M */
-struct swift_node *global_record(struct swift_reader *r);        /* H */
-struct swift_node *global_witness(struct swift_reader *r);       /* W */
-struct swift_node *global_value_witness(struct swift_reader *r); /* w */
-/* Returns `allocateBuffer` for `al`; NULL = unknown. */
+struct swift_node *global_metadata(struct swift_reader *r);      /* operator M */
+struct swift_node *global_record(struct swift_reader *r);        /* operator H */
+struct swift_node *global_witness(struct swift_reader *r);       /* operator W */
+struct swift_node *global_value_witness(struct swift_reader *r); /* operator w */
+/* Returns the name of a value witness by its two letters: `allocateBuffer` for `al`; NULL = unknown. */
 const char *global_value_witness_name(char first, char second);
 
 /* swift_thunk.c */
-struct swift_node *thunk_operator(struct swift_reader *r); /* T */
+struct swift_node *thunk_operator(struct swift_reader *r); /* operator T */
 
 /* ---- readers and printer ---- */
 
-/* Read the mangling after its prefix. Return an N_LIST of the symbol's attributes, outermost first, and last the symbol itself;
- * NULL if any part is not supported. */
+/* Read a mangled name after its prefix ("$s", "_T"). Return an N_LIST of the symbol's attributes, outermost first, and last the symbol
+ * itself; NULL if any part is malformed or not supported, or when out of memory. */
 struct swift_node *swift_read(struct swift_reader *r);
-struct swift_node *swift_read_old(struct swift_reader *r);
+struct swift_node *swift_read_old(struct swift_reader *r); /* manglings before Swift 4 */
+/* Appends at most `limit` bytes of text for a symbol that swift_read() has read; `returns`: print function types with effects and results.
+ * False if the text is longer, empty or nested too deeply, or when out of memory; `out` may then have a part of it. */
 bool swift_print(const struct swift_node *symbol, bool returns, struct sl_buf *out, size_t limit);

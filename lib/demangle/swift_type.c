@@ -24,7 +24,8 @@ static const struct {
     {'w', "Builtin.Word"},
 };
 
-/* Makes `Builtin.` with a number and the name of an element. */
+/* Reads a number from 1 to 4096 and `_`. Returns the type "Builtin.", `prefix`, the number, `element`; `element` is empty except for
+ * vectors. */
 static struct swift_node *sized_builtin(struct swift_reader *r, const char *prefix, struct sl_str element)
 {
     enum { MAX_SIZE = 4096 };
@@ -34,7 +35,8 @@ static struct swift_node *sized_builtin(struct swift_reader *r, const char *pref
     return node_format(r, N_BUILTIN, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
 }
 
-/* Makes `Builtin.VecNxElement`. The element's own `Builtin.` is omitted. */
+/* Reads the number of elements of a vector, whose element type is on the stack. Returns "Builtin.Vec4xInt32": the element's own "Builtin."
+ * is left out. */
 static struct swift_node *vector(struct swift_reader *r)
 {
     static const size_t prefix = sizeof "Builtin" - 1;
@@ -55,6 +57,7 @@ static struct swift_node *make_builtin(struct swift_reader *r, const char *name,
     return node_add(r, node_write(r, N_BUILTIN_OF, name), arguments);
 }
 
+/* Reads a built-in type, after `B`; its type arguments are on the stack. NULL for an unknown letter. */
 struct swift_node *type_builtin(struct swift_reader *r)
 {
     struct swift_node *element;
@@ -91,7 +94,7 @@ struct swift_node *type_function(struct swift_reader *r, const char *attribute)
     struct swift_node *parameters = pop_parameters(r), *result = pop_parameters(r);
     struct swift_node *function =
         node_add(r, node_add(r, node_write(r, N_FUNCTION_TYPE, attribute), parameters), result);
-    for (int i = 0; i <= EFFECT_LAST; i++)
+    for (int i = 0; i <= EFFECT_LAST; i++) /* in the order in which they are printed, whatever that of the name */
         if (effects[i])
             function = node_add(r, function, effects[i]);
     return function;
@@ -104,7 +107,8 @@ struct swift_node *type_parameter_tuple(const struct swift_node *type)
     return type && type->kind == N_FUNCTION_TYPE && !type->text.size ? node_child(type, 0) : NULL;
 }
 
-/* Reads a function type whose C type is given: a length and an Itanium mangling. */
+/* Reads a function type whose C type is given: B for a block or C for a C function, then the length and the Itanium mangling of the C
+ * type. */
 static struct swift_node *c_function(struct swift_reader *r)
 {
     const char *name = reader_eat(r, 'B') ? "block" : reader_eat(r, 'C') ? "c" : NULL;
@@ -187,7 +191,8 @@ static struct swift_node *composition_with_class(struct swift_reader *r)
     return superclass ? swift_type_composition(r, superclass, false) : NULL;
 }
 
-/* Reads the list of requirements of an existential type with constraints, `any P<A>`, then the composition. */
+/* Makes an existential type with constraints, `any P<A>`: pops its requirements, down to the marked first one, and below them the
+ * composition of protocols. */
 static struct swift_node *constrained(struct swift_reader *r)
 {
     struct swift_node *requirements = node_new(r, N_LIST);
@@ -238,7 +243,8 @@ static struct swift_node *sugar(struct swift_reader *r)
     }
 }
 
-/* Reads a context that is only known at run time. */
+/* Makes an anonymous context, which is only known at run time, from the context on the stack; its type arguments and identifier are popped
+ * and not printed. */
 static struct swift_node *unknown_context(struct swift_reader *r)
 {
     if (!type_list(r) || !reader_pop_kind(r, N_IDENTIFIER))
@@ -335,10 +341,10 @@ static struct swift_node *opaque(struct swift_reader *r)
     return reader_substitutable(r, node);
 }
 
-/* Reads a pack of types. A pack of SIL is `direct` or indirect (d, i), which is not printed. */
-static struct swift_node *swift_type_pack(struct swift_reader *r, bool direct)
+/* Makes a pack of the types on the stack. A pack of SIL has the letter d (direct) or i (indirect), which is not printed. */
+static struct swift_node *swift_type_pack(struct swift_reader *r, bool of_sil)
 {
-    if (direct && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
+    if (of_sil && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
         return NULL;
     struct swift_node *types = type_list(r), *node = types ? node_copy(r, types) : NULL;
     if (node)
@@ -384,7 +390,7 @@ struct swift_node *type_archetype(struct swift_reader *r)
     }
 }
 
-/* Reads an integer that is a generic argument. */
+/* Reads an integer that is a generic argument: `n` if it is negative, then its absolute value. */
 struct swift_node *type_integer(struct swift_reader *r)
 {
     bool negative = reader_eat(r, 'n');

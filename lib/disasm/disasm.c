@@ -46,7 +46,7 @@ static bool engine_open(enum sl_arch arch, struct disasm_engine *engine)
                           : disasm_llvm_open(family != SL_CPU_ARM, engine);
 }
 
-/* Writes ".byte 0x06 0x07 # Invalid instruction 0607: why". */
+/* Replaces the text of the line by ".byte 0x06 0x07 # Invalid instruction 0607: why". */
 static void put_invalid(struct sl_bytes bytes, const char *why, struct sl_buf *out)
 {
     size_t count = bytes.size < SHOWN ? bytes.size : SHOWN;
@@ -92,7 +92,7 @@ struct disasm_run {
     const struct sl_disasm_reader *reader;
     struct disasm_engine engine;
     struct disasm_line line;
-    size_t next_symbol; /* number of marks at or before the position */
+    size_t next_symbol; /* number of mapping symbols at or before the current address: index of the next one */
 };
 
 /* Returns the instruction set at the address, by the last mapping symbol before it; addresses ascend from call to call. */
@@ -104,7 +104,8 @@ static enum sl_code_isa next_isa(struct disasm_run *run, uint64_t address)
     return run->next_symbol ? code->mapping_symbols[run->next_symbol - 1].isa : SL_ISA_DEFAULT;
 }
 
-/* Reads one line; returns the number of bytes it covers. */
+/* Makes the line for the bytes at offset `at`: an instruction with the name of its branch target, data, or invalid bytes. Returns the
+ * number of bytes that the line covers. */
 static size_t read_line(struct disasm_run *run, uint64_t at)
 {
     const struct sl_disasm_code *code = run->code;
@@ -112,6 +113,7 @@ static size_t read_line(struct disasm_run *run, uint64_t at)
     uint64_t address = code->address + at;
     enum sl_code_isa isa = next_isa(run, address);
     if (isa == SL_ISA_DATA) {
+        /* data end at the next mapping symbol, if there is one within the bytes */
         bool ends = run->next_symbol < code->mapping_symbol_count &&
                     code->mapping_symbols[run->next_symbol].address - address < rest.size;
         rest.size = ends ? (size_t)(code->mapping_symbols[run->next_symbol].address - address) : rest.size;

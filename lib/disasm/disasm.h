@@ -11,16 +11,17 @@
 
 struct sl_disasm_code {
     enum sl_arch arch;
-    struct sl_bytes bytes; /* from the first instruction on, as many as there are */
-    uint64_t address;      /* of the first byte */
-    uint64_t size;         /* decode the instructions that begin within these bytes */
+    struct sl_bytes
+        bytes;        /* from the first instruction on; may go on after `size`, for an instruction that ends there */
+    uint64_t address; /* of the first byte */
+    uint64_t size;    /* decode the instructions that begin within these bytes */
     const struct sl_mapping_symbol
         *mapping_symbols; /* of the whole file, by address; `mapping_symbol_count` 0 = none */
     size_t mapping_symbol_count;
 };
 
 struct sl_disasm_reader {
-    /* Receives one line; false stops. */
+    /* Receives one line; false stops the disassembly. */
     bool (*line)(void *arg, uint64_t offset, struct sl_str text);
     /* Appends the name of a branch target, if it has one. NULL = no names. */
     void (*name)(void *arg, uint64_t address, struct sl_buf *out);
@@ -30,7 +31,7 @@ struct sl_disasm_reader {
 /* Returns "x86_64", "i686", "arm", "aarch64"; NULL if there is no disassembler. */
 const char *sl_disasm_arch(enum sl_arch arch);
 const char *sl_disasm_syntax(enum sl_arch arch); /* returns "Intel" or "ARM" */
-/* Returns the alignment of instructions in bytes; so many bytes are skipped after an invalid one. */
+/* Returns the alignment of instructions in bytes, which is also the number of bytes skipped as an invalid instruction. */
 unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
 /* Returns the form of the code at `address` (A32, T32 or data), according to the ELF mapping symbols or other marks. */
 enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);

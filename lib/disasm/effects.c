@@ -12,7 +12,7 @@ bool effects_base(struct effects_reading *r, unsigned number, const char *name, 
     }
     for (size_t i = 0; i < out->base_count && !r->is_implied; i++)
         if (strcmp(out->bases[i].name, name) == 0)
-            return true;
+            return true; /* already recorded */
     if (out->base_count < SL_DISASM_BASES && !r->is_implied) {
         snprintf(out->bases[out->base_count].name, sizeof out->bases->name, "%s", name);
         out->bases[out->base_count++].value = *value;
@@ -28,7 +28,8 @@ void effects_access(struct effects_reading *r, const struct sl_disasm_access *ac
         r->is_complete = false;
 }
 
-/* Disassembles the instruction with LLVM and derives the effects from its text. */
+/* Disassembles the instruction with LLVM and derives the effects from its text. False if the instruction is invalid or when out of memory;
+ * `*out_of_memory` tells which. */
 static bool read_arm64(struct effects_reading *r, const struct sl_disasm_code *code, bool *out_of_memory)
 {
     struct disasm_engine engine;

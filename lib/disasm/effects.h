@@ -7,8 +7,8 @@
 struct sl_disasm_registers {
     bool (*get)(const void *arg, unsigned number, uint64_t *value); /* by DWARF number; false: unknown */
     const void *arg;
-    bool has_segment; /* Windows: base address of GS (x86-64) or FS (x86), which is that of the thread block */
-    uint64_t segment;
+    bool has_segment; /* `segment` is known */
+    uint64_t segment; /* Windows: base address of GS (x86-64) or FS (x86), where the thread environment block is */
 };
 
 enum { SL_DISASM_READS = 1, SL_DISASM_WRITES = 2 };
@@ -21,8 +21,8 @@ struct sl_disasm_access {
 };
 
 enum sl_disasm_flow {
-    SL_DISASM_NEXT,     /* continues with the next instruction */
-    SL_DISASM_UNKNOWN,  /* may continue elsewhere, at an address that is not known or part of the instruction */
+    SL_DISASM_NEXT,    /* continues with the next instruction */
+    SL_DISASM_UNKNOWN, /* may continue elsewhere: at an unknown address, or at one that the instruction itself contains */
     SL_DISASM_DIRECT,   /* jumps to `target` */
     SL_DISASM_INDIRECT, /* jumps to the address stored at `target` */
 };

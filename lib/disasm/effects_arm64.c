@@ -28,7 +28,7 @@ static bool begins_with(struct sl_str text, const char *begin)
     return sl_str_starts(text, sl_str(begin));
 }
 
-/* Removes and returns the next operand; brackets and braces group. */
+/* Removes and returns the next operand, which ends at a comma outside of brackets and braces. */
 static struct sl_str next_operand(struct sl_str *rest)
 {
     size_t at = 0;
@@ -42,7 +42,7 @@ static struct sl_str next_operand(struct sl_str *rest)
     return operand;
 }
 
-/* Parses "#-0x10", "#8". */
+/* Parses a number such as "#-0x10" or "#8"; false for any other text. */
 static bool parse_immediate(struct sl_str text, int64_t *value)
 {
     char copy[32], *end;
@@ -55,7 +55,8 @@ static bool parse_immediate(struct sl_str text, int64_t *value)
 
 /* ---- registers ---- */
 
-/* Returns the DWARF number of a general register; false for any other. */
+/* Sets `*number` to the DWARF number of a general register or the stack pointer; `is_narrow`: its lower 32 bits are named (w0, wsp). False
+ * for any other operand. */
 static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow)
 {
     *is_narrow = text.size && text.data[0] == 'w';
@@ -83,6 +84,7 @@ static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t 
         t->r->is_complete = false;
         return false;
     }
+    /* recorded by the name of the whole register: "x3" for "w3" */
     snprintf(name, sizeof name, is_narrow ? "x%.*s" : "%.*s", (int)(text.size - is_narrow), text.data + is_narrow);
     if (!effects_base(t->r, number, name, value))
         return false;
@@ -92,7 +94,7 @@ static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t 
 
 /* ---- addresses ---- */
 
-/* Applies "sxtw #2" or "lsl #3" to an index. False for any other modifier. */
+/* Extends and shifts the index of an address by its modifier `how`, such as "sxtw #2" or "lsl #3". False for an unknown modifier. */
 static bool shift_index(struct sl_str how, uint64_t *index)
 {
     static const struct {
@@ -117,7 +119,7 @@ static bool shift_index(struct sl_str how, uint64_t *index)
 }
 
 /* Computes the address of "[x1, w2, sxtw #2]", optionally followed by "!". With pre- or post-indexing the base register has its
- * old value while the address is computed. */
+ * old value while the address is computed. False, and the accesses are incomplete, if a register or the form is not known. */
 static bool memory_address(const struct arm64_text *t, struct sl_str operand, uint64_t *address, bool *base_is_null)
 {
     size_t end = operand.size;
@@ -177,7 +179,8 @@ static void go_to_register(const struct arm64_text *t, struct sl_str text)
         out->flow = SL_DISASM_DIRECT;
 }
 
-/* Finds where a branch continues: in a register, or unknown for all other kinds of branches. */
+/* Sets the flow of a branch: to the address in a register (br, blr, ret), or SL_DISASM_UNKNOWN for all other branches. No effect if it is
+ * not a branch. */
 static void read_branch(const struct arm64_text *t)
 {
     static const char *const others[] = {"b", "bl", "cbz", "cbnz", "tbz", "tbnz"};
@@ -196,7 +199,7 @@ static void read_branch(const struct arm64_text *t)
 
 /* ---- memory accesses ---- */
 
-/* Returns the size in bytes of a register that is loaded or stored, by its letter; 0 for any other operand. */
+/* Returns the size in bytes of a register that is loaded or stored, by its first letter ("w0": 4); 0 for any other operand. */
 static uint32_t register_width(struct sl_str text)
 {
     static const char letters[] = "bhswdxq";
@@ -205,7 +208,7 @@ static uint32_t register_width(struct sl_str text)
     return at && *at ? widths[at - letters] : 0;
 }
 
-/* Returns the size of a list such as "{ v0.16b, v1.16b }"; 0 if it is unknown, e.g. for single lanes. */
+/* Returns the size in bytes of a list such as "{ v0.16b, v1.16b }"; 0 if it is unknown, e.g. for single lanes ("{ v0.b }[1]"). */
 static uint32_t vectors_width(struct sl_str list)
 {
     uint32_t count = 1;
@@ -219,7 +222,8 @@ static uint32_t vectors_width(struct sl_str list)
     return is_lane ? 0 : is_whole ? 16 * count : is_half ? 8 * count : 0;
 }
 
-/* Returns the size of an access: by the suffix of the name, else by the register. */
+/* Returns the size of an access in bytes: by the suffix of the instruction's name ("ldrb": 1), else by the register; for a pair of registers
+ * twice that. 0 = unknown. */
 static uint32_t access_width(const struct arm64_text *t, bool is_pair)
 {
     struct sl_str rest = t->operands, data = next_operand(&rest);
@@ -240,8 +244,8 @@ static bool starts_with_any(struct sl_str name, const char *const *prefixes)
     return false;
 }
 
-/* Reads an instruction. `other` are loads and stores whose effects are not known: with a memory operand their accesses are marked as
- * incomplete. */
+/* Derives the effects of an instruction: branch, loads and stores. `other` are loads and stores whose accesses are not derived, and so are
+ * marked as incomplete. */
 static void read_instruction(const struct arm64_text *t)
 {
     static const char *const atomics[] = {"swp",    "cas",    "ldadd",  "ldclr",  "ldeor", "ldset", "ldsmax",
@@ -261,7 +265,8 @@ static void read_instruction(const struct arm64_text *t)
         return; /* prefetches do not fault */
     if (memory.data && direction)
         add_access(t, memory, width, direction);
-    else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
+    else if (sl_str_equal(t->name, SL_STR("ldr")) ||
+             sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16": relative to the instruction */
         int64_t offset;
         next_operand(&rest);
         if (parse_immediate(next_operand(&rest), &offset))

@@ -136,7 +136,8 @@ static bool register_value(struct effects_reading *r, const struct decoded *d, Z
     return true;
 }
 
-/* Returns the base of FS or GS; that of other segments is 0. */
+/* Sets `*base` to the base address of a segment. Of FS and GS only the one with the thread block is known (GS on x86-64, FS on x86); false,
+ * and the accesses are incomplete, for the other one. Further segments have base 0. */
 static bool segment_base(struct effects_reading *r, const struct decoded *d, ZydisRegister segment, uint64_t *base)
 {
     ZydisRegister own = d->is_64bit ? ZYDIS_REGISTER_GS : ZYDIS_REGISTER_FS;
@@ -153,7 +154,8 @@ static bool segment_base(struct effects_reading *r, const struct decoded *d, Zyd
 
 /* ---- memory ---- */
 
-/* Computes the address of an operand; false if a register is unknown. `*base_is_null`: it is relative to a null pointer. */
+/* Computes the address of an operand; false, and the accesses are incomplete, if a register is unknown. `*base_is_null`: the base register
+ * is 0, so a null pointer is accessed. */
 static bool memory_address(struct effects_reading *r, const struct decoded *d, const ZydisDecodedOperand *operand,
                            uint64_t *address, bool *base_is_null)
 {
@@ -177,7 +179,8 @@ static bool is_stack_pointer(ZydisRegister reg)
     return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP;
 }
 
-/* Adds the access of an operand. Pushes write below the stack pointer, which the decoder reports without the decrement. */
+/* Adds the access of a memory operand, if it has one (LEA does not). Pushes write below the stack pointer: the decoder reports the address
+ * before the decrement. */
 static void add_operand(struct effects_reading *r, const struct decoded *d, const ZydisDecodedOperand *operand)
 {
     struct sl_disasm_access access = {.size = operand->size / 8};
@@ -189,7 +192,7 @@ static void add_operand(struct effects_reading *r, const struct decoded *d, cons
         return;
     r->is_implied = operand->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && is_stack_pointer(operand->mem.base);
     if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
-        r->is_complete = false;
+        r->is_complete = false; /* a gather or scatter: several addresses */
     else if (memory_address(r, d, operand, &access.address, &access.base_is_null)) {
         access.address -= r->is_implied && access.direction == SL_DISASM_WRITES ? access.size : 0; /* a push */
         effects_access(r, &access);
@@ -241,7 +244,8 @@ static void read_branch(struct effects_reading *r, const struct decoded *d)
     }
 }
 
-/* Finds the next instruction. Of conditional branches it is unknown: flags are not evaluated. A return reads it from the stack. */
+/* Finds where execution continues. For conditional branches that is unknown, because flags are not evaluated; a return reads the address
+ * from the top of the stack. */
 static void read_flow(struct effects_reading *r, const struct decoded *d)
 {
     uint64_t target = 0;
@@ -261,7 +265,7 @@ static void read_flow(struct effects_reading *r, const struct decoded *d)
 
 /* ---- causes of faults ---- */
 
-/* True if the instruction faults in programs, or may do so depending on the system's settings. */
+/* True if the instruction faults in user mode, or may do so depending on the system's settings. */
 static bool is_privileged(const ZydisDecodedInstruction *instruction)
 {
     switch (instruction->meta.category) {

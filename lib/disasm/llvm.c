@@ -20,7 +20,7 @@ static const struct disasm_target {
       {{"armv8a-linux-gnueabihf", ARM_8}, {"armv7a-linux-gnueabihf", ARM_7}},
 };
 
-/* Functions of llvm/Config/Targets.h; llvm-c/Target.h would reference all targets. */
+/* LLVM's functions for its AArch64 and ARM targets. llvm-c/Target.h declares them too, but references all targets of LLVM. */
 void LLVMInitializeAArch64TargetInfo(void);
 void LLVMInitializeAArch64TargetMC(void);
 void LLVMInitializeAArch64Disassembler(void);
@@ -30,11 +30,12 @@ void LLVMInitializeARMDisassembler(void);
 
 struct llvm {
     bool is_aarch64;
-    LLVMDisasmContextRef contexts[2][2]; /* indexed like `arm`, created on first use; AArch64 uses the first */
-    struct disasm_line *line;            /* the line being read */
+    LLVMDisasmContextRef
+        contexts[2][2];       /* [A32, not Thumb][version 7, not 8], created on first use; AArch64 uses [0][0] */
+    struct disasm_line *line; /* the line being read */
 };
 
-/* Registers the targets; once for the process. */
+/* Registers LLVM's AArch64 and ARM targets; called once for the process. */
 static void llvm_initialize(void)
 {
     LLVMInitializeAArch64TargetInfo();
@@ -73,7 +74,7 @@ static void llvm_put_text(struct sl_buf *out, struct sl_str text)
     }
 }
 
-/* Writes "adrp": LLVM prints the distance and the page as a comment, "adrp x0, 0 // 0x1000". */
+/* Writes ADRP as "adrp x0, 0x1000". LLVM's text is "adrp x0, 0 // 0x1000", with the page's address in a comment. */
 static void llvm_put_page(struct sl_buf *out, struct sl_str text)
 {
     const char *comma = memchr(text.data, ',', text.size);
@@ -87,7 +88,7 @@ static void llvm_put_page(struct sl_buf *out, struct sl_str text)
     llvm_put_text(out, (struct sl_str){comment + 3, (size_t)(text.data + text.size - comment) - 3});
 }
 
-/* Writes "adr": LLVM prints the distance, "adr x0, #12". */
+/* Writes ADR with the absolute address, "adr x0, 0x100c". LLVM's text has the distance, "adr x0, #12". */
 static void llvm_put_address(struct disasm_line *line, struct sl_str text, uint64_t address)
 {
     const char *number = memmem(text.data, text.size, ", #", 3);
@@ -101,7 +102,8 @@ static void llvm_put_address(struct disasm_line *line, struct sl_str text, uint6
     sl_buf_printf(&line->text, ", 0x%llx", (unsigned long long)line->target);
 }
 
-/* Returns LLVM's decoder for the form of code, made at its first use; NULL if LLVM cannot make it. */
+/* Returns LLVM's decoder, created at its first use; NULL if LLVM cannot create it. For ARM: `is_arm` A32 rather than Thumb, `is_older`
+ * version 7 rather than 8. */
 static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_older)
 {
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
@@ -119,7 +121,7 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
 static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                           char text[MAX_TEXT])
 {
-    uint8_t copy[LONGEST];
+    uint8_t copy[LONGEST]; /* LLVM wants bytes that are not const */
     size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
     bool is_arm = isa == SL_ISA_ARM && !llvm->is_aarch64;
     memcpy(copy, bytes.data, size);
@@ -133,7 +135,8 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_byt
     return 0;
 }
 
-/* The engine's read: decodes an instruction, and rewrites the texts of ADR and ADRP, whose operand LLVM prints as a difference. */
+/* Implements disasm_engine.read: decodes an instruction, and rewrites the texts of ADR and ADRP, in which LLVM prints a distance instead of
+ * an address. */
 static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                         struct disasm_line *line)
 {
@@ -153,7 +156,7 @@ static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes
     return read;
 }
 
-/* The engine's close: frees its state. */
+/* Implements disasm_engine.close: frees the state. */
 static void llvm_close(void *state)
 {
     struct llvm *llvm = state;

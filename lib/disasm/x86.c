@@ -22,7 +22,7 @@ static const char *x86_why(ZyanStatus status)
     }
 }
 
-/* Records the target of a relative branch, which is an operand. */
+/* Records the target of a relative branch: its operand with `is_relative`. */
 static void x86_target(const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands,
                        uint64_t address, struct disasm_line *line)
 {
@@ -31,7 +31,7 @@ static void x86_target(const ZydisDecodedInstruction *instruction, const ZydisDe
                            ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(instruction, &operands[i], address, &line->target));
 }
 
-/* The engine's read: decodes an instruction, whose text is in Intel's syntax; why: the reason if it is invalid. */
+/* Implements disasm_engine.read: appends the instruction's text in Intel's syntax; if it is invalid, sets `line->why` and returns 0. */
 static size_t x86_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                        struct disasm_line *line)
 {
