@@ -222,8 +222,8 @@ static uint32_t vectors_width(struct sl_str list)
     return is_lane ? 0 : is_whole ? 16 * count : is_half ? 8 * count : 0;
 }
 
-/* Returns the size of an access in bytes: by the suffix of the instruction's name ("ldrb": 1), else by the register; for a pair of registers
- * twice that. 0 = unknown. */
+/* Returns the size of an access in bytes: by the suffix of the instruction's name ("ldrb": 1), else by the register; for a pair of
+ * registers twice that. 0 = unknown. */
 static uint32_t access_width(const struct arm64_text *t, bool is_pair)
 {
     struct sl_str rest = t->operands, data = next_operand(&rest);

@@ -46,13 +46,14 @@ static int size_of_form(uint16_t form, const struct abbrev_table *table)
     }
 }
 
-/* Like size_of_form, but looks common forms up in the table of the unit, which is faster. */
+/* Returns the size of a form in bytes, -1 if it varies. Sizes of common forms were computed with the table, which makes this faster than
+ * size_of_form. */
 static int fixed_size(uint16_t form, const struct abbrev_table *table)
 {
     return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
 }
 
-/* Returns where the walk stores the attribute; SLOT_OTHER for one that it does not need. */
+/* Returns the slot of an entry's attribute in struct dwarf_function_entry; SLOT_OTHER for one that functions do not need. */
 static enum entry_slot get_slot(uint16_t attribute)
 {
     switch (attribute) {
@@ -90,33 +91,34 @@ static bool is_needed_for_types(uint16_t attribute)
 }
 
 /* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
-enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
+enum wanted_attributes { WANT_ALL, WANT_CODE, WANT_TYPES, WANT_SIBLING };
 
-/* Root entries are read whole, once per unit; of all other entries only what the walk needs. */
-static enum attribute_set choose_attribute_set(uint16_t tag, bool variables)
+/* Returns which attributes are read of entries with this tag: all of root entries, which occur once per unit, otherwise those needed for
+ * code or, if variables are read, types. */
+static enum wanted_attributes choose_wanted_attributes(uint16_t tag, bool variables)
 {
     switch (tag) {
     case DW_TAG_compile_unit:
     case DW_TAG_partial_unit:
-    case DW_TAG_skeleton_unit: return SET_ALL;
+    case DW_TAG_skeleton_unit: return WANT_ALL;
     case DW_TAG_subprogram:
-    case DW_TAG_inlined_subroutine: return SET_CODE;
-    default: return variables ? SET_TYPES : SET_SIBLING;
+    case DW_TAG_inlined_subroutine: return WANT_CODE;
+    default: return variables ? WANT_TYPES : WANT_SIBLING;
     }
 }
 
-/* True if entries of that set need the attribute; all others are skipped without reading. */
-static bool is_wanted(enum attribute_set set, uint16_t attribute, const struct dwarf_worker *w)
+/* True if the attribute is one of those `wanted`; all others are skipped without reading. */
+static bool is_wanted(enum wanted_attributes wanted, uint16_t attribute, const struct dwarf_worker *w)
 {
-    if (set == SET_SIBLING)
+    if (wanted == WANT_SIBLING)
         return attribute == DW_AT_sibling;
-    if (set != SET_CODE)
-        return set == SET_ALL || attribute == DW_AT_sibling || is_needed_for_types(attribute);
+    if (wanted != WANT_CODE)
+        return wanted == WANT_ALL || attribute == DW_AT_sibling || is_needed_for_types(attribute);
     /* only a listing of the file's units (w->row_list) shows where functions are declared */
     if (attribute == DW_AT_decl_file || attribute == DW_AT_decl_line || attribute == DW_AT_GNU_discriminator)
         return w->row_list;
     enum entry_slot slot = get_slot(attribute);
-    return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list);
+    return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list); /* only these use columns */
 }
 
 /* Returns the kind of an entry that matters only if variables are read: a variable, or a scope that its name or type needs. KIND_OTHER for
@@ -137,8 +139,8 @@ static enum abbrev_kind kind_with_variables(uint16_t tag)
     }
 }
 
-/* Returns the kind of entries with this tag. KIND_LEAF_TYPE is for tags whose children have no code: the walk jumps over the children if
- * there is a sibling attribute. */
+/* Returns the kind of entries with this tag. KIND_LEAF_TYPE is for tags whose children have no code: the children are passed over if the
+ * entry has a sibling attribute. */
 static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
 {
     enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;
@@ -158,7 +160,8 @@ static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
     }
 }
 
-/* Adds a step. Skips of fixed size that follow each other become one; a skip of 0 bytes is left out. */
+/* Adds a step to those that read an entry. Skips of fixed size that follow each other become one; a skip of 0 bytes is left out. False when
+ * out of memory or budget. */
 static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbrev_step step)
 {
     struct abbrev_step *last = abbrev->step_count ? &t->steps[t->step_count - 1] : NULL;
@@ -197,7 +200,8 @@ static enum abbrev_op choose_skip_op(uint16_t form)
     }
 }
 
-/* Chooses the fastest reader of a form. Big-endian files are rare, so all their forms use the general reader, READ_FORM. */
+/* Chooses the fastest reader of a form. The general reader, READ_FORM, is for big-endian files, which are rare, and for forms without a
+ * fast one: flag_present, which has no bytes, sdata, which is signed, and texts, blocks and other sizes. */
 static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
 {
     if (form == DW_FORM_implicit_const)
@@ -215,7 +219,8 @@ static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
     }
 }
 
-/* Adds the attribute to the steps that skip the whole entry: sizes of fixed forms are added up between those of variable size. */
+/* Adds the attribute to the steps that skip the whole entry: sizes of fixed forms are added up between those of variable size. False when
+ * the sum overflows, or when out of memory or budget. */
 static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t form)
 {
     int size = fixed_size(form, t);
@@ -226,17 +231,18 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
         abbrev->skip_count++;
         return true;
     }
-    uint32_t *run = abbrev->skip_count ? &t->skips[t->skip_count - 1].then : &abbrev->lead;
-    return !__builtin_add_overflow(*run, (uint32_t)size, run);
+    uint32_t *sum = abbrev->skip_count ? &t->skips[t->skip_count - 1].then : &abbrev->lead;
+    return !__builtin_add_overflow(*sum, (uint32_t)size, sum);
 }
 
-/* Adds the attribute to both programs: the one that skips an entry and the one that reads it. */
-static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum attribute_set set, uint16_t attribute,
-                          uint16_t form, int64_t constant)
+/* Adds the attribute to the steps that skip a whole entry, and to those that read the entry: there it is read if it is `wanted`, else
+ * skipped. */
+static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum wanted_attributes wanted,
+                          uint16_t attribute, uint16_t form, int64_t constant)
 {
     if (!add_skip(t, abbrev, form))
         return false;
-    if (is_wanted(set, attribute, t->w))
+    if (is_wanted(wanted, attribute, t->w))
         return add_step(
             t, abbrev,
             (struct abbrev_step){STEP_READ, choose_read_op(form, t), get_slot(attribute), attribute, form, constant});
@@ -246,7 +252,7 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum at
     return add_step(t, abbrev, (struct abbrev_step){.op = choose_skip_op(form), .form = form});
 }
 
-/* The attributes of an abbreviation that decide its abbrev_walk. */
+/* Which attributes an abbreviation has, of those that decide how its entries are handled (enum abbrev_walk). */
 struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
@@ -277,14 +283,15 @@ static void note_trait(struct traits *traits, uint64_t attribute)
     traits->ranges = traits->ranges || attribute == DW_AT_ranges;
 }
 
-/* True for forms that dwarf_read_form can read: those of fixed size, and the contiguous codes from block2 to rnglistx. */
+/* True for forms that dwarf_read_form can read: those of fixed size, the codes from block2 to rnglistx, and the GNU indexes. */
 static bool is_known_form(uint16_t form, const struct abbrev_table *t)
 {
     return fixed_size(form, t) >= 0 || (form >= DW_FORM_block2 && form <= DW_FORM_rnglistx) ||
            form == DW_FORM_GNU_addr_index || form == DW_FORM_GNU_str_index;
 }
 
-/* Reads an abbreviation and compiles it. An unknown form makes its entries unreadable (`known` false), but not those of others. */
+/* Reads an abbreviation after its code and compiles it to steps. An unknown form makes its entries unreadable (`known` false), but not
+ * those of other abbreviations. False if the table ends within it, or when out of memory or budget. */
 static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbrev *abbrev)
 {
     struct traits traits = {0};
@@ -294,7 +301,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
     abbrev->children = sl_read_u8(r) != 0;
     abbrev->kind = (uint8_t)get_entry_kind(abbrev->tag, t->w->variables);
-    enum attribute_set set = choose_attribute_set(abbrev->tag, t->w->variables);
+    enum wanted_attributes wanted = choose_wanted_attributes(abbrev->tag, t->w->variables);
     for (;;) {
         uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
         if (r->failed || (attribute == 0 && form == 0)) {
@@ -308,7 +315,8 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
             continue;
         }
         /* no attribute that is needed has such a large number: 0 stands for "not needed" */
-        if (!add_attribute(t, abbrev, set, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
+        if (!add_attribute(t, abbrev, wanted, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form,
+                           constant))
             return false;
         note_trait(&traits, attribute);
     }
@@ -373,8 +381,9 @@ static bool store_abbrev(struct abbrev_table *t, uint64_t code, const struct abb
     return true;
 }
 
-/* Reads abbreviations up to code `last`. Tables may overlap, and a table is read again after the cache replaced it, so the work of every
- * read is charged by the bytes of the table. */
+/* Reads the abbreviations of the unit into `t`, up to the one with code `last` (UINT64_MAX: all); a damaged one ends the table. False if
+ * there is none, or when out of memory or budget. Tables may overlap, and a table is read again after the cache replaced it, so the work of
+ * every read is charged by the bytes of the table. */
 static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit,
                        uint64_t last)
 {
@@ -432,8 +441,8 @@ const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
     return known ? &t->sparse[low].abbrev : NULL;
 }
 
-/* Returns the unit's table, from the cache if it is there. A new table replaces the oldest one in the cache, but never w->pinned, which the
- * unit being walked uses. */
+/* Returns the unit's table, from the cache if it is there; NULL if it cannot be read. A new table replaces the oldest one in the cache, but
+ * never w->pinned, which the unit being walked uses. */
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header)
 {

@@ -9,7 +9,7 @@
 
 SL_ORDER_BY(by_unit, struct aranges_set, unit, begin)
 
-/* Reads the header of a set and moves the reader past the set. False if the rest of the section cannot be read. */
+/* Reads the header of one unit's set of ranges and moves the reader past the set. False if the rest of the section cannot be read. */
 static bool read_set(struct sl_reader *r, struct aranges_set *set)
 {
     unsigned offset_size = 4;
@@ -36,7 +36,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
 /* From DWARF 4 on root entries list all of their code, so .debug_aranges is not read. */
 enum { LAST_VERSION = 3 };
 
-/* True if the file has a unit of a version that may lack ranges. */
+/* True if the file has a unit of a version whose root entry may not list all of its code. */
 static bool needs_aranges(const struct dwarf_file *file)
 {
     for (size_t i = 0; i < file->unit_count; i++)

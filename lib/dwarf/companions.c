@@ -19,7 +19,7 @@ static bool has_skeleton(struct sl_object *object)
     return found;
 }
 
-/* A unit of split DWARF refers to addresses by index, so without .debug_addr no unit needs to be looked at. */
+/* Skeleton units refer to addresses by index, so without .debug_addr there are none, and no unit needs to be looked at. */
 void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companions *companions)
 {
     struct sl_bytes addresses;
@@ -43,7 +43,7 @@ void sl_dwarf_split_units(struct sl_object *object, size_t most,
     struct dwarf_worker *worker = calloc(1, sizeof *worker);
     struct dwarf_unit unit;
     size_t skipped = 0;
-    bool more = worker != NULL;
+    bool more = worker != NULL; /* false: out of memory, or `found` wants no more */
     dwarf_file_open(&file, object, false);
     if (worker)
         worker->account.budget = sl_object_budget(object);

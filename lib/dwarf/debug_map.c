@@ -1,5 +1,5 @@
-/* Reads debug information that the linker left in object files (object/debug_map.h) and shifts it to addresses of the linked image. struct
- * moved has a function's addresses in both. */
+/* Reads debug information that the linker left in object files (object/debug_map.h) and converts its addresses to those of the linked
+ * image, function by function. */
 #include "dwarf/impl.h"
 
 #include "base/order.h"
@@ -15,13 +15,14 @@ struct moved {
 };
 
 struct map_sink {
-    struct sl_function_sink sink; /* sink of the object file's reader */
-    struct sl_function_sink *inner;
-    const struct moved *moved; /* sorted by `from` */
+    struct sl_function_sink sink;   /* receives the functions of the object file */
+    struct sl_function_sink *inner; /* the caller's: receives those that are in the image, with their addresses there */
+    const struct moved *moved;      /* sorted by `from` */
     size_t count;
 };
 
-/* Maps names to the functions of a file in the debug map; NULL for names that occur twice. */
+/* Maps names to the functions of a file in the debug map; NULL for names that occur twice, which cannot be told apart. False when out of
+ * memory. */
 static bool index_names(const struct sl_debug_map *map, const struct sl_debug_map_file *file, struct sl_map *names)
 {
     for (size_t i = 0; i < file->count; i++) {
@@ -67,15 +68,15 @@ static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
     return found && address - found->from < found->size ? found : NULL;
 }
 
-/* Shifts a function with its lines and inlined calls. Casting const away is safe: the calling thread owns the batch until the sink consumes
- * it. */
-static void shift(struct sl_function *f, uint64_t by)
+/* Adds `by` to the addresses of a function, its lines and its inlined calls. Casting const away is safe: the calling thread owns the batch
+ * until the sink consumes it. */
+static void move_function(struct sl_function *f, uint64_t by)
 {
     f->address += by;
     for (uint32_t i = 0; i < f->line_count; i++)
         ((struct sl_line *)f->lines)[i].address += by;
     for (uint32_t i = 0; i < f->inlinee_count; i++)
-        shift((struct sl_function *)&f->inlinees[i], by);
+        move_function((struct sl_function *)&f->inlinees[i], by);
 }
 
 /* Returns the sorted start addresses of the batch's functions; NULL when out of memory. */
@@ -89,16 +90,16 @@ static const uint64_t *sort_starts(const struct sl_function_batch *batch, struct
     return starts;
 }
 
-/* True for a function made of lines between two functions: in an object file the symbol in front covers them, in the image they are
- * padding. */
+/* True for a function made only of lines after another function, which starts at the same symbol (`moved->from`) and is in the batch, too
+ * (`starts`). The symbol covers these lines in the object file; in the image they are padding. */
 static bool is_padding(const struct sl_function *f, const struct moved *moved, const uint64_t *starts, size_t count)
 {
     return f->address != moved->from && starts &&
            bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
-/* The callback sl_function_sink.prepare of the sink in between: keeps the functions that are in the image and moves them to their addresses
- * there, before the inner sink sees the batch. */
+/* The callback sl_function_sink.prepare for an object file: removes functions that are not in the image from the batch, gives the others
+ * their addresses in the image, and calls `prepare` of the caller's sink. */
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {
@@ -111,7 +112,7 @@ static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_
         if (!moved || is_padding(&functions[i], moved, starts, batch->function_count))
             continue;
         functions[kept] = functions[i];
-        shift(&functions[kept++], moved->to - moved->from);
+        move_function(&functions[kept++], moved->to - moved->from);
     }
     batch->function_count = kept;
     if (m->inner->prepare)
@@ -134,11 +135,11 @@ static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_
         if (dwarf_is_wanted(sink, 0, f->address, f->address + f->size))
             return true;
     }
-    return !sink->wanted_count;
+    return !sink->wanted_count; /* 0 = all are wanted */
 }
 
-/* Reads one object file. All of its functions are read: addresses that the sink wants are those of the image, so they cannot be compared
- * before functions are moved. */
+/* Reads one object file, `part`, into the sink. All of its functions are read: addresses that the sink wants are those of the image, so
+ * they cannot be compared before functions have their addresses there. */
 static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
                               struct sl_object *part, const struct sl_companions *companions,
                               const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
@@ -153,6 +154,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     struct moved *moved = NULL;
     enum sl_code code = index_names(map, file, &names) ? find_moved(part, &names, &moved, &m.count, error)
                                                        : sl_fail(error, SL_BUSY, "out of memory");
+    /* an object file has no other companions than its .dwo files */
     const struct sl_companions split = {.open_dwo = companions->open_dwo, .arg = companions->arg};
     m.moved = moved;
     if (code == SL_OK)
@@ -187,7 +189,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
         }
         struct sl_object *part = made ? companions->open_object(companions->arg, file->path, file->stamp) : NULL;
         enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;
-        if (read == SL_MALFORMED && !sink->skipped_units++)
+        if (read == SL_MALFORMED && !sink->skipped_units++) /* counts as one unit; the first reason is kept */
             sink->first_skipped = reason;
         else if (read != SL_OK && read != SL_NOT_FOUND && read != SL_MALFORMED)
             code = sl_fail(error, read, "%s", reason.message);

@@ -78,8 +78,8 @@ bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
     return dwarf_read_form(r, unit, form, 0, &ignored);
 }
 
-/* The frequent kinds of forms have steps of their own; all others are skipped by dwarf_skip_form. False if the form reaches past
- * the end. */
+/* Skips what a step describes: a number of bytes, or an attribute. The frequent kinds of forms have steps of their own; all others are
+ * skipped by dwarf_skip_form. False past the end or for an unknown form. */
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step)
 {
     switch (step->op) {
@@ -201,7 +201,8 @@ bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uin
     }
 }
 
-/* References by type signature (DW_FORM_ref_sig8) are not followed. */
+/* Returns the entry that an attribute refers to. `file` is NULL if there is none: for a reference by type signature (DW_FORM_ref_sig8),
+ * which is not supported, to an offset outside of the unit, or to a supplementary file that is not there. */
 struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a)
 {
     switch (a->form) {

@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
-enum {
-    STEPS_PER_SEQUENCE = 2,
-    STEPS_PER_LINE = 16,
-    STEPS_PER_INLINEE = 64,
-    STEPS_PER_FUNCTION = 8,
-    BYTES_PER_STEP = 4
+enum { /* charges to the work budget */
+       STEPS_PER_SEQUENCE = 2,
+       STEPS_PER_LINE = 16,
+       STEPS_PER_INLINEE = 64,
+       STEPS_PER_FUNCTION = 8,
+       BYTES_PER_STEP = 4
 };
 
 struct dwarf_function_entry {
@@ -21,13 +21,13 @@ struct dwarf_function_entry {
 struct dwarf_frame {
     uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
-    uint32_t first_pending; /* a subprogram's ranges in worker->pending */
-    uint32_t pending_count;
-    uint32_t first_inlinee;
-    uint32_t variables; /* number of its list, set when it closes */
+    uint32_t first_pending; /* first of a subprogram's ranges in worker->pending */
+    uint32_t pending_count; /* number of these ranges */
+    uint32_t first_inlinee; /* first of a subprogram's inlined calls in worker->inlinees */
+    uint32_t variables;     /* number of its list of variables, set when the frame closes */
     struct sl_str name;
     enum sl_language language;
-    bool subprogram; /* opened here: emitted when the frame closes */
+    bool subprogram; /* a subprogram with code: emitted when the frame closes */
     bool code;       /* inlined calls below belong to a function with code; if false they are skipped */
     bool gathers;    /* variables below belong to this frame (struct dwarf_variable_list) */
 };
@@ -39,11 +39,11 @@ struct dwarf_function_walk {
     struct sl_arena *arena;
     size_t height;              /* number of frames */
     size_t depth;               /* open entries */
-    struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
+    struct zero_claims *claims; /* not NULL: only count the subprograms at address 0 here, emit nothing */
 };
 
 /* Runs the steps of the abbreviation: stores each wanted attribute in its slot of `e` and skips the others. The reader ends behind the
- * entry. False if the entry reaches past the end of the unit. */
+ * entry. False if the entry reaches past the end of the unit or has an unknown form, or if the budget is used up. */
 static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                                        struct sl_reader *r, struct dwarf_function_entry *e)
 {
@@ -169,7 +169,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     if (walk->reader->main.code_at_zero)
         count = remove_dropped_ranges(walk, e, count);
     if (walk->claims)
-        count = 0;
+        count = 0; /* only counted, not emitted */
     frame->subprogram = frame->code = count > 0;
     frame->depth = 0;
     if (!count)
@@ -185,7 +185,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
         return false;
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
-            continue;
+            continue; /* not in the image */
         struct dwarf_range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         if (w->pending_count == frame->first_pending)
             entry = range.begin; /* compilers list the range with the entry point first */
@@ -193,7 +193,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
                        dwarf_has_range(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
     }
-    if (all_repeated) { /* a copy of a folded function, which drop_repeated would remove */
+    if (all_repeated) { /* code folding made this function share its code with one that was emitted before */
         w->pending_count = frame->first_pending;
         frame->subprogram = frame->code = false;
         return true;
@@ -208,14 +208,14 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     return true;
 }
 
-/* Returns the value of an attribute; `absent` if the entry does not have it, or its value does not fit. */
+/* Returns the value of an attribute; `absent` if the entry does not have it, or its value needs more than 32 bits. */
 static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 {
     return !a->form ? absent : a->value > UINT32_MAX - 1 ? absent : (uint32_t)a->value;
 }
 
-/* Adds an inlined call once for each of its ranges, and makes `frame` that of the call, for the calls inside it. A call deeper than
- * SL_MAX_INLINE_DEPTH is left out, but still counts in the depth of the calls below it. */
+/* Adds an inlined call to worker->inlinees, once for each of its ranges, and sets depth and language of `frame` for the calls inside it. A
+ * call deeper than SL_MAX_INLINE_DEPTH is left out, but still counts in the depth of the calls below it. */
 static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                         struct dwarf_frame *frame)
 {
@@ -424,7 +424,7 @@ static inline bool open_without_code(struct dwarf_function_walk *walk)
     return true;
 }
 
-/* Opens a subprogram or inlined call that may have code. If it has no children it is closed at once. */
+/* Pushes a frame for a subprogram or inlined call that may have code. If it has no children the frame is closed at once. */
 static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                       const struct dwarf_function_entry *e)
 {
@@ -444,7 +444,7 @@ static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abb
     return true;
 }
 
-/* Skips the children of an entry by its DW_AT_sibling, if that is valid. A subprogram that is not a declaration is opened. */
+/* Skips the children of an entry by its DW_AT_sibling, if that is valid; else, and if DW_AT_declaration is false, enters them. */
 static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, const struct dwarf_function_entry *e,
                  struct sl_reader *r)
 {
@@ -500,7 +500,7 @@ static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev
     if (!open_without_code(walk))
         return false;
     frame = &walk->w->frames[walk->height - 1];
-    frame->code = code;
+    frame->code = code; /* unlike variables, inlined calls below a scope do belong to the enclosing function */
     frame->depth = depth;
     return true;
 }
@@ -525,7 +525,7 @@ static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
 struct dwarf_skip_state {
     const uint8_t *at, *end;
     uint32_t plain, limit;
-    bool code; /* frame.code */
+    bool code; /* inside a function with code */
 };
 
 /* Skips entries that struct quick_abbrev describes, and ends of child lists while `plain` is not 0. Stops at any other entry. False if an
@@ -601,7 +601,7 @@ static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8
         const struct abbrev *abbrev = abbrev_find(unit->abbrevs, code);
         if (!abbrev)
             return NULL;
-        stop = abbrev->walk > WALK_NOCODE;
+        stop = abbrev->walk > WALK_NOCODE; /* must be read */
         if (!stop) {
             p.at = skip_entry(unit, abbrev, p.at, p.end);
             stop = abbrev->walk == WALK_NOCODE && abbrev->children && p.code;
@@ -627,8 +627,8 @@ static const uint8_t *enter_root(struct dwarf_function_walk *walk, struct sl_rea
     return root ? skip_entry(walk->unit, root, r->at, r->end) : NULL;
 }
 
-/* Skips entries from one that must be handled to the next, until the root's children end. False if the entries cannot be read to their
- * end. */
+/* Walks the entries below the root: skips to the next one that must be handled, handles it, until the root's children end. False if the
+ * entries cannot be read to their end. */
 static bool walk_unit(struct dwarf_function_walk *walk)
 {
     const struct dwarf_unit *unit = walk->unit;
@@ -657,7 +657,7 @@ static bool walk_unit(struct dwarf_function_walk *walk)
     return false;
 }
 
-/* Walks all entries of the unit with an empty worker. False if the walk stopped before the end of the unit: what was read until then is
+/* Empties the worker and walks all entries of the unit. False if the walk stopped before the end of the unit: what was read until then is
  * kept. */
 static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
 {

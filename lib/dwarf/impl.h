@@ -44,16 +44,16 @@ struct dwarf_file {
     struct sl_bytes info, abbrev, str, line_str, str_offsets, line, ranges, rnglists, addr;
     struct sl_bytes cu_index;
     struct sl_bytes aranges;
-    struct aranges_set *sets; /* sorted by unit */
+    struct aranges_set *sets; /* those of .debug_aranges, sorted by unit */
     size_t set_count;
     bool big_endian, relocatable, split; /* split: a package or .dwo file */
     bool code_at_zero;                   /* linked file with code at 0: address 0 is not always a tombstone */
     uint64_t dead[MAX_ADDRESS_SIZE + 1]; /* by address size: addresses from here on are tombstones of dropped code */
     uint64_t mode_bit; /* 1 for ARM and MIPS: assemblers set it in low_pc of Thumb and microMIPS functions; else 0 */
-    bool decorates;    /* linkage names have C decoration */
+    bool decorates;    /* linkage names have the C decoration of 32-bit Windows: _f, _f@8, @f@8 */
     struct dwarf_unit_header *units;
     size_t unit_count;
-    const struct dwarf_file *sup;
+    const struct dwarf_file *sup; /* supplementary file; NULL = none, or not available */
 };
 
 /* ---- abbreviations ---- */
@@ -76,7 +76,7 @@ struct abbrev_step {
     uint8_t read; /* enum read_op, for STEP_READ */
     uint8_t slot; /* enum entry_slot that gets the value */
     uint16_t attribute, form;
-    int64_t value; /* STEP_SKIP: bytes; STEP_READ: the implicit constant */
+    int64_t value; /* STEP_SKIP: bytes; STEP_READ: value of DW_FORM_implicit_const */
 };
 
 /* The attributes that the walk over a unit reads. */
@@ -110,18 +110,18 @@ enum abbrev_kind {
     KIND_OTHER,
     KIND_SUBPROGRAM,
     KIND_INLINED,
-    KIND_LEAF_TYPE,
+    KIND_LEAF_TYPE, /* a type or parameter whose children have no code */
     /* only for workers with `variables` */
     KIND_VARIABLE,
-    KIND_SCOPE, /* variables below do not belong to the enclosing function */
+    KIND_SCOPE, /* a class, namespace and the like: variables below it do not belong to the enclosing function */
 };
 
 /* How the walk over a unit handles an entry. */
 enum abbrev_walk {
-    WALK_PASS,   /* skip its attributes */
-    WALK_NOCODE, /* skip its attributes; a subprogram: inlined calls below do not belong to the enclosing one */
-    WALK_JUMP,   /* skip its children by DW_AT_sibling */
-    WALK_CODE,   /* may have code: read it */
+    WALK_PASS, /* skip its attributes */
+    WALK_NOCODE, /* a subprogram without code: skip its attributes; inlined calls below do not belong to the enclosing function */
+    WALK_JUMP, /* skip its children by DW_AT_sibling */
+    WALK_CODE, /* may have code: read it */
     WALK_VARIABLE,
     WALK_SCOPE, /* skip its attributes, but open a frame for its children */
 };
@@ -131,8 +131,8 @@ struct abbrev {
     uint32_t first_skip, skip_count; /* for skipping it: `lead` bytes, then the steps */
     uint32_t lead;
     uint16_t tag;
-    uint8_t kind, walk; /* enum abbrev_kind, abbrev_walk */
-    bool children, known;
+    uint8_t kind, walk;   /* enum abbrev_kind, abbrev_walk */
+    bool children, known; /* known: all forms are known, so that entries can be read */
 };
 
 /* How to skip an entry: the common cases in eight bytes, indexed by abbreviation code. Code 0 is the end of children. */
@@ -225,7 +225,7 @@ struct dwarf_line_table {
 struct row_list {
     struct sl_dwarf_row *rows;
     size_t count, capacity;
-    struct sl_str directory; /* the first one; up to version 4 the compilation directory */
+    struct sl_str directory; /* first directory of the line table; up to version 4 the compilation directory */
     uint16_t version;
 };
 
@@ -289,7 +289,7 @@ struct dwarf_worker {
     size_t function_count, function_capacity;
     struct dwarf_range *pending; /* ranges of open subprograms, a stack */
     size_t pending_count, pending_capacity;
-    struct dwarf_range *covered; /* code of the unit's subprograms, relative */
+    struct dwarf_range *covered; /* code of the unit's subprograms, relative to the load address */
     size_t covered_count, covered_capacity;
     struct dwarf_frame *frames;
     size_t frame_capacity;
@@ -406,7 +406,7 @@ struct sl_str dwarf_text(struct sl_account *account, const struct dwarf_unit *un
 /* Returns the start of the text without reading it; NULL if it is absent or outside its section. */
 const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a);
 
-/* Returns a text of any length. */
+/* Returns the text of a string attribute, of any length; empty if it is absent or outside its section. */
 struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a);
 bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address);
 bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address);
@@ -419,10 +419,10 @@ struct reference dwarf_reference(const struct dwarf_unit *unit, const struct att
 
 /* ---- ranges, lines, names, functions ---- */
 
-/* Indexes the sets of .debug_aranges if the file has units that need them (aranges.c). False when out of memory. */
+/* Indexes .debug_aranges, if the file has units whose root entries may not list all of their code (aranges.c). False when out of memory. */
 bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, struct sl_arena *arena);
 
-/* Returns the sets of a unit that needs them, else NULL. */
+/* Returns the unit's sets in .debug_aranges and their number, if its root entry may not list all of its code; else NULL. */
 const struct aranges_set *dwarf_find_aranges(const struct dwarf_unit *unit, size_t *count);
 
 /* Reads the unit's code ranges, by its root entry and .debug_aranges, into worker->ranges; returns their number. They may overlap. */
@@ -512,7 +512,8 @@ void variables_begin(struct dwarf_worker *w, struct sl_arena *arena); /* starts 
 void variables_end(struct dwarf_worker *w); /* ends the unit: frees the maps, keeps lists and texts */
 void variables_free(struct variable_reader *v);
 
-/* Opens a function or inlined call. A call is the worker's inlinees from `first_inlinee` on. False when out of memory or budget. */
+/* Starts to collect the variables of a function or inlined call. The ranges of a call are worker->inlinees from `first_inlinee` on. False
+ * when out of memory or budget. */
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
 
 /* Adds a variable to the function or call opened last; `r` is past the code of its entry. False if the entry cannot be read, or when
@@ -520,13 +521,14 @@ bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
 bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                    struct sl_reader *r);
 
-/* Closes the function or call opened last and sets the list of its inlinees. Returns the number of the list, from 1; 0 = empty. */
+/* Makes a list of the variables of the function or call opened last; for a call also sets its number in worker->inlinees. Returns the
+ * number of the list, from 1; 0 = empty. */
 uint32_t variables_close(struct dwarf_worker *w);
 
 /* Copies lists and texts into the batch. False when out of memory. */
 bool variables_copy_to_batch(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena);
 
-/* Like dwarf_text, but reads each text once per unit. */
+/* Returns a name of less than SL_MAX_NAME bytes, as dwarf_text does, but reads each text only once per unit. */
 struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
 
 /* Reads the attributes of an entry; `r` is past its code. */
@@ -581,12 +583,12 @@ void dwarf_worker_free(struct dwarf_worker *w);
 const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struct dwarf_file *file,
                                              const struct dwarf_unit_header *header);
 
-/* Invalidates cached tables and units of `file`. Must be called before `file` goes out of scope. */
+/* Invalidates the worker's cached abbreviation tables and units of `file`. Must be called before `file` goes out of scope. */
 void dwarf_release_file_pages(struct dwarf_worker *w, const struct dwarf_file *file);
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header);
 
-/* Little-endian integers, faster than by a reader. */
+/* Read little-endian integers, without checks and faster than by a struct sl_reader. */
 static inline uint64_t dwarf_load_2(const uint8_t *at)
 {
     return (uint64_t)at[0] | (uint64_t)at[1] << 8;
@@ -643,8 +645,8 @@ bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_
 
 /* ---- debug_map.c ---- */
 
-/* Like sl_dwarf_read, for the object files that the object's debug map names. Object files that cannot be opened are left out. SL_NOT_FOUND
- * if the map names no object file with a wanted function. */
+/* Streams the functions of the object files that the object's debug map names to `sink`, with their addresses in the object. Object files
+ * that cannot be opened are left out. SL_NOT_FOUND if the map names no object file with a wanted function. */
 enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,
                                   const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                   struct sl_error *error);

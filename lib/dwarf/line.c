@@ -26,10 +26,10 @@ struct table_reader {
     const struct dwarf_unit *unit;
     size_t directory_count; /* in worker->directories */
     uint8_t offset_size;    /* of the program: assemblers write 32-bit programs for 64-bit units */
-    bool names_first;       /* directory 0 is like the others: joined to the compilation directory (versions 2 to 4) */
+    bool names_first;       /* versions 2 to 4: also directory 0 is joined to the compilation directory */
 };
 
-/* Adds a file to the table. The number of its directory selects the text to join; a number beyond the list is ignored. */
+/* Adds a file with the directory of that number to the table; a number beyond the list is ignored. False when out of memory. */
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct dwarf_line_table *lines = &t->w->lines;
@@ -260,7 +260,7 @@ static bool dwarf_line_emit(struct line_machine *m)
 {
     struct dwarf_line_table *t = m->lines;
     if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
-        return list_row(m, false);
+        return list_row(m, false); /* code that the linker dropped: not in the table, only in a listing */
     uint32_t line = m->positions ? sl_position(m->line, m->column) : m->line;
     if (!m->open) {
         m->open = true;
@@ -396,7 +396,8 @@ static bool standard(struct line_machine *m, const struct program *p, struct sl_
     return !r->failed;
 }
 
-/* Executes the program. Special opcodes are most of it, so they are executed here without a call. */
+/* Executes the line program until its end or an error; rows before an error are kept. Special opcodes are most of the program, so they are
+ * executed here without a call. */
 static void dwarf_line_run(struct line_machine *m, const struct program *p)
 {
     struct sl_reader r = sl_reader(p->code, p->big_endian);
@@ -423,7 +424,7 @@ static void dwarf_line_run(struct line_machine *m, const struct program *p)
 
 SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 
-/* Rows are read again for each unit that uses the program, and the work is charged to each. */
+/* Sequences are sorted by address. Several units may use one line program: it is executed and charged again for each. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct dwarf_line_table *lines = &w->lines;
@@ -437,6 +438,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct line_machine machine = {
         .lines = lines,
         .table = &table,
+        /* 0: all rows count as dropped, which go to w->row_list only */
         .dead = w->row_list ? 0 : dwarf_dead(unit->address_file, program.address_size),
         .keep_zero = dwarf_may_have_code_at_zero(unit->address_file),
         .positions = w->positions,

@@ -75,14 +75,14 @@ size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *l, size_t index, const s
     struct dwarf_worker *w = &l->worker;
     const struct dwarf_unit_header *header = &l->reader.main.units[index];
     struct dwarf_unit unit;
-    bool is_type = header->type == DW_UT_type || header->type == DW_UT_split_type;
+    bool is_type = header->type == DW_UT_type || header->type == DW_UT_split_type; /* has no code */
     l->range_count = 0;
     if (is_type || !dwarf_unit_peek(w, &l->reader.main, header, &unit))
         return 0;
     struct attribute list = {.value = unit.ranges, .form = unit.ranges_form};
     struct attribute low = {.value = unit.low_pc, .form = unit.has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit.high_pc, .form = unit.high_pc_form};
-    append_ranges(l, dwarf_ranges(w, &unit, &list, &low, &high));
+    append_ranges(l, dwarf_ranges(w, &unit, &list, &low, &high)); /* when out of memory there are no ranges */
     *ranges = l->ranges;
     return l->range_count;
 }
@@ -270,7 +270,9 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     if (w->account.failed)
         return sl_budget_fail(l->reader.budget, error);
     if (!dwarf_unit_open(w, &l->reader.main, header, &unit))
-        return sl_fail(error, SL_MALFORMED, "the unit has invalid abbreviations or an invalid first entry");
+        return sl_fail(error, SL_MALFORMED,
+                       "the unit at 0x%llx of .debug_info has invalid abbreviations or an invalid first entry",
+                       (unsigned long long)header->offset);
     dwarf_read_lines(w, &unit);
     w->pinned = unit.abbrevs;
     bool whole = read_entries(l, &unit);
@@ -294,5 +296,7 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     };
     if (!out->functions || !out->ranges || !out->rows || !out->files)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return whole ? SL_OK : sl_fail(error, SL_MALFORMED, "some entries of the unit cannot be read");
+    return whole ? SL_OK
+                 : sl_fail(error, SL_MALFORMED, "some entries of the unit at 0x%llx of .debug_info cannot be read",
+                           (unsigned long long)header->offset);
 }

@@ -12,7 +12,7 @@ struct entry_names {
     struct reference origin;
 };
 
-/* Returns `from` if the entry is in it. Other units are opened and cached in worker->foreign. */
+/* Returns `from` if the entry that is referred to is in it. Other units are opened and cached in worker->foreign. */
 const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dwarf_unit *from,
                                          struct reference reference)
 {
@@ -80,8 +80,7 @@ static bool same_reference(const void *names, uint32_t i, const void *key)
     return ((const struct dwarf_known_name *)names)[i].key == *(const uint64_t *)key;
 }
 
-/* Follows references until an entry has a linkage name, or a name and no further reference. Names are cached, since many entries refer
- * to one. */
+/* Follows references until an entry has a linkage name or a name. Names are cached per unit, since many entries refer to one. */
 struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
                                   enum sl_language *language)
 {
@@ -89,6 +88,7 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
     int found = -1;
     if (!reference.file)
         return name;
+    /* entries refer to their own file or to the supplementary file: one bit tells which */
     uint64_t key = reference.offset << 1 | (reference.file != from->file);
     uint32_t hash = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 20);
     struct sl_id_slot *slot = sl_id_table_find(&w->name_table, &w->account, hash, same_reference, w->names, &key);
@@ -110,8 +110,8 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
         if (next != unit) {
             copy = *next;
             unit = &copy;
-            found = unit->has_language ? (int)unit->language
-                                       : found; /* partial units, which others share, may have no language */
+            /* partial units, which others share, may have no language */
+            found = unit->has_language ? (int)unit->language : found;
         }
         if (!dwarf_names_read_entry(w, unit, reference.offset, &entry))
             break;
@@ -122,7 +122,7 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
         if (entry.name.size)
             name.text = entry.name;
         if (entry.origin.file == reference.file && entry.origin.offset == reference.offset)
-            break;
+            break; /* it refers to itself */
         if (name.text.size)
             break;
         reference = entry.origin;

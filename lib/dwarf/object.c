@@ -3,7 +3,8 @@
 #include "dwarf/impl.h"
 #include "go/go.h"
 
-/* Reads BTF, which has less than DWARF, if there is no DWARF or none of it could be read. */
+/* Reads BTF, which has less than DWARF, if there is no DWARF or none of it could be read: `dwarf` is the result of reading DWARF. It is
+ * returned if BTF was not needed or does not exist, else the result of reading BTF. */
 static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struct sl_function_sink *sink,
                              struct sl_error *error)
 {
@@ -47,6 +48,7 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       struct sl_error *error)
 {
     enum sl_code code = read_any(object, companions, parallel, sink, error);
+    /* a reason why debug information is not used is reported as a unit that was skipped */
     const char *unused = sl_object_debug_info_error(object);
     if (!unused && has_stabs(object))
         unused = "stabs debug information (section .stab) is not supported; compile with -gdwarf-4";

@@ -7,8 +7,8 @@ enum { STEPS_PER_RANGE = 24 };
 struct dwarf_range_collector {
     struct dwarf_worker *w;
     size_t count;
-    uint64_t dead; /* addresses from here on are tombstones of dropped code */
-    bool keeps_zero;
+    uint64_t dead;   /* addresses from here on are tombstones of dropped code */
+    bool keeps_zero; /* address 0 may be live code */
 };
 
 /* Returns a collector that appends to the first `count` ranges of worker->ranges. */
@@ -108,7 +108,7 @@ static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit
             return;
         if (begin == last)
             base = end;
-        else if (begin < c->dead)
+        else if (begin < c->dead) /* not dropped code */
             add_offset_pair(c, base, begin, end);
     }
 }
@@ -142,7 +142,7 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
         read_range_list(&c, unit, ranges);
     if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
         begin &= ~unit->address_file->mode_bit;
-        if (!dwarf_address(unit, high_pc, &end))
+        if (!dwarf_address(unit, high_pc, &end)) /* high_pc is a size */
             end = high_pc->value > UINT64_MAX - begin ? begin : begin + high_pc->value;
         dwarf_ranges_add(&c, begin, end);
     }
@@ -156,13 +156,14 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     for (size_t i = 0; i < count; i++) {
         /* first sequence that begins after the range's start */
         size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start <= w->ranges[i].begin);
+        /* all are kept if the unit has no lines at all */
         if (!t->sequence_count || (low && w->ranges[i].begin < t->sequences[low - 1].end))
             w->ranges[kept++] = w->ranges[i];
     }
     return kept;
 }
 
-/* Appends the ranges of a set, up to the pair of zeros that ends it. */
+/* Appends the ranges of one set of .debug_aranges, up to the pair of zeros that ends it. */
 static void read_aranges(struct dwarf_range_collector *c, const struct dwarf_file *file, const struct aranges_set *set)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){file->aranges.data, (size_t)set->end}, file->big_endian);

@@ -21,7 +21,7 @@ struct batch_memory {
     atomic_bool busy;
 };
 
-/* The order matters: dwarf_read_advance compares states by `>=`. */
+/* What has been done with a slot. The order matters: dwarf_read_advance compares states by `>=`. */
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct dwarf_batch_slot {
@@ -30,7 +30,8 @@ struct dwarf_batch_slot {
     struct sl_function *functions; /* of the batch */
     const char *damage;            /* why the unit could not be read to its end; NULL = it was */
     struct sl_str missing;         /* the unit's .dwo file, if it is needed but not available; else data NULL */
-    bool skip, exhausted;
+    bool skip;                     /* the sink gets nothing of this unit */
+    bool exhausted;                /* out of memory or budget */
     atomic_int state;
 };
 
@@ -54,8 +55,8 @@ struct dwarf_read_window {
     struct sl_error *error;
 };
 
-/* True if the unit may have code. A root entry without ranges says little: then true if the unit has subprograms or lines. A high_pc
- * together with a low_pc of 0, or without low_pc, means that the linker dropped the code. */
+/* True if the unit may have code. A root entry without ranges says little: then true if the unit has subprograms or lines, but false for a
+ * partial unit. A high_pc together with a low_pc of 0, or without low_pc, means that the linker dropped the code. */
 static bool has_code(const struct dwarf_unit *unit)
 {
     if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_may_have_code_at_zero(unit->address_file))
@@ -87,6 +88,7 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
  * of memory. */
 static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct dwarf_batch_slot *slot)
 {
+    /* + 1: not NULL if there are none */
     struct sl_function *functions =
         sl_arena_alloc(&slot->memory->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
     struct sl_file *files =
@@ -151,7 +153,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
         if (dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
             walked = &split;
         else if (unit->has_ranges || unit->has_low_pc)
-            slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?");
+            slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?"); /* a file of unknown name */
     }
     w->pinned = walked->abbrevs;
     if (!dwarf_keep_zero_lines(reader, w, unit, walked, &slot->memory->arena) ||
@@ -233,7 +235,7 @@ static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_s
     if (slot->missing.data && !window->sink->missing_units++)
         snprintf(window->sink->first_missing, sizeof window->sink->first_missing, SL_STR_FMT,
                  SL_STR_ARG(slot->missing));
-    window->read += !slot->damage || !slot->skip;
+    window->read += !slot->damage || !slot->skip; /* also counts a damaged unit of which a part was read */
     if (slot->skip)
         return;
     for (size_t i = 0; i < slot->batch.function_count; i++) {
@@ -259,7 +261,7 @@ static void dwarf_read_consume(struct dwarf_read_window *window, struct dwarf_ba
     }
 }
 
-/* Runs `step` for the next slots in order while they are in `state`, unless another thread is doing so. No slot is missed: the
+/* Runs `step` for the next slots in order while they have reached `state`, unless another thread is doing so. No slot is missed: that
  * thread checks again after it has cleared `busy`. */
 static void dwarf_read_advance(struct dwarf_read_window *window, struct stage *stage, enum slot_state state,
                                void (*step)(struct dwarf_read_window *window, struct dwarf_batch_slot *slot))
@@ -277,7 +279,8 @@ static void dwarf_read_advance(struct dwarf_read_window *window, struct stage *s
     } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
 }
 
-/* Claims the next slot whose repeated functions are dropped, for this thread to prepare, and sets `*index`. False if there is none. */
+/* Finds the next slot whose repeated functions are dropped and that no thread has begun to prepare; sets `*index`, and no other thread will
+ * get it. False if there is none. */
 static bool claim(struct dwarf_read_window *window, size_t *index)
 {
     *index = atomic_load(&window->claimed);
@@ -287,7 +290,8 @@ static bool claim(struct dwarf_read_window *window, size_t *index)
     return false;
 }
 
-/* Runs for each slot of a window: reads the unit, then helps with the steps that have become possible. */
+/* Task of a thread for one slot of a window: reads the unit, then takes the steps that have become possible, for any slot: drops repeated
+ * functions, prepares, consumes. */
 static void dwarf_read_work(void *arg, size_t index, unsigned worker)
 {
     struct dwarf_read_window *window = arg;

@@ -27,7 +27,7 @@ static uint64_t key_at(const struct range_table *table, size_t at)
     return atomic_load_explicit(&table->keys[at], memory_order_relaxed);
 }
 
-enum { FREE_PROBES = 64 }; /* more are needed only for crafted addresses */
+enum { FREE_PROBES = 64 }; /* probes of a search that are not charged; only crafted addresses need more */
 
 /* Returns the slot of `key`, or the free one where `key` belongs. Long probes are charged, because crafted addresses could make each search
  * visit the whole table. */

@@ -21,7 +21,8 @@ struct source_entry {
     uint64_t directory;
 };
 
-/* Reads the fields of a directory or file. Several entries may share a source text, so the size of the text is charged for each. */
+/* Reads the fields of a directory or file. Several entries may share a source text, so the size of the text is charged for each. False if
+ * a form is unknown or reaches past the end, or if the budget is used up. */
 static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats,
                                      size_t count, struct source_entry *entry)
 {
@@ -42,6 +43,7 @@ static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *
                             (uint32_t)(entry->text.size / 64 < UINT32_MAX ? entry->text.size / 64 : UINT32_MAX));
 }
 
+/* True if the files of a table have a field with their source text. */
 static bool has_texts(const struct entry_format *formats, size_t count)
 {
     for (size_t i = 0; i < count; i++)

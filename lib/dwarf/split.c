@@ -15,11 +15,11 @@ struct contribution {
 };
 
 /* Returns the row of `dwo_id` in the package's index, counted from 1; 0 if absent, if the hash table is damaged, or if the budget is used
- * up (account.failed). The index is an open hash table of `slots` ids, then as many rows: the second probe sequence is from the id's upper
- * half (DWARF 5, 7.3.5.3). */
+ * up (account.failed). The index is an open hash table of `slots` ids, then as many rows; the distance between probes comes from the id's
+ * upper half (DWARF 5, 7.3.5.3). */
 static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
 {
-    if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12)
+    if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12) /* 12: u64 id and u32 row */
         return 0;
     uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
     size_t start = sl_reader_offset(r);
@@ -79,8 +79,8 @@ static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_
     return true;
 }
 
-/* Finds the header of the unit with the id. Headers of version 4 have no id, so the first unit is taken: the caller compares the id of its
- * root entry. */
+/* Finds the header of the unit with the id; false if there is none. Headers of version 4 have no id, so the first unit is taken: the caller
+ * compares the id of its root entry. */
 static bool find_unit(struct dwarf_file *file, uint64_t dwo_id, const struct dwarf_unit_header **header)
 {
     for (size_t i = 0; i < file->unit_count; i++) {

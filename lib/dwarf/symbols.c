@@ -39,7 +39,7 @@ static bool find_around(struct symbol_index *index, struct sl_budget *budget, st
         uint32_t position = outer ? outer->tag : NO_POSITION;
         for (next = i; next < index->count && index->order[next].key == index->order[i].key; next++)
             around[next] = position;
-        for (size_t j = next; ok && j-- > i;)
+        for (size_t j = next; ok && j-- > i;) /* backwards, so that the first in the file counts as the innermost */
             ok = !symbol(index, j)->size || sl_nesting_open(&nesting, sl_symbol_end(symbol(index, j)), (uint32_t)j);
     }
     sl_nesting_free(&nesting);
@@ -82,7 +82,7 @@ static size_t first_behind(const struct symbol_index *index, size_t low, uint64_
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
 }
 
-/* If several symbols begin at the address, the first one in the file is returned. */
+/* Returns the first symbol in the file that begins at the address, or NULL. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
 {
     size_t position = address ? first_behind(index, 0, address - 1) : 0;
@@ -124,7 +124,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
-/* Tries the symbols that begin last at or before the address, then those around them. */
+/* Tries the symbols that begin last at or before the address, of which the first in the file counts, then those around them. */
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = first_behind(index, 0, address), position = next;

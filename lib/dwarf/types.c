@@ -13,7 +13,7 @@ enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PE
 struct dwarf_type {
     uint64_t key; /* in variable_reader.types */
     struct sl_str left, right, whole;
-    bool is_pointer; /* qualifiers go after its star */
+    bool is_pointer; /* qualifiers go behind the star: `char* const` */
     bool binds;      /* array or function: a pointer to it needs parentheses */
 };
 
@@ -42,7 +42,7 @@ struct type_entry {
     bool children;
     struct description is;
     struct bound lower, upper, count;
-    uint64_t end; /* of its attributes */
+    uint64_t end; /* offset in .debug_info behind its attributes */
 };
 
 /* Returns the value of a bound of an array. One that is no constant (an expression, or a reference to a variable) is given but not known. */
@@ -60,8 +60,8 @@ static struct bound get_bound(const struct attribute *a)
     }
 }
 
-/* Stores an attribute of a type or variable. Text and reference are views of the file; a bound that is no constant is only marked as given
- * (get_bound). */
+/* Stores an attribute of a type or variable. Text and reference are views of the file; a bound of an array that is no constant is only
+ * marked as given. */
 static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
                             const struct attribute *a, struct type_entry *e)
 {
@@ -80,7 +80,8 @@ static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *uni
     }
 }
 
-/* Reads the attributes of an entry. Many units may refer to one entry, so every read is charged to the work budget. */
+/* Reads the attributes of an entry. Many units may refer to one entry, so every read is charged to the work budget. False if it is used up,
+ * or if the entry is damaged. */
 static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                             struct sl_reader *r, struct type_entry *out)
 {
@@ -106,7 +107,8 @@ bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const str
     return true;
 }
 
-/* Reads the entry at an offset. The end of a list of children counts as an entry with tag 0. */
+/* Reads the entry at an offset of .debug_info. The end of a list of children counts as an entry with tag 0. False if the entry cannot be
+ * read, or if the budget is used up. */
 static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                              struct type_entry *out)
 {
@@ -122,7 +124,7 @@ static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *un
     return read;
 }
 
-/* Follows abstract origins and specifications until name and type are known. */
+/* Takes a missing name or type from the entry's abstract origin or specification, from that of the origin, and so on. */
 void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struct description *is)
 {
     struct reference origin = is->origin;
@@ -178,7 +180,7 @@ static bool next_child(struct typing *t, struct children *c, struct type_entry *
 
 /* ---- texts ---- */
 
-/* Concatenates two texts; empty when too long or out of memory. */
+/* Concatenates two texts; empty if longer than MAX_TYPE_TEXT, or when out of memory or budget. */
 static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
 {
     size_t size = a.size + b.size;
@@ -196,7 +198,7 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
     return (struct sl_str){text, size};
 }
 
-/* Sets the parts of a type's name. False, without effect, if a part is empty because it was too long. */
+/* Sets the parts of a type's name and the whole of it. False, without effect, if `left` is empty or the whole too long. */
 static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str left, struct sl_str right)
 {
     struct sl_str whole = left.size && right.size ? join(t, left, right) : left;
@@ -208,8 +210,8 @@ static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str le
     return true;
 }
 
-/* Names a pointer or reference to `target`: `sign` goes after the left part, in parentheses if an array or function follows. Without
- * effect if the text is too long: the type stays `<unknown>`. */
+/* Names a pointer or reference to `target`: `sign` goes behind the left part, after an opening parenthesis if the target is an array or
+ * function: `int(*` and `)[4]`. Without effect if the text is too long: the type stays `<unknown>`. */
 static void set_pointer(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_str sign)
 {
     struct sl_str left = target->left, right = target->right;
@@ -221,7 +223,8 @@ static void set_pointer(struct typing *t, struct dwarf_type *type, const struct 
         type->is_pointer = set_type(t, type, join(t, left, sign), right);
 }
 
-/* Adds a qualifier, unless it is there: a qualified array has qualified elements, and both may have the qualifier. */
+/* Names a qualified `target`: with `before` ("const ") in front, or `behind` (" const") behind the star of a pointer. A qualifier that is
+ * there already is not repeated: a qualified array has qualified elements, and both may have the qualifier. */
 static void set_qualified(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target,
                           struct sl_str before, struct sl_str behind)
 {
@@ -236,7 +239,8 @@ static void set_qualified(struct typing *t, struct dwarf_type *type, const struc
     type->binds = target->binds;
 }
 
-/* Appends `[4]`; `[]` if the number of elements is no constant. */
+/* Appends the number of elements of an array's dimension, `[4]`; `[]` if it is no constant. `from_one`: the default lower bound is 1, not
+ * 0. */
 static void put_extent(struct sl_buf *out, const struct type_entry *range, bool from_one)
 {
     uint64_t lower = range->lower.given ? range->lower.value : from_one;
@@ -248,8 +252,10 @@ static void put_extent(struct sl_buf *out, const struct type_entry *range, bool 
         sl_buf_cstr(out, "[]");
 }
 
-/* Names an array or function type: `right` is its own suffix, followed by that of `target`. Frees `right`. */
-static void set_bound(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_buf *right)
+/* Names an array or function type: `left` is that of `target` (the element or result type), `right` the suffix given here ("[4]") and that
+ * of `target`. Frees the buffer. */
+static void set_array_or_function(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target,
+                                  struct sl_buf *right)
 {
     sl_buf_str(right, target->right);
     struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0});
@@ -273,7 +279,7 @@ static void set_array(struct typing *t, struct dwarf_type *type, struct referenc
             put_extent(&right, &range, children.unit->counts_from_one);
     if (!right.size)
         sl_buf_cstr(&right, "[]");
-    set_bound(t, type, element, &right);
+    set_array_or_function(t, type, element, &right);
 }
 
 struct type_parameter {
@@ -322,7 +328,7 @@ static void set_function(struct typing *t, struct dwarf_type *type, struct refer
     v->parameter_count = first;
     sl_buf_cstr(&right, ")");
     if (fits)
-        set_bound(t, type, result, &right);
+        set_array_or_function(t, type, result, &right);
     sl_buf_free(&right);
 }
 
@@ -364,11 +370,12 @@ static void name_type(struct typing *t, struct dwarf_type *type, struct referenc
     }
 }
 
-/* Returns the type of an entry, named once per unit. The type is put into the map as `<unknown>` before it is named, so that a cycle of
- * types ends there. A chain of more than MAX_TYPE_DEPTH types is `<unknown>`, too. */
+/* Returns the type of an entry, named once per unit; `has` false: the type `void`. The type is put into the map as `<unknown>` before it is
+ * named, so that a cycle of types ends there. A chain of more than MAX_TYPE_DEPTH types is `<unknown>`, too. */
 static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;
+    /* entries refer to their own file or to the supplementary file: one bit tells which */
     uint64_t key = reference.offset << 1 | (reference.file != t->from->file);
     if (!has || !reference.file)
         return has ? &unknown_type : &void_type;

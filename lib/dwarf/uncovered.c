@@ -33,8 +33,8 @@ static size_t join_ranges(struct dwarf_range *ranges, size_t count)
     return kept;
 }
 
-/* Clips [begin, *end) to the unit's code ranges; false if `begin` is outside. Several units may use one line table, and each adds only the
- * lines of its own code. A unit without ranges is not clipped. */
+/* Shortens [begin, *end) to the part in the unit's code ranges; false if `begin` is outside. Several units may use one line table, and each
+ * adds only the lines of its own code. If the unit has no ranges, nothing is shortened. */
 static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;
@@ -47,6 +47,7 @@ static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     if (!u->range_count)
         return true;
     const struct dwarf_range *ranges = u->w->ranges;
+    /* the last range that begins at or before `begin`, or the first one */
     const struct dwarf_range *range =
         &ranges[SL_PARTITION_POINT(middle, 1, u->range_count, ranges[middle].begin <= begin + load) - 1];
     if (begin + load < range->begin || begin + load >= range->end)

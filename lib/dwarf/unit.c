@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* Returns the first tombstone. Linkers give dropped code one of the last two addresses of the address size; these are not tombstones if the
- * file has code there. */
+/* Returns the first tombstone address. Linkers give dropped code one of the last two addresses of the address size; these are not
+ * tombstones if the file has code there. */
 static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
 {
     uint64_t last = size == MAX_ADDRESS_SIZE ? UINT64_MAX : (UINT64_C(1) << (8 * size)) - 1;
@@ -14,7 +14,7 @@ static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
     return last < UINT64_MAX && sl_object_holds_code(f->object, last) ? last + 1 : last;
 }
 
-/* Finds the sections. Sections that a file does not have stay empty. */
+/* Finds the sections of an object, or with `split` those of a package or .dwo file. Sections that the file does not have stay empty. */
 void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
 {
     const struct {
@@ -181,10 +181,10 @@ static enum sl_language language_name(uint64_t code)
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
-enum root_pass {
-    ROOT_BASES,  /* bases, which the other passes need to resolve indexes */
-    ROOT_RANGES, /* without texts, so that their pages need not be read */
-    ROOT_WHOLE,
+enum root_part {              /* attributes of the root entry that are read at once */
+                 ROOT_BASES,  /* bases of tables, needed before attributes that are indexes into these tables */
+                 ROOT_RANGES, /* all but bases and texts, so that the pages of texts need not be read */
+                 ROOT_WHOLE,  /* all but bases */
 };
 
 /* Stores a text attribute of the root entry in the unit; ignores other attributes. */
@@ -199,9 +199,9 @@ static void store_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, con
     }
 }
 
-/* Reads the root entry once for one purpose. Attributes come in any order, and indexed ones need a base, so the bases are read first, in a
- * pass of their own. */
-static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum root_pass pass)
+/* Reads the root entry and stores one part of its attributes. Attributes come in any order, and indexes need a base, so callers read the
+ * bases first, then the others. False if the entry cannot be read, or if the budget is used up. */
+static bool read_root_part(struct dwarf_worker *w, struct dwarf_unit *unit, enum root_part part)
 {
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
@@ -213,9 +213,9 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
     struct attribute_walk walk = dwarf_attributes(unit, abbrev);
     struct attribute a;
     for (const struct abbrev_step *step; (step = dwarf_next_attribute(&walk, &r, &a));) {
-        if (pass == ROOT_WHOLE)
+        if (part == ROOT_WHOLE)
             store_root_text(w, unit, &a, step->attribute);
-        if (pass == ROOT_BASES) {
+        if (part == ROOT_BASES) {
             switch (step->attribute) {
             case DW_AT_str_offsets_base: unit->str_offsets_base = a.value; break;
             case DW_AT_addr_base:
@@ -263,7 +263,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
 {
     unit->dwo_id = unit->header->dwo_id;
-    if (!read_root_pass(w, unit, ROOT_BASES) || !read_root_pass(w, unit, ROOT_WHOLE))
+    if (!read_root_part(w, unit, ROOT_BASES) || !read_root_part(w, unit, ROOT_WHOLE))
         return false;
     unit->is_dart = sl_str_equal(unit->producer, SL_STR("Dart VM"));
     return true;
@@ -294,7 +294,7 @@ bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, cons
     unit->abbrevs = dwarf_root_abbrev(w, file, header);
     dwarf_unit_bases(unit);
     unit->dwo_id = header->dwo_id;
-    return unit->abbrevs && read_root_pass(w, unit, ROOT_BASES) && read_root_pass(w, unit, ROOT_RANGES);
+    return unit->abbrevs && read_root_part(w, unit, ROOT_BASES) && read_root_part(w, unit, ROOT_RANGES);
 }
 
 void dwarf_worker_free(struct dwarf_worker *w)

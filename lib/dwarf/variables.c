@@ -67,7 +67,7 @@ struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *un
 
 /* ---- lists ---- */
 
-/* An open function or inlined call. */
+/* A function or inlined call whose variables are being collected. */
 struct dwarf_variable_list {
     size_t first;                   /* of its variables in variable_reader.open */
     size_t first_inlinee, inlinees; /* the worker's inlinees that are this call, one per range */

@@ -1,5 +1,5 @@
 /* Code at address 0 of linked files: vector tables and boot code of firmware. GNU linkers leave the entries and lines of dropped
- * functions, with address 0: of all entries and sequences at 0, one is live. It is chosen by the symbols at 0.
+ * functions, with address 0: of all entries and line sequences at 0, one is live. It is chosen by the symbols at 0.
  *
  *     entries   the subprogram with the name of a symbol at 0
  *     lines     in the unit with that subprogram, the sequence that ends at or after its end; in a unit without subprograms at 0, the
@@ -67,8 +67,8 @@ static bool may_have_code_at_zero(const struct dwarf_reader *reader)
     return reader->zero_symbol_count || !reader->has_symbols;
 }
 
-/* A subprogram is live if its name is that of a symbol at 0. If the file has no symbols, or the subprogram no name, there is nothing to
- * compare, and the subprogram counts as live. */
+/* True if a subprogram at 0 is live, not dropped: its name is that of a symbol at 0, as it is or mangled. If the file has no symbols, or the
+ * subprogram no name, there is nothing to compare, and the subprogram counts as live. */
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
 {
     for (size_t i = 0;
@@ -82,7 +82,7 @@ bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w,
     return !reader->has_symbols || !name.text.size;
 }
 
-/* True unless the root entry has ranges and none begins at 0. */
+/* True if the unit may have code at 0: its root entry has no ranges, or one that begins at 0. */
 static bool may_be_at_zero(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     size_t count = dwarf_unit_ranges(w, unit);
@@ -114,7 +114,7 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
     }
     if (!claims.count)
         own = own && s[best].end <= reader->next_code && may_have_code_at_zero(reader);
-    size_t dropped = count - own;
+    size_t dropped = count - own; /* `own`: one of them is kept */
     if (own)
         s[dropped] = s[best];
     lines->sequence_count -= dropped;

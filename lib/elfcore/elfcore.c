@@ -46,6 +46,7 @@ struct sl_bytes core_memory(struct core_reader *c, uint64_t address, uint64_t si
     if (!memory)
         return (struct sl_bytes){NULL, 0};
     struct sl_bytes part = sl_bytes_part(memory->bytes, address - memory->address, size);
+    /* sl_elfcore_trim keeps the memory that was read */
     struct core_range *range = c->touched ? sl_arena_array_add(c->touched) : NULL;
     c->out_of_memory |= c->touched && !range;
     if (range)
@@ -70,7 +71,7 @@ struct sl_str core_text(struct core_reader *c, struct sl_bytes bytes)
     return text;
 }
 
-/* Makes the regions of memory. One that the file does not hold completely is shorter. */
+/* Lists the memory of the PT_LOAD segments. Of a segment that a truncated file holds in part only that part is listed. */
 static void read_memory(struct core_reader *c)
 {
     struct sl_minidump *dump = &c->core->dump;
@@ -133,7 +134,7 @@ static void read_segments(struct core_reader *c, uint64_t offset, uint16_t entry
     struct sl_reader r = core_make_reader(c, sl_bytes_from(c->bytes, offset));
     size_t left = entry_size < core_header_size(c) ? 0 : sl_reader_left(&r) / entry_size;
     count = count < left ? count : left;
-    count = count < MAX_MAPPINGS + 16 ? count : MAX_MAPPINGS + 16;
+    count = count < MAX_MAPPINGS + 16 ? count : MAX_MAPPINGS + 16; /* 16: segments other than memory, such as notes */
     c->segments = SL_ARENA_ARRAY(c->arena, struct core_segment, count + 1);
     c->out_of_memory |= !c->segments;
     for (; c->segments && c->segment_count < count; c->segment_count++) {
@@ -209,7 +210,7 @@ static void describe_crash(struct core_reader *c)
     c->out_of_memory |= !dump->crash.reason.data;
 }
 
-/* Sets the region of each stack: that of the stack pointer. */
+/* Sets the stack of each thread: the memory region that its stack pointer is in. */
 static void find_stacks(struct core_reader *c)
 {
     struct sl_minidump *dump = &c->core->dump;
@@ -254,7 +255,7 @@ static void begin(struct core_reader *c)
     c->packages = (struct sl_arena_array){.arena = c->arena, .item = sizeof(struct sl_elfcore_package)};
 }
 
-/* Gives back the memory of lists that were not handed over. Returns `code`. */
+/* Frees the memory of the lists after a failure. Returns `code`. */
 static enum sl_code discard(struct core_reader *c, enum sl_code code)
 {
     sl_arena_array_discard(&c->threads);

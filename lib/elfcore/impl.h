@@ -40,8 +40,8 @@ struct core_range { /* of memory */
 struct core_loads { /* the PT_LOAD segments in ascending order of their addresses; one more item ends the list */
     struct core_load {
         uint64_t begin, end;
-        size_t executable; /* number of executable ones before it */
-        uint64_t before;   /* sum of the sizes of all before it */
+        size_t executable; /* number of executable segments before it */
+        uint64_t before;   /* sum of the sizes of all segments before it */
     } * items;
     size_t count;
 };
@@ -72,7 +72,7 @@ struct core_reader {
 /* Reads everything into c->core. The caller has zeroed the reader and set `core`, `arena`, `bytes` and `touched`. */
 enum sl_code core_read(struct core_reader *c, struct sl_error *error);
 
-/* Does only the first part: the header and the program headers. */
+/* Reads only the ELF header and the program headers. */
 enum sl_code core_open(struct core_reader *c, struct sl_error *error);
 
 struct sl_reader core_make_reader(const struct core_reader *c, struct sl_bytes bytes);
@@ -86,7 +86,7 @@ struct sl_bytes core_memory(struct core_reader *c, uint64_t address, uint64_t si
 /* Returns the text in these bytes up to a NUL, at most MAX_NAME bytes, as UTF-8. Data NULL if out of memory. */
 struct sl_str core_text(struct core_reader *c, struct sl_bytes bytes);
 
-/* Looks up an entry of the auxiliary vector. */
+/* Looks up an entry of the auxiliary vector; false if there is none. */
 bool core_auxv(const struct core_reader *c, uint64_t type, uint64_t *value);
 
 /* ---- notes.c ---- */
@@ -123,7 +123,7 @@ bool core_set_registers(struct core_reader *c, struct sl_bytes registers, struct
 /* Lists the PT_LOAD segments in c->loads. */
 void core_list_loads(struct core_reader *c);
 
-/* Lists them as mappings of the dump, with their access rights. */
+/* Lists the PT_LOAD segments as mappings of the dump, with their access rights. */
 void core_list_mappings(struct core_reader *c);
 
 /* True unless segments without execute permission cover all of the range: files that are only read are no modules. gcore leaves
