@@ -45,7 +45,7 @@ struct type_entry {
     uint64_t end; /* offset in .debug_info behind its attributes */
 };
 
-/* Returns the value of a bound of an array. One that is no constant (an expression, or a reference to a variable) is given but not known. */
+/* Returns the value of a bound of an array. One that is no constant (an expression, a reference to a variable) is given but not known. */
 static struct bound get_bound(const struct attribute *a)
 {
     switch (a->form) {
@@ -61,7 +61,7 @@ static struct bound get_bound(const struct attribute *a)
 }
 
 /* Stores an attribute of a type or variable. Text and reference are views of the file; a bound of an array that is no constant is only
- * marked as given. */
+ * marked as given. Other attributes are ignored. */
 static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
                             const struct attribute *a, struct type_entry *e)
 {
@@ -80,8 +80,8 @@ static void store_attribute(struct dwarf_worker *w, const struct dwarf_unit *uni
     }
 }
 
-/* Reads the attributes of an entry. Many units may refer to one entry, so every read is charged to the work budget. False if it is used up,
- * or if the entry is damaged. */
+/* Reads the attributes of an entry. Many units may refer to one entry, so every read is charged to the work budget. False if the budget is
+ * used up, or if the entry is damaged. */
 static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                             struct sl_reader *r, struct type_entry *out)
 {

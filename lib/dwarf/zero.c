@@ -67,8 +67,8 @@ static bool may_have_code_at_zero(const struct dwarf_reader *reader)
     return reader->zero_symbol_count || !reader->has_symbols;
 }
 
-/* True if a subprogram at 0 is live, not dropped: its name is that of a symbol at 0, as it is or mangled. If the file has no symbols, or the
- * subprogram no name, there is nothing to compare, and the subprogram counts as live. */
+/* True if a subprogram at 0 is live, not dropped: its name is that of a symbol at 0, as it is or mangled. If the file has no symbols, or
+ * the subprogram no name, there is nothing to compare, and the subprogram counts as live. */
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
 {
     for (size_t i = 0;

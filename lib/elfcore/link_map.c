@@ -30,8 +30,8 @@ struct core_program {
     uint64_t bias, base, end, dynamic; /* addresses at run time; dynamic 0: unknown, or none */
 };
 
-/* Reads its program headers from memory. Without PT_PHDR, which says where they are in the file, the program is static and lies
- * where its headers say. */
+/* Finds the program's memory and dynamic section by its program headers, which are in memory at `headers`. Without PT_PHDR, which says
+ * where they are in the file, the program is static and lies where they say. False if the core does not have them. */
 static bool read_headers(struct core_reader *c, struct core_program *program, uint64_t headers, uint64_t count)
 {
     struct core_image image = {.headers = core_memory(c, headers, count * core_header_size(c))};
@@ -54,8 +54,8 @@ static bool read_headers(struct core_reader *c, struct core_program *program, ui
     return program->base < program->end;
 }
 
-/* Finds where the program is in memory. Without program headers in the core it begins at their page, since linkers write them behind the
- * ELF header, and it ends at the latest where memory ends. */
+/* Finds where the program is in memory; false if the core does not tell. If the core does not have its program headers, it is taken to
+ * begin at their page, since linkers write them behind the ELF header, and to end where memory ends. */
 static bool read_program(struct core_reader *c, struct core_program *program)
 {
     uint64_t headers, count;
@@ -106,7 +106,8 @@ static uint64_t list_of_debug(struct core_reader *c, uint64_t address)
     return core_read_word(c, &r);
 }
 
-/* Finds DT_DEBUG in the dynamic section at a known address. */
+/* Returns the address of the first entry of the dynamic linker's list, by DT_DEBUG in the program's dynamic section; 0 if the core does not
+ * have it. */
 static uint64_t list_of_dynamic(struct core_reader *c, uint64_t dynamic)
 {
     struct sl_reader r = core_make_reader(c, core_memory(c, dynamic, MAX_DYNAMIC * 2 * word_size(c)));
@@ -136,7 +137,7 @@ static uint64_t search_region(struct core_reader *c, const struct sl_minidump_me
         if (!list || !read_library(c, list, &first) || at - first.dynamic >= MAX_DYNAMIC * 2 * word)
             continue;
         *dynamic = first.dynamic;
-        core_memory(c, at, 2 * word); /* a smaller core must have it */
+        core_memory(c, at, 2 * word); /* marks it as read: sl_elfcore_trim keeps what was read */
         return list;
     }
     return 0;
@@ -154,7 +155,8 @@ static uint64_t search_list(struct core_reader *c, struct core_program *program)
     return list;
 }
 
-/* Adds a library: from its headers, or, if these are not in the core, from its base to where memory ends. */
+/* Adds a library: from its headers, or, if these are not in the core, from its base to where the memory around its dynamic section ends. A
+ * dynamic section that is not within 4 GiB behind the base is not believed. */
 static void add_library(struct core_reader *c, uint64_t base, uint64_t dynamic, struct sl_str name)
 {
     struct core_image image;

@@ -23,6 +23,7 @@ void core_list_loads(struct core_reader *c)
     }
     if (loads->count)
         qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
+    /* until here `executable` is 1 for an executable segment; the item after the last one gets the sums of all */
     for (size_t i = 0; loads->items && i <= loads->count; i++) {
         struct core_load *load = &loads->items[i];
         size_t is_executable = load->executable;
@@ -55,6 +56,7 @@ bool core_may_hold_code(const struct core_reader *c, uint64_t begin, uint64_t en
     size_t beyond = SL_PARTITION_POINT(i, 0, c->loads.count, items[i].begin < end);
     if (first >= beyond || items[beyond].executable > items[first].executable)
         return true;
+    /* bytes of the range that segments cover: whole segments, without what lies outside of the range */
     uint64_t covered = items[beyond].before - items[first].before;
     covered -= items[first].begin < begin ? begin - items[first].begin : 0;
     covered -= items[beyond - 1].end > end ? items[beyond - 1].end - end : 0;
@@ -73,7 +75,8 @@ uint64_t core_run_end(const struct core_reader *c, uint64_t address)
 }
 
 /* True if a segment of the core begins at `begin`, rounded down to a page of any of the usual sizes, and if it is code also ends at
- * `end`, rounded up; data may be followed by other memory. Also true if no segment of the core holds the address. */
+ * `end`, rounded up; data may be followed by other memory. Also true if no segment of the core holds `begin`; `*is_known` is set if one
+ * does. */
 static bool is_mapped_so(const struct core_reader *c, uint64_t begin, uint64_t end, bool is_code, bool *is_known)
 {
     static const uint64_t pages[] = {1 << 12, 1 << 14, 1 << 16};

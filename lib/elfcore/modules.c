@@ -27,7 +27,8 @@ struct core_segment core_image_segment(const struct core_reader *c, const struct
     return core_read_segment(c, &r);
 }
 
-/* Reads the ELF header: where the program headers are and how many. False if it is not one of this process's files. */
+/* Reads the ELF header in memory at image->base: where the program headers are and how many. False if there is none, or it is not of a
+ * program or library for this core's processor. */
 static bool read_image_header(struct core_reader *c, struct core_image *image, uint64_t *headers)
 {
     size_t size = c->is_wide ? 64 : 52;
@@ -71,7 +72,7 @@ bool core_read_image(struct core_reader *c, uint64_t address, struct core_image 
         if (s.type == PT_LOAD && end > image->end)
             image->end = end;
     }
-    bool is_possible = image->end > address && image->end - address < UINT64_C(1) << 47;
+    bool is_possible = image->end > address && image->end - address < UINT64_C(1) << 47; /* user memory of x86-64 */
     return lowest != UINT64_MAX && is_possible;
 }
 
@@ -85,8 +86,8 @@ static bool is_zero(struct sl_bytes bytes)
     return true;
 }
 
-/* Sets the ids of a module by its build id, as for any ELF file. Build ids that are empty, too long or all zero are none, and a module that
- * has ids keeps them. */
+/* Sets code id, debug id and debug file of a module by its build id. A build id that is empty, too long or all zero is ignored, and a
+ * module that has ids keeps them. */
 static void set_ids(struct core_reader *c, struct sl_bytes build_id, struct sl_crash_module *module)
 {
     struct sl_buf text = {.budget = c->arena->budget};
@@ -128,7 +129,7 @@ static void add_package(struct core_reader *c, struct sl_bytes contents, const s
         *package = (struct sl_elfcore_package){module->address, module->code_file, json};
 }
 
-/* Reads the notes of an image, as far as they are in the core. */
+/* Sets the ids of a module and adds its package, by the notes of its image, as far as they are in the core. */
 static void identify(struct core_reader *c, const struct core_image *image, struct sl_crash_module *module)
 {
     struct core_note note;
@@ -211,29 +212,29 @@ struct core_mapped {             /* a module while its mappings are collected */
     bool has_image;
 };
 
-/* True if a segment of the image is mapped like this. */
+/* True if the mapping is of a segment of the module's image: the segment's part of the file is mapped at the segment's address. */
 static bool is_of_image(const struct core_reader *c, const struct core_mapped *mapped, const struct core_file *file)
 {
     uint64_t offset = file->offset - mapped->offset, address = file->begin - mapped->image.bias;
     for (unsigned i = 0; i < mapped->image.count; i++) {
         struct core_segment s = core_image_segment(c, &mapped->image, i);
-        uint64_t shift = s.address - s.offset;
-        if (s.type == PT_LOAD && address - offset == shift && offset + LARGEST_PAGE > s.offset &&
+        uint64_t distance = s.address - s.offset;
+        if (s.type == PT_LOAD && address - offset == distance && offset + LARGEST_PAGE > s.offset &&
             offset < s.offset + s.file_size + LARGEST_PAGE)
             return true;
     }
     return false;
 }
 
-/* Begins a module with the mapping, or adds it to the last one of the same file. Mappings of the same file that fit neither, such
- * as those of a program that reads its own file, are left out. */
+/* Begins a module with the mapping, or adds it to the last module of the same file. Mappings of the same file that fit neither, such
+ * as those of a program that reads its own file, are left out. False when out of memory. */
 static bool collect_file(struct core_reader *c, const struct core_file *file, struct core_mapped *items, size_t *count,
                          struct sl_map *by_name)
 {
     struct core_image image;
     void **last = file->name.size ? sl_map_find_or_add(by_name, file->name, NULL) : NULL;
     if (!last)
-        return !file->name.size;
+        return !file->name.size; /* without a name it is left out */
     struct core_mapped *mapped = *last;
     if (mapped && sl_budget_spend(&c->budget, 1 + mapped->image.count) &&
         (mapped->has_image ? is_of_image(c, mapped, file) : file->offset != mapped->offset)) {
@@ -241,7 +242,7 @@ static bool collect_file(struct core_reader *c, const struct core_file *file, st
         return true;
     }
     bool has_image = core_read_image(c, file->begin, &image);
-    if (!has_image && file->offset)
+    if (!has_image && file->offset) /* not the beginning of a file */
         return true;
     *last = mapped = &items[(*count)++];
     *mapped = (struct core_mapped){file->begin, file->end, file->offset, without_mark(file->name), image, has_image};
@@ -275,7 +276,7 @@ static void read_mapped_files(struct core_reader *c)
 
 /* ---- all modules ---- */
 
-/* Adds the library that the kernel maps into every process. */
+/* Adds the vDSO, the library that the kernel maps into every process; c->core->vdso is its image if the core has all of it. */
 static void add_vdso(struct core_reader *c)
 {
     struct core_image image;
@@ -314,8 +315,8 @@ static void clip_guessed(struct sl_crash_module *modules, size_t count)
     }
 }
 
-/* Lists the modules: by the note NT_FILE, or by the dynamic linker's list if that has none, and the vDSO, which neither lists. Then sorts
- * them. */
+/* Lists the modules: by the note NT_FILE, or if it lists none by the dynamic linker's list, and the vDSO, which is in neither. Then sorts
+ * the modules. */
 void core_read_modules(struct core_reader *c)
 {
     struct sl_crash *crash = &c->core->dump.crash;

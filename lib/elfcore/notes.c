@@ -70,7 +70,7 @@ static void read_status(struct core_reader *c, struct sl_bytes contents)
         more->is_walked = core_set_registers(c, sl_bytes_from(contents, c->is_wide ? 112 : 72), thread, more);
 }
 
-/* Reads the siginfo_t of the first thread, the one that the signal ended. */
+/* Reads the siginfo_t of the first thread, the one that the signal ended; its note comes before the second thread's. */
 static void read_signal(struct core_reader *c, struct sl_bytes contents)
 {
     struct sl_reader r = core_make_reader(c, contents);

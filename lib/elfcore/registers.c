@@ -9,6 +9,7 @@
     "pc:32 ra:1 sp:2 gp:3 tp:4 t0:5 t1:6 t2:7 s0:8 s1:9 a0:10 a1:11 a2:12 a3:13 a4:14 a5:15 a6:16 a7:17 s2:18 s3:19 "  \
     "s4:20 s5:21 s6:22 s7:23 s8:24 s9:25 s10:26 s11:27 t3:28 t4:29 t5:30 t6:31"
 
+/* Each processor: e_machine, 64-bit, architecture, and the registers in the order of pr_reg (struct core_cpu). */
 static const struct core_cpu cpus[] = {
     {62, true, SL_ARCH_X86_64,
      "r15:15 r14:14 r13:13 r12:12 rbp:6 rbx:3 r11:11 r10:10 r9:9 r8:8 rax:0 rcx:2 rdx:1 rsi:4 rdi:5 - rip:16 - - "

@@ -1,5 +1,5 @@
-/* Writes a core file with only the memory that reading it and walking its stacks need. Each memory segment is cut into pieces, those whose
- * bytes are written and those that are absent:
+/* Writes a core file with only the memory that reading it and walking its stacks need. Each memory segment is cut into several, those whose
+ * bytes are written and those without bytes:
  *
  *     before   LOAD 0x7000..0x47000, all of it in the file, stack pointer 0x45120
  *     after    LOAD 0x7000..0x44000, nothing in the file      LOAD 0x44000..0x47000, 0x3000 bytes */
@@ -15,10 +15,10 @@ enum {
     PAGE = 4096,
     MAX_STACK = 16 << 20,
     BELOW_STACK = 1024, /* kept below the stack pointer: leaf functions of x86-64 use 128 bytes there */
-    NO_COUNT = 0xFFFF,
+    NO_COUNT = 0xFFFF,  /* e_phnum if section header 0 has the number of program headers (PN_XNUM) */
 };
 
-struct trim_piece {
+struct trimmed_segment {         /* a segment of the new core */
     struct core_segment segment; /* with its offset in the new file */
     struct sl_bytes bytes;       /* empty: absent */
 };
@@ -28,11 +28,12 @@ struct trim {
     int fd;
     struct core_range *kept; /* sorted, without overlaps, whole pages */
     size_t kept_count;
-    struct sl_arena_array pieces;
+    struct sl_arena_array segments;
 };
 
 /* ---- what is kept ---- */
 
+/* Adds a range to the memory that the new core keeps. */
 static void keep(struct core_reader *c, uint64_t address, uint64_t size)
 {
     struct core_range *range = size ? sl_arena_array_add(c->touched) : NULL;
@@ -62,7 +63,8 @@ static void keep_stacks(struct core_reader *c)
                 keep(c, dump->memory[i].address, c->core->vdso.size);
 }
 
-/* Keeps the instruction at which the process crashed, if the core has it: by default the kernel leaves out code that is in files (core(5)). */
+/* Keeps the instruction at which the process crashed, if the core has it: by default the kernel leaves out code that is in files
+ * (core(5)). */
 static void keep_instruction(struct core_reader *c)
 {
     enum { LONGEST_INSTRUCTION = 16 };
@@ -95,19 +97,19 @@ static void join_kept(struct trim *t, size_t count)
     }
 }
 
-/* ---- pieces ---- */
+/* ---- segments of the new core ---- */
 
-/* Adds a segment of the smaller core with these contents, which may be shorter than they were. Its offset in the file is set later. */
-static void add_piece(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
+/* Adds a segment to the new core with these contents, which may be shorter than they were. Its offset in the file is set later. */
+static void add_segment(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
 {
-    struct trim_piece *piece = sl_arena_array_add(&t->pieces);
-    t->c->out_of_memory |= !piece;
+    struct trimmed_segment *added = sl_arena_array_add(&t->segments);
+    t->c->out_of_memory |= !added;
     segment.file_size = bytes.size;
-    if (piece)
-        *piece = (struct trim_piece){segment, bytes};
+    if (added)
+        *added = (struct trimmed_segment){segment, bytes};
 }
 
-/* Adds the part [begin, end) of a memory segment, with or without its bytes. */
+/* Adds the part [begin, end) of a memory segment as a segment of the new core, with or without its bytes; nothing if it is empty. */
 static void add_part(struct trim *t, const struct core_segment *s, uint64_t begin, uint64_t end, bool is_kept)
 {
     struct core_segment part = *s;
@@ -116,10 +118,10 @@ static void add_part(struct trim *t, const struct core_segment *s, uint64_t begi
     part.memory_size = end - begin;
     bytes = sl_bytes_part(bytes, begin - s->address, is_kept ? end - begin : 0);
     if (end > begin)
-        add_piece(t, part, bytes);
+        add_segment(t, part, bytes);
 }
 
-/* Cuts a memory segment where kept ranges begin and end. */
+/* Cuts a memory segment where kept ranges begin and end, and adds the parts. */
 static void cut_segment(struct trim *t, const struct core_segment *s)
 {
     uint64_t at = s->address, end = s->address + s->memory_size;
@@ -137,13 +139,13 @@ static void cut_segment(struct trim *t, const struct core_segment *s)
 }
 
 /* Lists the segments that the smaller core has: all notes, and the parts of memory that a stack trace needs. */
-static void make_pieces(struct trim *t)
+static void list_segments(struct trim *t)
 {
     const struct core_reader *c = t->c;
     for (size_t i = 0; i < c->segment_count; i++) {
         const struct core_segment *s = &c->segments[i];
         if (s->type == PT_NOTE)
-            add_piece(t, *s, sl_bytes_part(c->bytes, s->offset, s->file_size));
+            add_segment(t, *s, sl_bytes_part(c->bytes, s->offset, s->file_size));
         else if (s->type == PT_LOAD)
             cut_segment(t, s);
     }
@@ -162,7 +164,7 @@ static void put_word(struct sl_buf *out, const struct core_reader *c, uint64_t v
     put_number(out, c, value, c->is_wide ? 8 : 4);
 }
 
-/* Writes the ELF header. A number of program headers that does not fit stands in sh_info of a section header at `sections`. */
+/* Writes the ELF header. A number of program headers that does not fit is in sh_info of a section header at `sections`; 0 = it fits. */
 static void put_header(struct sl_buf *out, const struct core_reader *c, size_t count, uint64_t sections)
 {
     size_t size = c->is_wide ? 64 : 52;
@@ -208,47 +210,47 @@ static void put_section(struct sl_buf *out, const struct core_reader *c, size_t 
     sl_buf_fill(out, 0, size - before - 4);
 }
 
-/* Gives each piece its offset in the file: notes follow the headers, memory begins at a page. False if the pieces have more than `most`
+/* Gives each segment its offset in the file: notes follow the headers, memory begins at a page. False if the segments have more than `most`
  * bytes. */
-static bool place_pieces(struct trim_piece *pieces, size_t count, uint64_t at, size_t most)
+static bool place_segments(struct trimmed_segment *segments, size_t count, uint64_t at, size_t most)
 {
     for (size_t i = 0; i < count; i++) {
-        if (pieces[i].bytes.size > most)
+        if (segments[i].bytes.size > most)
             return false;
-        most -= pieces[i].bytes.size;
-        if (pieces[i].segment.type == PT_LOAD && pieces[i].bytes.size)
+        most -= segments[i].bytes.size;
+        if (segments[i].segment.type == PT_LOAD && segments[i].bytes.size)
             at = (at + PAGE - 1) & ~(uint64_t)(PAGE - 1);
         else
             at = (at + 7) & ~UINT64_C(7);
-        pieces[i].segment.offset = at;
-        at += pieces[i].bytes.size;
+        segments[i].segment.offset = at;
+        at += segments[i].bytes.size;
     }
     return true;
 }
 
 /* Writes the smaller core: headers, then contents. SL_BUSY if out of memory, SL_INTERNAL if writing fails. SL_MALFORMED if segments share
  * bytes of the file so often that the smaller core would be larger than the core: programs that write cores never do so. */
-static enum sl_code write_pieces(struct trim *t, struct sl_error *error)
+static enum sl_code write_core(struct trim *t, struct sl_error *error)
 {
     const struct core_reader *c = t->c;
-    size_t count = t->pieces.count;
-    struct trim_piece *pieces = sl_arena_array_finish(&t->pieces);
+    size_t count = t->segments.count;
+    struct trimmed_segment *segments = sl_arena_array_finish(&t->segments);
     struct sl_buf head = {.budget = c->arena->budget};
     /* e_phnum has 16 bits: a count of 0xFFFF or more stands in section header 0 (64 bytes in a 64-bit core) */
     bool is_counted = count < NO_COUNT;
     uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c);
-    if (!pieces)
+    if (!segments)
         return sl_fail(error, SL_BUSY, "out of memory");
-    if (!place_pieces(pieces, count, headers + (is_counted ? 0 : 64), c->bytes.size))
+    if (!place_segments(segments, count, headers + (is_counted ? 0 : 64), c->bytes.size))
         return sl_fail(error, SL_MALFORMED, "the segments of the core share bytes, so a smaller core would be larger");
     put_header(&head, c, count, is_counted ? 0 : headers);
     for (size_t i = 0; i < count; i++)
-        put_segment(&head, c, &pieces[i].segment);
+        put_segment(&head, c, &segments[i].segment);
     if (!is_counted)
         put_section(&head, c, count);
     bool good = !head.failed && sl_write_all_at(t->fd, sl_buf_bytes(&head), 0);
     for (size_t i = 0; good && i < count; i++)
-        good = sl_write_all_at(t->fd, pieces[i].bytes, pieces[i].segment.offset);
+        good = sl_write_all_at(t->fd, segments[i].bytes, segments[i].segment.offset);
     enum sl_code code = good          ? SL_OK
                         : head.failed ? sl_fail(error, SL_BUSY, "out of memory")
                                       : sl_fail_errno(error, errno, "cannot write the core file");
@@ -262,7 +264,7 @@ enum sl_code sl_elfcore_trim(struct sl_bytes bytes, int fd, struct sl_error *err
     struct sl_elfcore core;
     struct sl_arena_array touched = {.arena = &arena, .item = sizeof(struct core_range)};
     struct core_reader c = {.core = &core, .arena = &arena, .bytes = bytes, .touched = &touched};
-    struct trim t = {.c = &c, .fd = fd, .pieces = {.arena = &arena, .item = sizeof(struct trim_piece)}};
+    struct trim t = {.c = &c, .fd = fd, .segments = {.arena = &arena, .item = sizeof(struct trimmed_segment)}};
     enum sl_code code = core_read(&c, error);
     if (code == SL_OK) {
         keep_stacks(&c);
@@ -273,11 +275,11 @@ enum sl_code sl_elfcore_trim(struct sl_bytes bytes, int fd, struct sl_error *err
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
         join_kept(&t, count);
-        make_pieces(&t);
-        code = c.out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : write_pieces(&t, error);
+        list_segments(&t);
+        code = c.out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : write_core(&t, error);
     }
     sl_arena_array_discard(&touched);
-    sl_arena_array_discard(&t.pieces);
+    sl_arena_array_discard(&t.segments);
     sl_arena_free(&arena);
     return code;
 }

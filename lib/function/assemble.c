@@ -11,7 +11,8 @@ struct assemble_part { /* a range of an inlinee; node 0 is the function itself *
     uint32_t depth, index;
 };
 
-struct function_returned { /* rest of a part that was cut; `turn` orders them by time */
+struct
+    function_returned { /* rest of a part that was cut, to be handled again; `turn`: the later it was cut, the larger */
     struct assemble_part part;
     uint64_t turn;
 };
@@ -22,7 +23,7 @@ struct function_node { /* an accepted part */
     struct sl_function *target; /* the result */
 };
 
-/* A piece of a line and the node (index) whose line it becomes. */
+/* A part of a line, and the index of the node whose line it becomes. */
 struct owned_line {
     struct sl_line line;
     uint32_t owner;
@@ -58,7 +59,7 @@ static struct assemble_part make_part(const struct sl_flat_inlinee *inlinees, si
 }
 
 /* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. Those that begin before the function, are
- * too deep or have no code are dropped. */
+ * too deep or have no code are dropped. False when out of memory or budget. */
 static bool fill_queue(struct sl_assembler *a, const struct sl_function *function,
                        const struct sl_flat_inlinee *inlinees, size_t inlinee_count, size_t *queued)
 {
@@ -95,7 +96,7 @@ static bool returns_before(const struct function_returned *a, const struct funct
     return before(&a->part, &b->part) || (!before(&b->part, &a->part) && a->turn > b->turn);
 }
 
-/* Pushes `part` onto the binary heap of returned parts. */
+/* Pushes the rest of a part that was cut onto the binary heap of such parts. False when out of memory or budget. */
 static bool put_back(struct sl_assembler *a, struct assemble_part part)
 {
     size_t at = a->returned_count++;
@@ -108,7 +109,7 @@ static bool put_back(struct sl_assembler *a, struct assemble_part part)
     return true;
 }
 
-/* Pops the first part from the heap. */
+/* Pops the first part, by start and depth, from the binary heap of parts that were put back. */
 static struct assemble_part pop_returned(struct sl_assembler *a)
 {
     struct assemble_part first = a->returned[0].part;
@@ -133,9 +134,9 @@ static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size
     return a->queue[(*next)++];
 }
 
-/* Steps 1 and 2: accepts the parts as nodes, in address order. `ends` is the stack of accepted calls: ends[d] is the end of the last one
- * at depth d, and `height` their number. Code that overlaps an earlier sibling stays with the sibling; what extends beyond the parent is
- * put back, as another part of the parent may follow there. Parts without an open parent are dropped. */
+/* Makes the nodes of the tree: accepts parts of inlined calls in address order. `ends` is the stack of accepted calls: ends[d] is the end
+ * of the last one at depth d, and `height` their number. Code that overlaps an earlier sibling stays with the sibling; what extends beyond
+ * the parent is put back, as another part of the parent may follow there. Parts without an open parent are dropped. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
@@ -178,8 +179,8 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     return true;
 }
 
-/* Fast path: gives `owner` the lines that end at or before `limit` as they are, while the array has free elements. Returns the index of
- * the first other line. */
+/* Fast path: gives the lines that end at or before `limit` to the node `owner` as they are, while the array has free elements. Returns the
+ * index of the first other line. */
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)
 {
@@ -188,7 +189,7 @@ static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, c
     struct owned_line *out = a->owned + *count, *out_end = a->owned + a->owned_capacity;
     for (; next < line_count && out < out_end; next++) {
         struct sl_line line = lines[next];
-        line.size += line.size == 0;
+        line.size += line.size == 0; /* without a size it covers one byte */
         if (line.address >= limit || line.size > limit - line.address)
             break;
         *out++ = (struct owned_line){line, owner};
@@ -198,7 +199,7 @@ static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, c
     return next;
 }
 
-/* Gives the piece [start, end) of a line to a node. */
+/* Gives the part [start, end) of a line to the node `owner`. False when out of memory or budget. */
 static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, uint64_t start, uint64_t end,
                        uint32_t file, uint32_t line)
 {
@@ -210,8 +211,8 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
     return true;
 }
 
-/* Step 3: assigns every piece of every line to the innermost open function, and call lines to the parents. Drops nodes after the end
- * of the function. */
+/* Gives every part of every line to the innermost function that is open there, and call lines to the parents. Drops nodes after the end of
+ * the outermost function. False when out of memory or budget. */
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t *nodes,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {
@@ -222,6 +223,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
     uint64_t outer_start = a->nodes[0].part.address, outer_end = a->nodes[0].part.end;
     while (next_line < line_count && lines[next_line].address < outer_start)
         next_line++;
+    /* where the rest of the next line begins, whose first part may have been given away */
     uint64_t at = next_line < line_count ? lines[next_line].address : UINT64_MAX;
     while (next_node < node_count || next_line < line_count) {
         bool inlinee = next_node < node_count && (next_line >= line_count || a->nodes[next_node].part.address <= at);
@@ -272,8 +274,8 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
     return true;
 }
 
-/* Step 4: lays out lines and children of every node in arrays. Nodes are in pre-order, so a parent's array is reserved before its
- * children are placed in it. */
+/* Copies lines and children of every node to arrays in the arena. Nodes are in pre-order, so a parent's array is reserved before its
+ * children are placed in it. False when out of memory. */
 static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
                            const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
 {

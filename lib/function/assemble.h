@@ -13,7 +13,7 @@
 #include "function/function.h"
 #include "function/order.h"
 
-struct sl_flat_inlinee { /* members as in struct sl_function */
+struct sl_flat_inlinee { /* members mean what they mean in struct sl_function */
     uint64_t address, size;
     struct sl_str name;
     enum sl_language language;

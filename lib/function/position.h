@@ -10,6 +10,8 @@
 
 enum { SL_POSITION_LINE_BITS = 18, SL_POSITION_COLUMN_BITS = 11, SL_POSITION_HAS_COLUMN = 1 << 29 };
 
+/* Packs line and column into a position. The column is left out if it is 0, or if line or column are too large for this form; 0 if the line
+ * alone is too large. */
 static inline uint32_t sl_position(uint32_t line, uint64_t column)
 {
     if (line && column && line < 1u << SL_POSITION_LINE_BITS && column < 1u << SL_POSITION_COLUMN_BITS)
@@ -17,13 +19,14 @@ static inline uint32_t sl_position(uint32_t line, uint64_t column)
     return line < SL_POSITION_HAS_COLUMN ? line : 0;
 }
 
+/* Returns the line of a position; 0 = unknown. */
 static inline uint32_t sl_position_line(uint32_t position)
 {
     return position & SL_POSITION_HAS_COLUMN ? (position & ~SL_POSITION_HAS_COLUMN) >> SL_POSITION_COLUMN_BITS
                                              : position;
 }
 
-/* 0 = unknown. */
+/* Returns the column of a position; 0 = unknown. */
 static inline uint32_t sl_position_column(uint32_t position)
 {
     return position & SL_POSITION_HAS_COLUMN ? position & ((1u << SL_POSITION_COLUMN_BITS) - 1) : 0;

@@ -9,9 +9,8 @@ static bool decimal(struct sl_str text, uint32_t *value)
     return good;
 }
 
-/* True for names that are not decorated C names: Microsoft's manglings (`?f@@YAXXZ`), and readable C++ names, which say more than a C
- * name. */
-static bool says_more(struct sl_str name)
+/* True for C++ names, which have no C decoration: Microsoft's manglings (`?f@@YAXXZ`), and readable names (`N::f(int)`). */
+static bool is_cpp_name(struct sl_str name)
 {
     if (name.data[0] == '?')
         return true;
@@ -44,7 +43,7 @@ static size_t count_at(struct sl_str name, uint32_t *size)
 struct sl_str sl_undecorate_linkage(struct sl_str name)
 {
     uint32_t size;
-    size_t position = name.size && !says_more(name) ? count_at(name, &size) : 0;
+    size_t position = name.size && !is_cpp_name(name) ? count_at(name, &size) : 0;
     if (!position)
         return name;
     size_t skip = name.data[0] == '@', end = position - (name.data[position - 1] == '@');
@@ -57,12 +56,13 @@ struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters)
     uint32_t size = 0;
     if (parameters)
         *parameters = 0;
-    if (!name.size || says_more(name))
+    if (!name.size || is_cpp_name(name))
         return name;
     size_t position = count_at(name, &size);
     bool prefixed = name.data[0] == '@' || name.data[0] == '_';
     if (position && (name.data[position - 1] == '@' || prefixed)) {
-        size_t skip = name.data[position - 1] == '@' ? 0 : 1;
+        size_t skip =
+            name.data[position - 1] == '@' ? 0 : 1; /* one byte goes: the second `@`, or that in front of the name */
         if (parameters)
             *parameters = size;
         return (struct sl_str){name.data + skip, position - 1};

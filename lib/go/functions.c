@@ -1,4 +1,4 @@
-/* Streams the functions of the table in batches.
+/* Streams the functions of a Go program's line table (pclntab) in batches.
  *
  * A function has lists of values by code offset: line, number of the file, index of the inlined call (pcvalue tables). The caller of an
  * inlined call, and the location of the call, are the values at another offset of the function, go_call.call_offset. */
@@ -31,9 +31,9 @@ struct go_inline_link { /* an inlined call, and its call site */
     bool good;
 };
 
-struct open_call {
-    int32_t index;
-    uint64_t start;
+struct open_call {  /* an inlined call whose end has not been reached */
+    int32_t index;  /* in the function's tree of inlined calls */
+    uint64_t start; /* offset in the function */
 };
 
 struct go_reader {
@@ -50,7 +50,7 @@ struct go_reader {
     size_t inlinee_count, inlinee_capacity;
     struct open_call open[SL_MAX_INLINE_DEPTH]; /* outermost first */
     size_t open_count;
-    uint64_t open_end;
+    uint64_t open_end; /* offset in the function up to which they are known to extend */
     struct sl_assembler assembler;
     /* the batch */
     struct sl_arena arena;
@@ -66,7 +66,7 @@ struct go_reader {
 
 /* Reads a list of values: pairs of the change of the value (zigzag) and the size of the code, in units of the quantum. A change of 0
  * ends the list, except as the first one. Functions may share lists, so each use is charged. True with an empty list if there is none
- * (offset 0). */
+ * (offset 0); false if the list is damaged, or when out of memory or budget. */
 static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(g->table.values, offset), g->table.big_endian);
@@ -100,7 +100,8 @@ static int32_t value_at(const struct values *v, uint64_t offset)
 
 /* ---- files ---- */
 
-/* Returns the index of a file in the batch; adds it if it is new. */
+/* Returns the index in the batch of the file with this number in the function; adds the file if it is new. SL_NO_FILE if it has no name or
+ * the number is invalid, or when out of memory or budget (account.failed). */
 static uint32_t batch_file_index(struct go_reader *g, const struct go_function *f, int32_t number)
 {
     uint64_t index = go_file_index(f, number);
@@ -120,8 +121,8 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
 
 /* ---- inlined calls ---- */
 
-/* Reads inlined call `index`. Its call site is the line, file and enclosing call at code offset call.call_offset. A call that is its own
- * caller is damage. */
+/* Reads inlined call `index` of the function. Its call site is the line, file and enclosing call at code offset call.call_offset. False if
+ * it cannot be read, or is damaged: its own caller. */
 static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct go_inline_link *link)
 {
     struct go_call call;
@@ -150,7 +151,8 @@ static const struct go_inline_link *link_at(struct go_reader *g, const struct go
     return link->good ? link : NULL;
 }
 
-/* Fills `chain` with the calls around code of call `index`, outermost first; returns their number, 0 if they cannot be read. */
+/* Fills `chain` with the inlined call `index` and the calls that enclose it, outermost first; returns their number, 0 if they cannot be
+ * read or are too many. */
 static size_t read_call_chain(struct go_reader *g, const struct go_function *f, int32_t index, int32_t *chain)
 {
     size_t count = 0;
@@ -170,7 +172,7 @@ static size_t read_call_chain(struct go_reader *g, const struct go_function *f, 
     return count;
 }
 
-/* Ends the open calls deeper than `height` at g->open_end and adds them to the inlinees. */
+/* Ends the open inlined calls deeper than `height` at g->open_end and adds them to g->inlinees. `entry` is the function's address. */
 static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
 {
     while (g->open_count > height) {
@@ -191,8 +193,8 @@ static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
     }
 }
 
-/* Adds the inlined calls of the function to g->inlinees. The calls around adjacent code mostly share their outer part, so only calls that
- * differ are closed and opened. */
+/* Lists the inlined calls of the function at `entry`, whose code ends at offset `end`, in g->inlinees. The calls around adjacent code are
+ * mostly the same, so only those that differ are closed and opened. */
 static void read_calls(struct go_reader *g, const struct go_function *f, uint64_t entry, uint64_t end)
 {
     int32_t chain[SL_MAX_INLINE_DEPTH];
@@ -213,7 +215,7 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
 
 /* ---- functions ---- */
 
-/* Merges the lists of lines and files into rows. Code with a line but behind the last file has no file. */
+/* Merges the function's lists of lines and files into g->rows. Code with a line but behind the last file has no file. */
 static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t entry)
 {
     uint64_t at = 0;
@@ -234,7 +236,8 @@ static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t
     }
 }
 
-/* Reads a function. False if it is malformed. One without code or name is left out. */
+/* Adds a function to the batch; one without code or name is left out. False if it is malformed, or when out of memory or budget
+ * (account.failed). */
 static bool read_function(struct go_reader *g, uint64_t index)
 {
     struct go_function f;
@@ -279,7 +282,8 @@ static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
     return code;
 }
 
-/* Reads all functions in the order of the table. Malformed ones are counted; if nothing else is there, the table counts as malformed. */
+/* Reads all functions in the order of the table. Malformed ones are counted in sink->skipped_units; SL_MALFORMED if there are such and no
+ * function was read. */
 static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

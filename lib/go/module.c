@@ -22,7 +22,8 @@ struct go_module_data {
     uint64_t words[WORDS];
 };
 
-/* Checks the words against the table; if they fit, sets `text`, and `tree_base` if the address is in the file. False if they do not fit. */
+/* True if the words are those of moduledata: they have the addresses of the table's header and parts. Then sets the table's `text`, and
+ * `tree_base` if that address is in the file. */
 static bool accept_words(struct go_table *t, const struct go_module_data *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
@@ -70,7 +71,8 @@ static bool find_in_data(struct go_table *t)
     return false;
 }
 
-/* Tries moduledata at `address`, with values from relocations of a 64-bit ELF file: {address, type, value}. */
+/* Takes the words at `address` for moduledata, with those that relocations of a 64-bit ELF file set: {address, type, value}. False if they
+ * are not moduledata. */
 static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint64_t address)
 {
     struct go_module_data m;

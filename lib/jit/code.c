@@ -41,13 +41,13 @@ bool jit_read_hex(struct sl_str *text, uint64_t *value)
 
 SL_ORDER_BY(code_by_address, struct sl_jit_function, address)
 
-/* Returns the index of a value in the sorted bounds. */
+/* Returns the index of a value in the sorted bounds, which have it. */
 static size_t find_bound(const uint64_t *bounds, size_t count, uint64_t value)
 {
     return SL_PARTITION_POINT(middle, 0, count, bounds[middle] <= value) - 1;
 }
 
-/* Returns the first free cell from `cell` on (union-find with path halving). */
+/* Returns the first free cell at or after `cell` (union-find with path halving): next[i] is i for a free cell. */
 static size_t next_free(size_t *next, size_t cell)
 {
     while (next[cell] != cell) {
@@ -110,7 +110,7 @@ static bool write_out(void *arg, struct sl_str text)
     return !((struct sl_buf *)arg)->failed;
 }
 
-/* Writes the functions that begin in the range; one that ends beyond the range is cut at its end. */
+/* Writes the functions that begin in [begin, end) as a Breakpad symbol file; one that extends beyond `end` is cut there. */
 enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64_t end,
                           const struct sl_breakpad_options *options, struct sl_buf *out, size_t *count,
                           struct sl_error *error)

@@ -6,5 +6,6 @@
 /* Appends a function; ignores one without size or name, or past the end of the address space. False when out of memory. */
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name);
 
-/* Reads a hexadecimal number at the start of the text and advances the text past it and the blanks that follow. False if there is none. */
+/* Reads a hexadecimal number at the start of the text and advances the text past it and the blanks that follow. False if there is none, or
+ * no blank follows. */
 bool jit_read_hex(struct sl_str *text, uint64_t *value);

@@ -14,8 +14,8 @@ static bool is_function_type(char type)
 /* Orders functions by address; several names at one address stay in the order of the file. */
 SL_ORDER_BY(kallsyms_by_address, struct sl_jit_function, address, name.data)
 
-/* Sets the sizes: each function ends at the next one, the last at the end of its page or of the address space. Of several at one
- * address the first one is kept. */
+/* Sets the sizes of the functions from index `first` on: each ends at the next one, the last at the end of its page or of the address
+ * space. Of several at one address the first one is kept. */
 static void set_sizes(struct sl_jit_code *code, size_t first)
 {
     size_t kept = first;
@@ -42,6 +42,7 @@ enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code
         if (!jit_read_hex(&line, &address) || !address || line.size < 3 || !is_function_type(line.data[0]) ||
             line.data[1] != ' ')
             continue;
+        /* 1 for now: sizes follow from the next function's address */
         if (!jit_add(code, address, 1, (struct sl_str){line.data + 2, line.size - 2}))
             return sl_budget_fail(budget, error);
     }

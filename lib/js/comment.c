@@ -21,7 +21,7 @@ static struct sl_str first_word(struct sl_str text)
     return (struct sl_str){text.data + begin, end - begin};
 }
 
-/* True if `comment` begins with `//# ` (or `//@ ` if `old`) and the marker; `*value` is the word after it. */
+/* True if `comment` begins with `//# ` (with `old` also `//@ `) and the marker; `*value` is the word after the marker. */
 static bool is_marked(const char *comment, const char *end, const struct js_comment_marker *marker, bool old,
                       struct sl_str *value)
 {
@@ -41,10 +41,10 @@ enum { MAX_TEMPLATES = 64 }; /* nested templates; deeper ones are read as one */
 
 struct js_reader {
     const char *at, *end;
-    char last;          /* the token before: a punctuator, 'a' for a word or value, 0 for none */
-    bool before_regexp; /* if `last` is a word: a regular expression may follow it */
-    size_t braces;      /* open braces in the expression of the innermost template */
-    size_t outer[MAX_TEMPLATES], depth;
+    char last;                          /* the token before: a punctuator, 'a' for a word or value, 0 for none */
+    bool before_regexp;                 /* if `last` is a word: a regular expression may follow it */
+    size_t braces;                      /* open braces in the expression of the innermost template */
+    size_t outer[MAX_TEMPLATES], depth; /* `braces` of the templates around it, and their number */
     size_t scan_allowance; /* bytes that may still be scanned without finding the end of a regular expression */
 };
 
@@ -169,7 +169,8 @@ static void skip_block(struct js_reader *r)
     r->at = end ? end + 2 : r->end;
 }
 
-/* Finds the last marked comment by reading the script from its beginning, which tells comments from strings with certainty. */
+/* Finds the last comment with the marker by reading the script from its beginning, which tells comments from strings. False if there is
+ * none; `*value` is the word after the marker. */
 static bool find_last_by_parsing(struct sl_str script, const struct js_comment_marker *marker, bool old,
                                  struct sl_str *value)
 {
@@ -212,8 +213,8 @@ static bool stands_alone(const char *comment, const char *end)
            !memchr(comment, '\'', line) && !memchr(comment, '\\', line);
 }
 
-/* Returns the word after the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
- * match could be inside a string, the script is read from its beginning, once. */
+/* Finds the last comment `//# ` (with `old` also `//@ `) with the marker; `*value` is the word after it. False if there is none. Searches
+ * backwards from the end; only if a match could be inside a string, the script is read from its beginning, once. */
 static bool find_last_comment(struct sl_str script, const struct js_comment_marker *marker, bool old,
                               struct sl_str *value)
 {
@@ -337,13 +338,13 @@ static struct sl_str behind(struct sl_str text, size_t offset)
     return (struct sl_str){text.data + offset, text.size - offset};
 }
 
-/* Removes the text up to the next slash from `*rest`; false when nothing is left. */
-static bool next_piece(struct sl_str *rest, struct sl_str *piece)
+/* Removes the text up to the next slash from `*rest` and returns it in `*segment`; false when nothing is left. */
+static bool next_segment(struct sl_str *rest, struct sl_str *segment)
 {
     if (!rest->data)
         return false;
-    *piece = cut_at(*rest, '/');
-    *rest = piece->size < rest->size ? behind(*rest, piece->size + 1) : (struct sl_str){NULL, 0};
+    *segment = cut_at(*rest, '/');
+    *rest = segment->size < rest->size ? behind(*rest, segment->size + 1) : (struct sl_str){NULL, 0};
     return true;
 }
 
@@ -376,19 +377,19 @@ static bool path_pop(struct js_url_path *path)
  * `.` is dropped, in other paths only at the beginning. */
 static void path_push_reference(struct js_url_path *path, struct sl_str reference, bool web)
 {
-    struct sl_str piece;
+    struct sl_str segment;
     bool first = true;
-    while (next_piece(&reference, &piece)) {
-        if (sl_str_equal(piece, SL_STR("..")) && (path_pop(path) || web))
+    while (next_segment(&reference, &segment)) {
+        if (sl_str_equal(segment, SL_STR("..")) && (path_pop(path) || web))
             continue;
-        if (sl_str_equal(piece, SL_STR(".")) && (web || first))
+        if (sl_str_equal(segment, SL_STR(".")) && (web || first))
             continue;
         first = false;
-        path_push(path, piece);
+        path_push(path, segment);
     }
 }
 
-/* Removes empty segments. */
+/* Removes empty segments: slashes that another slash or the end follows. */
 static void path_collapse(struct js_url_path *path)
 {
     struct sl_buf *out = path->out;
@@ -422,7 +423,8 @@ static struct js_base_url split_base(struct sl_str text)
     return (struct js_base_url){scheme, behind(text, scheme.size + 3), sl_str_equal(scheme, SL_STR("file"))};
 }
 
-/* Joins a reference that begins with a slash: it is absolute on the base's host. */
+/* Appends a reference that begins with a slash: alone if the base is a file, else behind scheme and host of the base, or only behind the
+ * scheme if it begins with `//`, since it then has a host itself. */
 static void join_absolute(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
     if (!base->file) {
@@ -436,22 +438,22 @@ static void join_absolute(const struct js_base_url *base, struct sl_str referenc
     sl_buf_str(out, reference);
 }
 
-/* Joins a relative reference: it replaces the last segment of the base's path. */
+/* Appends a relative reference resolved against the base: it replaces the last segment of the base's path. */
 static void join_relative(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
-    struct sl_str rest = base->rest, piece;
+    struct sl_str rest = base->rest, segment;
     bool web = sl_str_equal(base->scheme, SL_STR("http")) || sl_str_equal(base->scheme, SL_STR("https"));
     if (!base->file) {
-        next_piece(&rest, &piece); /* the host */
+        next_segment(&rest, &segment); /* the host */
         sl_buf_str(out, base->scheme);
         sl_buf_cstr(out, "://");
-        sl_buf_str(out, piece);
+        sl_buf_str(out, segment);
     } else if (sl_str_starts(rest, SL_STR("/"))) {
-        next_piece(&rest, &piece);
+        next_segment(&rest, &segment); /* the empty one before the first slash */
     }
     struct js_url_path path = {.out = out, .begin = out->size};
-    while (next_piece(&rest, &piece) && rest.data)
-        path_push(&path, piece);
+    while (next_segment(&rest, &segment) && rest.data) /* all but the last segment of the base */
+        path_push(&path, segment);
     path_push_reference(&path, reference, web);
     if (!out->failed)
         path_collapse(&path);

@@ -17,6 +17,7 @@ static size_t find_char(struct sl_str text, char c)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
+/* Returns the offset of the first occurrence of `part`; the text's size if it is absent. */
 static size_t offset_of_text(struct sl_str text, struct sl_str part)
 {
     const char *found = text.size ? memmem(text.data, text.size, part.data, part.size) : NULL;
@@ -123,7 +124,7 @@ static struct sl_str without_extension(struct sl_str path)
     return path;
 }
 
-/* Returns the path after the first segment that is a digest; false when there is none. */
+/* Sets `*rest` to the path after the first segment that is a digest (32 or 40 hexadecimal digits); false when there is none. */
 static bool behind_digest(struct sl_str path, struct sl_str *rest)
 {
     *rest = path;
@@ -136,6 +137,7 @@ static bool behind_digest(struct sl_str path, struct sl_str *rest)
     }
 }
 
+/* Removes leading folders that say how a file was built or is served. */
 static struct sl_str without_common_folders(struct sl_str path)
 {
     size_t size;
@@ -210,7 +212,7 @@ struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struc
     struct sl_js_file file = {source, module};
     bool webpack = sl_str_starts(source, SL_STR("webpack:")), turbopack = sl_str_starts(source, SL_STR("turbopack:"));
     if (webpack || turbopack) {
-        size_t modules = offset_of_text(source, SL_STR("/~/"));
+        size_t modules = offset_of_text(source, SL_STR("/~/")); /* webpack's sign for node_modules */
         file.name = modules < source.size ? from(source, modules + 1)
                     : webpack             ? webpack_name(source)
                                           : turbopack_name(source);
@@ -257,8 +259,8 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     sl_buf_str(out, name);
 }
 
-/* Returns the name that the scope gives. Dart's compiler makes names that begin with "$async$" for parts of async functions; the token then
- * has the real name. */
+/* Returns the function's name by its scope in the source; if the scope is unknown, the frame's name as received. Dart's compiler makes
+ * names that begin with "$async$" for parts of async functions; the token of the source map then has the real name. */
 static struct sl_str scope_name(const struct sl_js_function_hints *n)
 {
     switch (n->kind) {
