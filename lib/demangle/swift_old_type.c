@@ -291,7 +291,7 @@ static struct swift_node *impl_attribute(struct swift_reader *r, struct swift_no
     return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : NULL;
 }
 
-/* Reads the letter for how a lowered function is called; NULL for an unknown one. */
+/* Reads the letter for the calling convention of a SIL function; NULL for an unknown one. */
 static const char *representation(struct swift_reader *r)
 {
     switch (reader_next(r)) {

@@ -5,7 +5,7 @@
 
 struct swift_printer {
     struct sl_buf *out;
-    size_t end; /* limit of `out` */
+    size_t end; /* size that `out` must not exceed */
     unsigned depth, steps;
     bool returns;     /* print function types with effects and results */
     bool specialized; /* the word "specialized" has been printed; it is printed once a symbol */

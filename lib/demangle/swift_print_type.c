@@ -110,7 +110,7 @@ static void parameters(struct swift_printer *p, const struct swift_node *tuple, 
     print_write(p, ")");
 }
 
-/* Prints an effect that is written before the function's type, with its global actor if it has one. */
+/* Prints an effect that is written before the parameters of a function type: "@Sendable ", or a global actor, "@MainActor ". */
 static void effect_before(struct swift_printer *p, const struct swift_node *effect)
 {
     const struct swift_node *actor = node_child(effect, 0);
@@ -124,7 +124,7 @@ static void effect_before(struct swift_printer *p, const struct swift_node *effe
 
 static const struct swift_node *find_effect(const struct swift_node *function, enum effect effect)
 {
-    for (uint32_t i = 2; i < function->count; i++) /* after the parameters and the result */
+    for (uint32_t i = 2; i < function->count; i++) /* the effects, after the parameters and the result */
         if (function->children[i]->index == effect)
             return function->children[i];
     return NULL;
@@ -301,7 +301,7 @@ static void swift_print_type_composition(struct swift_printer *p, const struct s
         print_write(p, "Any");
 }
 
-/* Prints a metatype: "T.Type", or "T.Protocol" for that of an existential type itself. */
+/* Prints a metatype: "T.Type", or "P.Protocol" for the metatype of an existential type `P` itself. */
 static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *instance = node_child(type, 0);

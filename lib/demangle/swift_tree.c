@@ -1,4 +1,4 @@
-/* Nodes, and decoding of names. */
+/* The nodes of the tree of a mangled Swift name, and decoding of the identifiers and operators in it. */
 #include "demangle/swift_tree.h"
 
 #include <stdarg.h>

@@ -16,7 +16,7 @@ struct sl_disasm_code {
     uint64_t address; /* of the first byte */
     uint64_t size;    /* decode the instructions that begin within these bytes */
     const struct sl_mapping_symbol
-        *mapping_symbols; /* of the whole file, by address; `mapping_symbol_count` 0 = none */
+        *mapping_symbols; /* of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
     size_t mapping_symbol_count;
 };
 

@@ -257,8 +257,8 @@ struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
 
-/* Decides by kind and attributes how the walk handles entries of this abbreviation. `jump`: the children can be
- * passed over by the sibling attribute. That is done only where they cannot have code: below a declaration and below
+/* Decides by kind and attributes how the walk over a unit's entries (functions.c) handles those of this abbreviation. `jump`: their
+ * children can be passed over by the sibling attribute, which is done only where children cannot have code: below a declaration and below
  * types. */
 static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {

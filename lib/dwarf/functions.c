@@ -16,8 +16,8 @@ struct dwarf_function_entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0 = absent */
 };
 
-/* An entry of the walk's stack: a subprogram or inlined call whose children are being read; the first frame is the root entry. Other open
- * entries, such as lexical blocks, get no frame: `plain` counts them. */
+/* A subprogram or inlined call whose children are being read; worker->frames is the stack of them, and the first one is the root entry.
+ * Other open entries, such as lexical blocks, get no frame: `plain` counts them. */
 struct dwarf_frame {
     uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
@@ -398,8 +398,8 @@ static bool close_frame(struct dwarf_function_walk *walk)
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
-/* Enters the children of an entry that needs no frame of its own, such as a lexical block: it is only counted in the innermost frame. False
- * if entries are nested too deep. */
+/* Enters the children of an entry that needs no struct dwarf_frame of its own, such as a lexical block: it is only counted in the innermost
+ * frame. False if entries are nested too deep. */
 static bool open_plain(struct dwarf_function_walk *walk)
 {
     if (walk->depth >= MAX_DIE_DEPTH)
@@ -521,7 +521,7 @@ static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
     return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }
 
-/* State of skipping entries: position, and the number of open ones, which is at most `limit`. */
+/* State of skipping entries: the position, and the number of open entries without a frame (`plain`), which is at most `limit`. */
 struct dwarf_skip_state {
     const uint8_t *at, *end;
     uint32_t plain, limit;

@@ -50,7 +50,7 @@ struct dwarf_file {
     bool code_at_zero;                   /* linked file with code at 0: address 0 is not always a tombstone */
     uint64_t dead[MAX_ADDRESS_SIZE + 1]; /* by address size: addresses from here on are tombstones of dropped code */
     uint64_t mode_bit; /* 1 for ARM and MIPS: assemblers set it in low_pc of Thumb and microMIPS functions; else 0 */
-    bool decorates;    /* linkage names have the C decoration of 32-bit Windows: _f, _f@8, @f@8 */
+    bool decorates;    /* linkage names may have C decoration of 32-bit Windows, without the underscore: f@8, @f@8 */
     struct dwarf_unit_header *units;
     size_t unit_count;
     const struct dwarf_file *sup; /* supplementary file; NULL = none, or not available */
@@ -159,7 +159,7 @@ struct abbrev_table {
     uint16_t version;
     int8_t sizes[COMMON_FORMS]; /* bytes of each form; -1 = variable */
     struct abbrev *items;       /* by code, if code < dense_count */
-    struct quick_abbrev *quick; /* by code, too */
+    struct quick_abbrev *quick; /* how to skip entries; by code, for the codes of `items` */
     size_t dense_count;
     struct sparse_abbrev {
         uint64_t code;
@@ -323,7 +323,7 @@ struct dwarf_reader {
     struct symbol_index symbols;
     struct sl_str *zero_symbols; /* names of the symbols at 0 (zero.c) */
     size_t zero_symbol_count;
-    uint64_t zero_size;      /* size of the largest of them */
+    uint64_t zero_size;      /* size of the largest symbol at 0 */
     uint64_t next_code;      /* lowest address above 0 at which a root entry has code; UINT64_MAX = none */
     struct range_set ranges; /* of the functions emitted so far */
     bool has_dwp;
@@ -337,8 +337,8 @@ void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion);
 
 /* Indexes the first `most` unit headers of the file, into the arena; counts unreadable ones in `skipped`. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
-/* Called by a pass over .debug_info that has reached offset `to`: releases the pages from `*passed` to `to` from memory once they are 8 MiB
- * or more, and moves `*passed`. */
+/* Call while reading .debug_info in order, at offset `to`. Once `*passed` to `to` are 8 MiB or more, releases their pages, so that a large
+ * section that is read once does not stay in memory, and moves `*passed`. */
 void dwarf_drop_pages(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
@@ -428,7 +428,7 @@ const struct aranges_set *dwarf_find_aranges(const struct dwarf_unit *unit, size
 /* Reads the unit's code ranges, by its root entry and .debug_aranges, into worker->ranges; returns their number. They may overlap. */
 size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
-/* Reads the live ranges of an entry into worker->ranges; returns their number. */
+/* Reads the live ranges of an entry, by these three attributes (form 0 = absent), into worker->ranges; returns their number. */
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc);
 
@@ -485,7 +485,7 @@ struct zero_claims {
     uint64_t end; /* end of the largest live one; 0 = none is live */
 };
 
-/* Finds the subprograms at 0. False if the unit's entries could not be read to their end. */
+/* Counts the unit's subprograms at address 0. False if the unit's entries could not be read to their end. */
 bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                      struct sl_arena *arena, struct zero_claims *claims);
 
@@ -516,13 +516,13 @@ void variables_free(struct variable_reader *v);
  * when out of memory or budget. */
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
 
-/* Adds a variable to the function or call opened last; `r` is past the code of its entry. False if the entry cannot be read, or when
- * out of memory or budget. */
+/* Adds a variable to the function or call for which variables_open() was called last; `r` is past the abbreviation code of its entry. False
+ * if the entry cannot be read, or when out of memory or budget. */
 bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                    struct sl_reader *r);
 
-/* Makes a list of the variables of the function or call opened last; for a call also sets its number in worker->inlinees. Returns the
- * number of the list, from 1; 0 = empty. */
+/* Makes a list of the variables added since the matching variables_open(); for an inlined call also sets its number in worker->inlinees.
+ * Returns the number of the list, from 1; 0 = empty. */
 uint32_t variables_close(struct dwarf_worker *w);
 
 /* Copies lists and texts into the batch. False when out of memory. */
@@ -531,7 +531,7 @@ bool variables_copy_to_batch(const struct dwarf_worker *w, struct sl_function_ba
 /* Returns a name of less than SL_MAX_NAME bytes, as dwarf_text does, but reads each text only once per unit. */
 struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
 
-/* Reads the attributes of an entry; `r` is past its code. */
+/* Reads the attributes of an entry; `r` is past its abbreviation code. False if they cannot be read, or if the budget is used up. */
 bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,
                 struct description *out);
 
@@ -572,8 +572,8 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_has_range(const struct range_set *set, uint64_t key);
+enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY }; /* the key was in the set; it was added; it was not */
 /* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
-enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);
 
@@ -633,8 +633,8 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
 /* True if a subprogram of this name with address 0 is the live one, not one that the linker dropped. */
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name);
 
-/* Removes the sequences at address 0 from worker->lines; keeps the live code's sequence if it is of this unit. `walked` is the unit
- * with the entries. False if the entries cannot be read. */
+/* Removes the sequences at address 0 from worker->lines; keeps the live code's sequence if it is of this unit. `walked` has the entries:
+ * the split unit if `unit` is a skeleton, else `unit`. False if the entries cannot be read. */
 bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                            const struct dwarf_unit *walked, struct sl_arena *arena);
 

@@ -11,8 +11,8 @@ struct program {
     uint8_t address_size, offset_size, min_instruction, max_ops, line_range, opcode_base;
     int8_t line_base;
     uint8_t lengths[256];
-    uint8_t special_ops[256]; /* operation advance of special opcodes; line advance below */
-    int16_t special_lines[256];
+    uint8_t special_ops[256];   /* by special opcode: by how many operations it advances */
+    int16_t special_lines[256]; /* by special opcode: by how many lines it advances */
     bool big_endian;
 };
 
@@ -146,8 +146,8 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     return ok;
 }
 
-/* Reads the sizes of the table. `r` then ends where the table ends; the next `*header` bytes are the rest of the header. False if the table
- * is cut off or its version is unknown. */
+/* Finds the unit's line table and reads the sizes that it begins with. `r` then ends where the table ends; the next `*header` bytes are the
+ * rest of the header. False if the table is cut off or its version is unknown. */
 static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struct program *p, uint64_t *header)
 {
     const struct dwarf_file *file = unit->address_file;

@@ -93,7 +93,7 @@ static uint32_t listing_unit_number(const struct sl_dwarf_listing *l, const stru
     return unit->file == &l->reader.main ? (uint32_t)(unit->header - l->reader.main.units) : SL_DWARF_NONE;
 }
 
-/* Returns a file number; SL_DWARF_NONE if it does not fit. */
+/* Returns a file number; SL_DWARF_NONE if it needs more than 32 bits. */
 static uint32_t file_number(const struct attribute *a)
 {
     return a->value < UINT32_MAX ? (uint32_t)a->value : SL_DWARF_NONE;

@@ -1,4 +1,4 @@
-/* Drives the reader in windows of units. Within a window no thread waits for another:
+/* Reads the units in groups ("windows"), on all workers. Within a window no thread waits for another:
  *
  *     read a unit ▶ drop repeated ranges ▶ the sink's prepare ▶ consume
  *     (parallel)    (in file order)        (parallel)           (in file order)
@@ -38,13 +38,13 @@ struct dwarf_batch_slot {
 /* A step that runs for the slots in order, in one thread at a time. */
 struct stage {
     atomic_bool busy;
-    atomic_size_t done; /* slots */
+    atomic_size_t done; /* number of slots for which the step is done */
 };
 
 struct dwarf_read_window {
     struct dwarf_reader *reader;
     struct dwarf_worker *workers;
-    struct batch_memory **memories; /* by worker */
+    struct batch_memory **memories; /* by worker: its list */
     struct dwarf_batch_slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
@@ -346,7 +346,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
         window.count = left < slots ? left : slots;
         read_window(&window, parallel);
         window.first += window.count;
-        if (sink->wanted_count)
+        if (sink->wanted_count) /* a lookup of a few addresses reads most units only once, and only in part */
             dwarf_drop_pages(&reader->main, &passed, reader->main.units[window.first - 1].end);
     }
     for (unsigned i = 0; window.workers && i < workers; i++)

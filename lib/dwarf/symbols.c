@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Copies the symbols, with addresses as in DWARF and names without decoration. NULL when out of memory. */
+/* Copies the symbols, with addresses as in DWARF and names without the C decoration of 32-bit Windows. NULL when out of memory. */
 static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size_t count,
                                            const struct sl_object_info *info, struct sl_arena *arena)
 {

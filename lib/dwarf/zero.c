@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum { BYTES_PER_STEP = 4 };
-enum { MAX_SYMBOLS = 64 }; /* usually one or two, and labels of linker scripts */
+enum { MAX_SYMBOLS = 64 }; /* that are kept of those at 0: usually there are one or two, and labels of linker scripts */
 
 /* Sets next_code: the lowest address above 0 at which a root entry has code. Units that cannot be read are passed
  * over. SL_BUSY when out of memory; a used-up budget is recorded in the object, where the caller looks later. */

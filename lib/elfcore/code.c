@@ -3,8 +3,8 @@
 
 #include "object/stored.h"
 
-/* Returns how much higher the file was mapped than it says. `address` is that of its first byte, so the segment with the lowest offset
- * decides. False if the file has no segments with contents. */
+/* Sets `*bias` to how much higher the file was mapped than its program headers say. `address` is where its first byte was mapped, so the
+ * segment with the lowest offset decides. False if the file has no segments with contents. */
 static bool find_bias(const struct sl_object *file, uint64_t address, uint64_t *bias)
 {
     struct sl_load_header header;
@@ -17,7 +17,8 @@ static bool find_bias(const struct sl_object *file, uint64_t address, uint64_t *
     return lowest != UINT64_MAX;
 }
 
-/* Adds a segment of the file. A program can have changed memory that it may write to, so the file does not say what was there. */
+/* Adds a segment of the file to the dump's memory, unless it is writable: a program can have changed such memory, so the file does not say
+ * what was there. */
 static void add_segment(struct sl_minidump *dump, const struct sl_object *file, const struct sl_load_header *header,
                         uint64_t bias)
 {

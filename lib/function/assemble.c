@@ -17,7 +17,7 @@ struct
     uint64_t turn;
 };
 
-struct function_node { /* an accepted part */
+struct function_node { /* a node of the tree: a part that was accepted, or the function itself */
     struct assemble_part part;
     uint32_t parent, line_count, child_count;
     struct sl_function *target; /* the result */

@@ -105,7 +105,7 @@ enum { SL_MISSING_NAME = 256 }; /* bytes, with the NUL: longer names are cut */
 
 struct sl_function_sink {
     /* Called after the batch was built; may be NULL. `arena` belongs to the batch and lives until `consume` has returned.
-     * `worker` as in base/parallel.h. */
+     * `worker` is the number of the worker thread (base/parallel.h). */
     void (*prepare)(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                     unsigned worker);
     /* Called in file order. Any code but SL_OK stops the reader, which then returns it. */

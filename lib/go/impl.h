@@ -13,10 +13,11 @@ struct go_table {
     enum go_version version;
     bool big_endian;
     uint8_t quantum, pointer_size;
-    uint64_t count;            /* functions */
+    uint64_t count;            /* number of functions */
     uint64_t text;             /* since GO_118: base of the entries */
     uint64_t tree_base;        /* since GO_118: base of the trees of inlined calls; 0 = unknown */
     uint64_t names_at, cus_at; /* offsets in `bytes` */
+    /* parts of the table, each from its first byte to the end of the table; `cus`: file offsets by unit and file number */
     struct sl_bytes names, cus, files, values, functions;
 };
 

@@ -11,7 +11,7 @@
 
 struct sl_debug_id {
     uint8_t uuid[16];
-    uint32_t age; /* number of changes of a PDB; for other ids a number that is appended, mostly 0 */
+    uint32_t age; /* how often a PDB was written; for other ids a number that is appended, mostly 0 */
     bool pdb20;   /* uuid[0..3] is the big-endian time stamp, the rest zero */
 };
 

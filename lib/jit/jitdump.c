@@ -13,7 +13,7 @@ bool sl_jit_is_dump(struct sl_bytes file)
 
 struct jitdump_reader {
     struct sl_jit_code *code;
-    struct sl_map last; /* number, from 1, of the last function at an address, by the bytes of the address */
+    struct sl_map last; /* by address, as its bytes in the file: number, from 1, of the last function there */
 };
 
 /* Adds a function and records it as the last one at its address, so that a later move finds it. `stored` is the address as stored in the
