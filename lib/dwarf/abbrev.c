@@ -475,7 +475,7 @@ const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struc
     return !r.failed && code && read_table(&w->root, file, header, code) ? &w->root : NULL;
 }
 
-void dwarf_release_file_pages(struct dwarf_worker *w, const struct dwarf_file *file)
+void dwarf_invalidate_caches(struct dwarf_worker *w, const struct dwarf_file *file)
 {
     for (size_t i = 0; i < ABBREV_TABLES; i++)
         w->tables[i].used = w->tables[i].used && w->tables[i].file != file;

@@ -584,7 +584,7 @@ const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struc
                                              const struct dwarf_unit_header *header);
 
 /* Invalidates the worker's cached abbreviation tables and units of `file`. Must be called before `file` goes out of scope. */
-void dwarf_release_file_pages(struct dwarf_worker *w, const struct dwarf_file *file);
+void dwarf_invalidate_caches(struct dwarf_worker *w, const struct dwarf_file *file);
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header);
 

@@ -167,7 +167,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
     if (!slot->skip && bias)
         shift_functions(slot->functions, slot->batch.function_count, bias);
     if (is_skeleton(unit)) /* cached tables point to split_file, which goes out of scope */
-        dwarf_release_file_pages(w, &split_file);
+        dwarf_invalidate_caches(w, &split_file);
 }
 
 bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end)
