@@ -55,14 +55,14 @@ static char look_ahead(const struct swift_reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant by which the compiler replaced an argument (`first`) or a field of a struct that is such a constant, and appends the
+/* Reads a constant by which the compiler replaced an argument (`first`), or a constant of a field of such a struct, and appends the
  * kinds (TAKES_...) of its operands on the stack to `takes`. False if no constant follows: malformed, or the end of the fields. Letters:
  *
  *     f          a function, g a global variable: an identifier on the stack. g is not read as a field of a struct
  *     i d        an integer, a floating-point number: its bits in decimal follow
  *     sb sw sc   a string in UTF-8, in UTF-16, of Objective-C: an identifier on the stack
  *     k          a key path
- *     S          a struct: its type is on the stack; the constants of its fields follow */
+ *     S          a struct: its type is on the stack; the constants of its fields follow, which the caller reads */
 static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
 {
     uint32_t number;
@@ -81,8 +81,6 @@ static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
         return false;
     sl_buf_u8(takes, c == 'k' ? TAKES_KEY_PATH : TAKES_TYPE);
     reader_next(r);
-    while (c == 'S' && constant(r, takes, false))
-        ;
     return true;
 }
 
@@ -102,7 +100,12 @@ static bool argument(struct swift_reader *r, struct sl_buf *takes)
     case 'c':
     case 'E': sl_buf_u8(takes, TAKES_CLOSURE); return true;
     case 'C': return reader_natural(r, &number);
-    case 'p': return constant(r, takes, true);
+    case 'p': {
+        bool is_struct = reader_peek(r) == 'S', good = constant(r, takes, true);
+        while (is_struct && constant(r, takes, false)) /* its fields, and those of structs in it */
+            ;
+        return good;
+    }
     case 'e':
         reader_eat(r, 'D');
         /* fall through */

@@ -207,6 +207,7 @@ TEST(thunks_and_specialisations_are_demangled)
         {"$s4main1fyyFTA", "partial apply for f()"},
         {"$s4main1fyyFTA.123", "partial apply for f()"},
         {"$s4main1fyyFSi_Tg5Tf4n_n", "specialized f()"},
+        {"$s4main1fyyFSiSiTf4pSSi1_n", "specialized f()"}, /* a struct in a struct */
         {"$sSUss17FixedWidthIntegerRzrlEyxqd__cSzRd__lufCSu_SiTg5", "specialized UnsignedInteger<>.init<A>(A1)"},
         {"$s4test7genFuncyyx_q_tr0_lFSi_SbTtt1g5", "specialized genFunc<A, B>(A, B)"},
         {"_$S4main5inneryys5Int32Vz_yADctF25closure_with_box_argumentxz_Bi32__lXXTf1nc_n",
