@@ -180,8 +180,8 @@ static struct swift_node *bind(struct swift_reader *r, struct swift_node *nomina
         return NULL;
     if (node_is_nominal(node_child(nominal, 0))) {
         struct swift_node *parent = bind(r, nominal->children[0]);
-        nominal =
-            parent ? node_copy(r, nominal) : NULL; /* the original may be shared: only the copy gets a bound parent */
+        /* the original may be shared: only a copy gets a bound parent */
+        nominal = parent ? node_copy(r, nominal) : NULL;
         if (!nominal)
             return NULL;
         nominal->children[0] = parent;

@@ -187,8 +187,8 @@ static const struct swift_node *accessor(struct swift_printer *p, const struct s
     f.type = AS_VALUE;
     f.extra = node->text;
     const struct swift_node *rest = declaration(p, storage, prefix, f);
-    return rest == storage ? node
-                           : rest; /* nothing was printed: the accessor, not only its storage, is to be printed later */
+    /* if nothing was printed, not only the storage is to be printed later, but its accessor */
+    return rest == storage ? node : rest;
 }
 
 /* Prints a generic function with its type arguments. Returns the node that the caller must print after " in " because it cannot stand in
@@ -199,8 +199,8 @@ static const struct swift_node *bound_function(struct swift_printer *p, const st
     struct form f = get_form(function);
     f.arguments = node_child(node, 1);
     const struct swift_node *rest = declaration(p, function, prefix, f);
-    return rest == function ? node
-                            : rest; /* nothing was printed: the function is to be printed later with its arguments */
+    /* if nothing was printed, the function is to be printed later with its arguments */
+    return rest == function ? node : rest;
 }
 
 /* Prints a context; modules are not printed. Returns the node that the caller must print after " in " because it cannot stand in front of a

@@ -159,8 +159,8 @@ static struct swift_node *signature_special(struct swift_reader *r)
 static const char *derivative_kind(struct swift_reader *r, const char *const texts[4])
 {
     static const char letters[] = "frdp";
-    const char *at =
-        reader_peek(r) ? strchr(letters, reader_next(r)) : NULL; /* not at the end: strchr would find '\0' */
+    /* not at the end of the name, since strchr would find '\0' */
+    const char *at = reader_peek(r) ? strchr(letters, reader_next(r)) : NULL;
     return at ? texts[at - letters] : NULL;
 }
 

@@ -246,18 +246,16 @@ struct swift_node *impl_function(struct swift_reader *r); /* operator I */
 
 /* swift_generic.c */
 struct swift_node *generic_parameter(struct swift_reader *r);                       /* operator q */
-struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base); /* one associated type of `base` */
-struct swift_node *generic_path(struct swift_reader *r,
-                                struct swift_node *base); /* a chain of associated types, `base.A.B` */
+struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base); /* `base.A` */
+struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base);   /* `base.A.B` */
 struct swift_node *generic_name(struct swift_reader *r);
-struct swift_node *generic_names(struct swift_reader *r);       /* a chain of associated types without a base, `A.B` */
-struct swift_node *generic_requirement(struct swift_reader *r); /* operator R */
+struct swift_node *generic_names(struct swift_reader *r);                  /* associated types `A.B` without a base */
+struct swift_node *generic_requirement(struct swift_reader *r);            /* operator R */
 struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* operators l, r */
 struct swift_node *generic_conformance(struct swift_reader *r); /* pops a conformance; returns the conforming type */
 struct swift_node *generic_proof(struct swift_reader *r);       /* pops an N_CONFORMANCE */
-struct swift_node *generic_proof_operator(struct swift_reader *r,
-                                          char c); /* operator H and `c`; NULL unless it is a conformance */
-struct swift_node *generic_retroactive(struct swift_reader *r); /* operator g */
+struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* operators H; NULL for others */
+struct swift_node *generic_retroactive(struct swift_reader *r);            /* operator g */
 /* Pops the type arguments of a bound type: a list for it and for each type that it is declared in, innermost first; NULL if malformed. */
 struct swift_node *generic_arguments(struct swift_reader *r);
 struct swift_node *generic_bound(struct swift_reader *r); /* operator G */

@@ -11,10 +11,9 @@
 
 struct sl_disasm_code {
     enum sl_arch arch;
-    struct sl_bytes
-        bytes;        /* from the first instruction on; may go on after `size`, for an instruction that ends there */
-    uint64_t address; /* of the first byte */
-    uint64_t size;    /* decode the instructions that begin within these bytes */
+    struct sl_bytes bytes; /* from the first instruction on; may extend beyond `size`, as the last instruction may */
+    uint64_t address;      /* of the first byte */
+    uint64_t size;         /* decode the instructions that begin within these bytes */
     const struct sl_mapping_symbol
         *mapping_symbols; /* of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
     size_t mapping_symbol_count;

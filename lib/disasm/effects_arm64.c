@@ -265,9 +265,8 @@ static void read_instruction(const struct arm64_text *t)
         return; /* prefetches do not fault */
     if (memory.data && direction)
         add_access(t, memory, width, direction);
-    else if (sl_str_equal(t->name, SL_STR("ldr")) ||
-             sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16": relative to the instruction */
-        int64_t offset;
+    else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
+        int64_t offset; /* from the instruction */
         next_operand(&rest);
         if (parse_immediate(next_operand(&rest), &offset))
             effects_access(t->r,

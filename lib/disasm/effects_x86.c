@@ -289,7 +289,7 @@ static bool is_privileged(const ZydisDecodedInstruction *instruction)
     }
 }
 
-/* True if a wide memory operand may have to be aligned; the unaligned moves are excluded. */
+/* True if the instruction has a memory operand of more than 64 bits, which may have to be aligned; false for the unaligned moves. */
 static bool may_need_alignment(const struct decoded *d)
 {
     switch (d->instruction.mnemonic) {

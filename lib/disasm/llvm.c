@@ -30,9 +30,8 @@ void LLVMInitializeARMDisassembler(void);
 
 struct llvm {
     bool is_aarch64;
-    LLVMDisasmContextRef
-        contexts[2][2];       /* [A32, not Thumb][version 7, not 8], created on first use; AArch64 uses [0][0] */
-    struct disasm_line *line; /* the line being read */
+    LLVMDisasmContextRef contexts[2][2]; /* by A32 and version 7, created on first use; AArch64 uses [0][0] */
+    struct disasm_line *line;            /* the line being read */
 };
 
 /* Registers LLVM's AArch64 and ARM targets; called once for the process. */

@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
-enum { /* charges to the work budget */
-       STEPS_PER_SEQUENCE = 2,
-       STEPS_PER_LINE = 16,
-       STEPS_PER_INLINEE = 64,
-       STEPS_PER_FUNCTION = 8,
-       BYTES_PER_STEP = 4
+enum {
+    STEPS_PER_SEQUENCE = 2, /* these are charged to the work budget */
+    STEPS_PER_LINE = 16,
+    STEPS_PER_INLINEE = 64,
+    STEPS_PER_FUNCTION = 8,
+    BYTES_PER_STEP = 4
 };
 
 struct dwarf_function_entry {
@@ -537,7 +537,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
     uint32_t plain = p->plain;
     /* outside of code there is no enclosing function to protect, so subprograms without code are skipped, too */
     unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
-    while (at + 2 < size) {
+    while (at + 2 < size) { /* a code has one or two bytes here */
         unsigned code = data[at], two = 0;
         if (code & 0x80) {
             code = (code & 0x7F) | (unsigned)data[at + 1] << 7;
@@ -548,7 +548,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
         struct quick_abbrev q = quick[code];
         if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
             break;
-        if (plain + (uint32_t)q.open > p->limit)
+        if (plain + (uint32_t)q.open > p->limit) /* also for the end of a list (-1) while `plain` is 0 */
             break;
         size_t next = at + 1 + two + q.lead;
         if (q.op == QUICK_BLOCK) {

@@ -140,8 +140,9 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     uint64_t begin, end;
     if (ranges->form)
         read_range_list(&c, unit, ranges);
+    /* no list, or no live range in it */
     if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
-        begin &= ~unit->address_file->mode_bit;
+        begin &= ~unit->address_file->mode_bit;  /* the mark of Thumb and microMIPS code is no part of the address */
         if (!dwarf_address(unit, high_pc, &end)) /* high_pc is a size */
             end = high_pc->value > UINT64_MAX - begin ? begin : begin + high_pc->value;
         dwarf_ranges_add(&c, begin, end);

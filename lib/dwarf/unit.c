@@ -100,6 +100,7 @@ bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *ar
     struct sl_account account = {.budget = arena->budget};
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
+    /* headers are all over the section, so that its pages would all stay in memory if they were not released */
     for (uint64_t passed = 0; sl_reader_left(&r) > 0 && count < most;
          dwarf_drop_pages(file, &passed, sl_reader_offset(&r))) {
         bool usable = false;
@@ -181,10 +182,11 @@ static enum sl_language language_name(uint64_t code)
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
-enum root_part {              /* attributes of the root entry that are read at once */
-                 ROOT_BASES,  /* bases of tables, needed before attributes that are indexes into these tables */
-                 ROOT_RANGES, /* all but bases and texts, so that the pages of texts need not be read */
-                 ROOT_WHOLE,  /* all but bases */
+/* Attributes of the root entry that are read at once. */
+enum root_part {
+    ROOT_BASES,  /* bases of tables, needed before attributes that are indexes into these tables */
+    ROOT_RANGES, /* all but bases and texts, so that the pages of texts need not be read */
+    ROOT_WHOLE,  /* all but bases */
 };
 
 /* Stores a text attribute of the root entry in the unit; ignores other attributes. */

@@ -219,6 +219,7 @@ static bool is_of_image(const struct core_reader *c, const struct core_mapped *m
     for (unsigned i = 0; i < mapped->image.count; i++) {
         struct core_segment s = core_image_segment(c, &mapped->image, i);
         uint64_t distance = s.address - s.offset;
+        /* mappings consist of whole pages: they may begin before the segment and end after it */
         if (s.type == PT_LOAD && address - offset == distance && offset + LARGEST_PAGE > s.offset &&
             offset < s.offset + s.file_size + LARGEST_PAGE)
             return true;
@@ -236,6 +237,7 @@ static bool collect_file(struct core_reader *c, const struct core_file *file, st
     if (!last)
         return !file->name.size; /* without a name it is left out */
     struct core_mapped *mapped = *last;
+    /* without an image any other part of the file belongs to the module */
     if (mapped && sl_budget_spend(&c->budget, 1 + mapped->image.count) &&
         (mapped->has_image ? is_of_image(c, mapped, file) : file->offset != mapped->offset)) {
         mapped->end = file->end > mapped->end ? file->end : mapped->end;

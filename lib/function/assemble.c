@@ -11,8 +11,8 @@ struct assemble_part { /* a range of an inlinee; node 0 is the function itself *
     uint32_t depth, index;
 };
 
-struct
-    function_returned { /* rest of a part that was cut, to be handled again; `turn`: the later it was cut, the larger */
+/* The rest of a part that was cut, to be handled again; the later it was cut, the larger is `turn`. */
+struct function_returned {
     struct assemble_part part;
     uint64_t turn;
 };

@@ -128,9 +128,8 @@ void sl_path_split(struct sl_str path, struct sl_str *directory, struct sl_str *
     while (at && !is_separator(path.data[at - 1]))
         at--;
     *name = (struct sl_str){path.data ? path.data + at : NULL, path.size - at};
-    *directory = (struct sl_str){path.data, at == 0   ? 0
-                                            : at == 1 ? 1
-                                                      : at - 1}; /* without its slash, unless it is "/" */
+    /* the directory has no slash at its end, unless it is "/" */
+    *directory = (struct sl_str){path.data, at == 0 ? 0 : at == 1 ? 1 : at - 1};
 }
 
 struct sl_str sl_path_module_name(struct sl_str path)

@@ -61,8 +61,8 @@ struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters)
     size_t position = count_at(name, &size);
     bool prefixed = name.data[0] == '@' || name.data[0] == '_';
     if (position && (name.data[position - 1] == '@' || prefixed)) {
-        size_t skip =
-            name.data[position - 1] == '@' ? 0 : 1; /* one byte goes: the second `@`, or that in front of the name */
+        /* one byte is removed: the first of two `@` at the end, or the one in front of the name */
+        size_t skip = name.data[position - 1] == '@' ? 0 : 1;
         if (parameters)
             *parameters = size;
         return (struct sl_str){name.data + skip, position - 1};

@@ -3,7 +3,8 @@
 
 #include "jit/jit.h"
 
-/* Appends a function; ignores one without size or name, or past the end of the address space. False when out of memory. */
+/* Appends a function; ignores one without size or name, with a name of more than SL_MAX_NAME bytes, or past the end of the address space.
+ * False when out of memory. */
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name);
 
 /* Reads a hexadecimal number at the start of the text and advances the text past it and the blanks that follow. False if there is none, or

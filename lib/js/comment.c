@@ -240,7 +240,7 @@ static struct sl_str cut_at(struct sl_str text, char c)
 
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
 {
-    static const struct js_comment_marker marker = {SL_STR("sourceMappingURL="), 13};
+    static const struct js_comment_marker marker = {.text = SL_STR("sourceMappingURL="), .pivot = 13}; /* the U */
     struct sl_str value;
     *reference = (struct sl_str){NULL, 0};
     if (!find_last_comment(script, &marker, true, &value))
@@ -251,7 +251,7 @@ bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
 
 bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id)
 {
-    static const struct js_comment_marker marker = {SL_STR("debugId="), 5};
+    static const struct js_comment_marker marker = {.text = SL_STR("debugId="), .pivot = 5}; /* the I */
     struct sl_str value;
     *id = (struct sl_debug_id){0};
     return find_last_comment(script, &marker, false, &value) && sl_debug_id_parse(value, id);
