@@ -165,7 +165,8 @@ static const char *derivative_kind(struct swift_reader *r, const char *const tex
 }
 
 /* Reads a thunk that adapts a derivative to fewer parameters: kind, sets of parameters, of results, and of wanted parameters. The sets are
- * not printed. On the stack is the derivative's type and below it perhaps the function, which is printed rather than the type. */
+ * not printed. On the stack are perhaps a generic signature, which is not printed, the derivative's type, and perhaps the function, which is
+ * printed rather than the type. */
 static struct swift_node *subset_thunk(struct swift_reader *r)
 {
     static const char *const texts[] = {
@@ -183,7 +184,8 @@ static struct swift_node *subset_thunk(struct swift_reader *r)
 }
 
 /* Reads an operator of automatic differentiation, after `J`: S is a subset thunk, O a self-reordering thunk, V a vtable thunk, and any
- * other letter the derivative itself. The last two return an attribute, which is printed before the original function. */
+ * other letter the derivative itself. The last two return an attribute, which is printed before the original function. A generic signature
+ * on the stack is not printed. */
 static struct swift_node *derivative(struct swift_reader *r)
 {
     static const char *const plain[] = {"forward-mode derivative of ", "reverse-mode derivative of ",
@@ -212,7 +214,7 @@ static struct swift_node *derivative(struct swift_reader *r)
 /* ---- thunks ---- */
 
 /* Reads a thunk that calls a function of one type as one of another type. Returns "thunk for " and the type that is called, the lower of
- * the two on the stack. `self`: the type of a dynamic Self is on top of them; it is not printed. */
+ * the two on the stack. `self`: the type of a dynamic Self is on top of them; it is not printed, nor is a generic signature above it. */
 static struct swift_node *reabstraction(struct swift_reader *r, bool self)
 {
     reader_pop_kind(r, N_SIGNATURE);
@@ -228,8 +230,8 @@ static struct swift_node *with_global_actor(struct swift_reader *r)
     return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
 }
 
-/* Reads the block that Objective-C calls when an async function is done; flags may come first and are not printed. Returns `text`, the
- * block's type, " with result type " and the function's result type. */
+/* Reads the block that Objective-C calls when an async function is done. Returns `text`, the block's type, " with result type " and the
+ * function's result type. Flags in front, and a generic signature on the stack, are not printed. */
 static struct swift_node *completion_handler(struct swift_reader *r, const char *text)
 {
     uint32_t flags;

@@ -114,7 +114,7 @@ static struct entry_name entry_name(struct dwarf_function_walk *walk, const stru
     return name;
 }
 
-/* Pushes a copy of the top frame; NULL when out of memory. */
+/* Pushes a frame, which inherits `depth`, `language` and `code` of the top frame; NULL when out of memory. */
 static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;

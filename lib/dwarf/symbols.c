@@ -118,7 +118,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     /* Apple's bitcode builds have `__hidden#N_` instead of names */
     bool hidden = sl_str_starts(name.text, SL_STR("__hidden#"));
     bool unnamed = !name.text.size || hidden;
-    if (!unnamed && (name.linkage || language == SL_LANG_C))
+    if (!unnamed && (name.linkage || language == SL_LANG_C)) /* C does not mangle names */
         return name.text;
     const struct sl_symbol *symbol = dwarf_symbol_at(index, entry);
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;

@@ -78,7 +78,7 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
         struct sl_reader at = r;
         uint32_t id = sl_read_u32(&at), size = sl_read_u32(&at);
         if (size < RECORD_HEADER || size > sl_reader_left(&r) || !sl_budget_spend(budget, 1))
-            break; /* truncated: the process is still writing it */
+            break; /* truncated: the process is still writing it; or the budget is used up, which is reported below */
         at = sl_reader(sl_read_bytes(&r, size), r.big_endian);
         sl_reader_skip(&at, RECORD_HEADER);
         /* debug information and unwind tables are skipped: only names and addresses are wanted */
