@@ -86,6 +86,7 @@ static struct swift_node *pop_parameters(struct swift_reader *r)
     return reader_pop_kind(r, N_EMPTY_LIST) ? node_new(r, N_TUPLE) : reader_pop_type(r);
 }
 
+/* On the stack are the result, above it the parameters, and above them the effects. */
 struct swift_node *type_function(struct swift_reader *r, const char *attribute)
 {
     struct swift_node *effects[EFFECT_LAST + 1] = {NULL}, *effect;

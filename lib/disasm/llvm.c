@@ -84,6 +84,7 @@ static void llvm_put_page(struct sl_buf *out, struct sl_str text)
     }
     llvm_put_text(out, (struct sl_str){text.data, (size_t)(comma - text.data)});
     sl_buf_cstr(out, ", ");
+    /* 3: without the `// ` */
     llvm_put_text(out, (struct sl_str){comment + 3, (size_t)(text.data + text.size - comment) - 3});
 }
 

@@ -177,7 +177,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
     return true;
 }
 
-/* Returns how to skip a form of variable size. */
+/* Returns how to skip a form of variable size; STEP_INDIRECT for those that the general reader skips. */
 static enum abbrev_op choose_skip_op(uint16_t form)
 {
     switch (form) {

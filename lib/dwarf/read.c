@@ -188,7 +188,7 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     for (size_t i = 0; i < count; i++)
         if (dwarf_is_wanted(sink, bias, w->ranges[i].begin, w->ranges[i].end))
             return false;
-    return count > 0 && !w->account.failed;
+    return count > 0 && !w->account.failed; /* without ranges it may be anywhere */
 }
 
 /* Reads unit `index` of the window into its slot. Leaves `skip` set for type units, units without code, and units without code at a wanted

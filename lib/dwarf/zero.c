@@ -50,6 +50,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
         return code;
     for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MAX_SYMBOLS; i++) {
         reader->has_symbols = reader->has_symbols || symbols[i].name.size;
+        /* symbols are relative to the load address */
         if (symbols[i].address + reader->load_address != 0 || !symbols[i].name.size)
             continue;
         if (!sl_grow_in_arena(arena, &reader->zero_symbols, &capacity, reader->zero_symbol_count + 1,

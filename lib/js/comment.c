@@ -151,7 +151,8 @@ static void skip_slash(struct js_reader *r)
     r->before_regexp = false;
 }
 
-/* Skips a punctuator. `++` and `--` count as the end of a value, which no regular expression follows. */
+/* Skips a punctuator or white space. `++` and `--`, two signs without space between them, count as the end of a value, which no regular
+ * expression follows. */
 static void skip_punctuator(struct js_reader *r)
 {
     char c = *r->at++;
