@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/json_fields.h"
 
-/* Limit of the results of a report; a real report needs less than half of it. */
+/* The results of a report may take MIN_BUDGET bytes and BUDGET_PER_BYTE for each byte of it; a real report needs less than half of that. */
 enum { BUDGET_PER_BYTE = 4, MIN_BUDGET = 512 << 10 };
-/* The limit per byte of a sampling report is higher: its rows share the calls above them, so a call takes 250 bytes in each path of the
- * result but only two columns of its row in the report. In stackshots a call is only two numbers. */
+/* Bytes for each byte of a sampling report or stackshot. A sampling report writes a call once for all paths through it, and the result
+ * repeats it in each path; in a stackshot a call is only two numbers. */
 enum { SAMPLES_BUDGET_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost)
@@ -54,15 +54,14 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
-/* True if the object has the members of a crash report. */
+/* True if the JSON object has the arrays `threads` and `usedImages`, as the body of a crash report. */
 static bool is_body(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
     return sl_json_read_object(&j, body_fields, &(struct apple_body_members){.threads = {NULL, 0}});
 }
 
-/* Reads the JSON line in front of a report. Text of another type, or a malformed line, leaves fields empty: the report itself may still be
- * readable. */
+/* Reads the JSON line in front of a report into `*header`. Values that are no strings stay empty: the report may still be readable. */
 static void read_header(struct sl_str object, struct sl_arena *arena, struct apple_header *header)
 {
     static const struct sl_field fields[] = {
@@ -76,8 +75,7 @@ static void read_header(struct sl_str object, struct sl_arena *arena, struct app
     sl_json_read_object(&j, fields, header);
 }
 
-/* Returns the JSON after the line "Full Report" of a text that Console made; the whole text if there is no such
- * line. */
+/* Returns the text from the JSON object after the line "Full Report" on, which Console writes; the whole text if there is none. */
 static struct sl_str full_report(struct sl_str text)
 {
     struct sl_str rest = text, line;
@@ -90,7 +88,8 @@ static struct sl_str full_report(struct sl_str text)
     return text;
 }
 
-/* Converts to UTF-8, without byte order mark and leading white space. */
+/* Sets `*text` to `bytes`, without byte order mark and leading white space; bytes that are not UTF-8 become U+FFFD. False if out of
+ * memory. */
 static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
@@ -105,7 +104,8 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
     return true;
 }
 
-/* Fails because the reader's own budget is used up, which only a crafted report does, or memory is short. */
+/* Fails because the report used up its budget, which is sized so that only a crafted report can do so; otherwise because memory is
+ * short. */
 static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_budget *budget,
                                     struct sl_error *error)
 {
@@ -115,6 +115,7 @@ static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct a
                : sl_budget_fail(arena->budget, error);
 }
 
+/* Turns a failure of the JSON reader into an error: SL_BUSY means there that memory or the report's budget is used up. */
 static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena *arena,
                                   const struct apple_budget *budget, struct sl_error *error)
 {
@@ -122,8 +123,7 @@ static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena
                                       : sl_fail(error, SL_MALFORMED, "%s at offset %zu", j->problem, j->at);
 }
 
-/* Reads the JSON form. SL_MALFORMED with the position if it is no such document; SL_BUSY or a limit's error when memory or budget is used
- * up. */
+/* Reads a crash report in JSON. SL_MALFORMED with the position if it is malformed or its budget is used up; SL_BUSY if memory is short. */
 static enum sl_code read_ips(struct sl_str body, const struct apple_header *header,
                              const struct sl_apple_options *options, struct sl_arena *arena,
                              struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
@@ -133,7 +133,7 @@ static enum sl_code read_ips(struct sl_str body, const struct apple_header *head
     return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
-/* Reads a stackshot, with the larger limit. */
+/* Reads a stackshot into `crash`, with the larger limit of memory per byte of the report. */
 static enum sl_code read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
                                    struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
@@ -143,7 +143,7 @@ static enum sl_code read_stackshot(struct sl_str body, const struct apple_header
     return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
-/* Reads a text: a sampling report or a crash report. */
+/* Reads a text into `crash`: a sampling report, which has a larger limit of memory per byte, or a crash report. */
 static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
                               const struct sl_apple_options *options, struct sl_arena *arena,
                               struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
@@ -176,8 +176,8 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
         return problem ? sl_fail(error, SL_MALFORMED, "malformed MetricKit payload at offset %zu", problem - 1)
                        : fail_for_memory(arena, &budget, error);
     }
-    /* Forms of a report: a text alone; one object (IPS without its head, or a stackshot); a head object with time and type, followed by the
-     * report, a text or another object. Console puts a text of its own in front of the objects. */
+    /* Forms of a report: a text alone; one JSON object (the body of an `.ips` file, or a stackshot); a JSON line with time and type (the
+     * header), followed by a text or by such an object. Console puts a translated text in front of the JSON, which is then preferred. */
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
         return read_text(text, &header, options, arena, &budget, crash, error);
@@ -186,9 +186,9 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     if (apple_is_stackshot(first, arena))
         return read_stackshot(first, &header, arena, &budget, crash, error);
     read_header(first, arena, &header);
-    if (!begins_object(rest))
+    if (!begins_object(rest)) /* header and text; if the header was not at the beginning, all is read as one text */
         return read_text(begins_object(text) ? rest : text, &header, options, arena, &budget, crash, error);
-    body = rest;
+    body = rest; /* stays so if it is malformed, so that read_ips() reports the position */
     if (take_object(&rest, arena, &first)) {
         body = first;
         if (!is_body(body, arena))
@@ -202,7 +202,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
 
 bool sl_apple_is_text(struct sl_str text)
 {
-    enum { LINES = 20000 }; /* that are searched for signs of a report */
+    enum { LINES = 20000 }; /* are searched at most */
     struct apple_thread_line thread;
     struct apple_frame_line frame;
     struct sl_str line;
@@ -213,6 +213,7 @@ bool sl_apple_is_text(struct sl_str text)
         if ((after_thread && apple_frame_line(line, &frame)) || sl_str_starts(line, SL_STR("Binary Images:")) ||
             sl_str_equal(line, SL_STR("Binary Images")))
             return true;
+        /* blank lines may lie between the heading of a thread and its first frame */
         after_thread = apple_thread_header(line, &thread) || (after_thread && !line.size);
     }
     return false;

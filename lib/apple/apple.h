@@ -9,23 +9,25 @@
 #include "crash/crash.h"
 
 struct sl_apple_options {
-    bool names_from_report; /* text reports (JSON always): frames keep the report's function, file and line */
-    bool split_os_version;  /* text reports (JSON always): splits name, version and build of any system */
-    /* True: `details` has a line for each cause in the report: the exception and its reason, the application's
-     * message, the address, and why the system ended the process. False: only the first of them, as other readers
-     * do. */
+    /* True: frames keep the function, file and line that the report gives. False: frames of texts lose all of them; frames of JSON reports
+     * only the offset in the function. */
+    bool names_from_report;
+    /* True: the system in a text report is split into name, version and build; false: only if it is Mac OS X. JSON is always split. */
+    bool split_os_version;
+    /* True: `details` has a line for each cause in the report: the exception and its reason, the application's message, the address, and
+     * why the system ended the process. False: only the first one that the report has. */
     bool all_causes;
 };
 
 /* Name of the pseudo-thread with the stack where the last exception was thrown. */
 #define SL_APPLE_LAST_EXCEPTION "Last Exception Backtrace"
 
-/* True if a text looks like a report: it has a list of images, or a thread and its first frame. */
+/* True if a text looks like a crash report: its first 20,000 lines have a list of images, or a thread's heading and its first frame. */
 bool sl_apple_is_text(struct sl_str text);
-/* True if a text that begins with `{` looks like MetricKit diagnostics. */
+/* True if a text begins with `{` and looks like MetricKit diagnostics. */
 bool sl_apple_is_metrickit(struct sl_str text);
 
-/* Reads a report into `crash`, which refers to `bytes`. SL_MALFORMED with the reason if it is not a crash report,
+/* Reads a report into `crash`, whose texts may point into `bytes`. SL_MALFORMED with the reason if it is not a crash report,
  * SL_UNSUPPORTED "unsupported apple report type <bug_type>" for other reports, SL_BUSY if out of memory. Pure
  * function. */
 enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options *options, struct sl_arena *arena,

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 /* Returns the text after `size` bytes, without white space at both ends. */
-static struct sl_str cause_behind(struct sl_str text, size_t size)
+static struct sl_str trimmed_after(struct sl_str text, size_t size)
 {
     return sl_str_trimmed((struct sl_str){text.data + size, text.size - size});
 }
@@ -27,7 +27,7 @@ static bool codes_are_zero(struct sl_str codes)
 
 /* ---- terminations ---- */
 
-/* Removes and returns the word at the beginning of the text, up to a blank or comma. */
+/* Removes the word at the beginning of the text, up to a blank or comma, and the comma and white space after it. Returns the word. */
 static struct sl_str take_cause_word(struct sl_str *text)
 {
     size_t size = 0;
@@ -35,14 +35,14 @@ static struct sl_str take_cause_word(struct sl_str *text)
         size++;
     struct sl_str word = {text->data, size};
     size += size < text->size && text->data[size] == ',';
-    *text = cause_behind(*text, size);
+    *text = trimmed_after(*text, size);
     return word;
 }
 
 static void skip_label(struct sl_str *text, struct sl_str label)
 {
     if (sl_str_starts(*text, label))
-        *text = cause_behind(*text, label.size);
+        *text = trimmed_after(*text, label.size);
 }
 
 struct apple_termination apple_termination_parse(struct sl_str text)
@@ -60,7 +60,7 @@ struct apple_termination apple_termination_parse(struct sl_str text)
     return termination;
 }
 
-/* Writes "2343432205 (0x8BADF00D)": large codes are known by their hex digits. */
+/* Writes "2343432205 (0x8BADF00D)": people know large codes by their hex digits. Codes of up to 16 bits are written as they are. */
 static void put_code(struct sl_str code, struct sl_buf *out)
 {
     struct sl_str rest = code;
@@ -70,7 +70,7 @@ static void put_code(struct sl_str code, struct sl_buf *out)
         sl_buf_printf(out, " (0x%" PRIX64 ")", value);
 }
 
-/* Writes "domain code rest: explanation", as far as known. */
+/* Writes "<domain> <code> <rest>: <explanation>"; parts that are unknown are left out. */
 static void put_termination(const struct apple_causes *causes, struct sl_buf *out)
 {
     const struct apple_termination *termination = &causes->termination;
@@ -99,9 +99,9 @@ static void put_cause(struct sl_str text, struct sl_buf *out)
 
 void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out)
 {
-    /* the reason of an exception already names the signal */
+    /* A termination by a signal is mostly left out: `crash->reason` already names that signal. */
     bool is_signal = sl_str_equal(causes->termination.domain, SL_STR("SIGNAL")) && !causes->explanation.size;
-    bool is_ended = causes->termination.domain.size || causes->explanation.size;
+    bool has_termination = causes->termination.domain.size || causes->explanation.size;
     put_cause(causes->exception, out);
     if (causes->reason.size) {
         sl_buf_cstr(out, causes->exception.size ? ": " : "");
@@ -110,12 +110,12 @@ void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out)
     put_cause(causes->information, out);
     put_cause(causes->message, out);
     put_cause(causes->subtype, out);
-    if (!apple_codes_are_raw(causes->codes))
+    if (!apple_codes_are_raw(causes->codes)) /* codes with words, like "KERN_INVALID_ADDRESS at 0x10" */
         put_cause(causes->codes, out);
-    if (is_ended && (!is_signal || (!out->size && codes_are_zero(causes->codes)))) {
+    if (has_termination && (!is_signal || (!out->size && codes_are_zero(causes->codes)))) {
         sl_buf_cstr(out, out->size ? "\n" : "");
         put_termination(causes, out);
     }
-    if (!out->size)
+    if (!out->size) /* numbers are better than nothing */
         put_cause(causes->codes, out);
 }

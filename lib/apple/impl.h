@@ -1,7 +1,7 @@
 /* Private to lib/apple.
  *
  *     apple.c      detects the format                 samples.c, samples_row.c, samples_write.c   sampling reports
- *     line.c       grammar of lines in texts          samples_crash.c   their stacks as threads of a crash
+ *     line.c       grammar of lines in texts          samples_crash.c   stacks of sampling reports as threads of a crash
  *     text.c       sections of text reports           metrickit.c       MetricKit diagnostics
  *     ips.c        JSON reports                       stackshot.c       stackshots
  *     cause.c      why the process ended              system.c          system, time and module ids */
@@ -15,44 +15,45 @@ struct apple_header { /* the first line of `.ips` files; data NULL = absent */
     struct sl_str timestamp, os_version, bug_type;
 };
 
-/* Limits the results of a report, because short texts can expand to large results. */
+/* Limits the memory that the results of one report take: a short text can expand to large results. */
 struct apple_budget {
     uint64_t left; /* bytes that may still be used */
     bool used_up;  /* true after something did not fit */
 };
 
-/* Total cost of an item in bytes, including what callers make of it. A frame costs this in addition to the 96 bytes
- * that each may use. */
+/* Bytes that one item takes from the budget of its report: the size of the item and an estimate of what callers allocate for it. */
 enum { COST_PER_IMAGE = 448, COST_PER_THREAD = 176, COST_PER_FRAME = 72, COST_PER_REGISTER = 96, COST_PER_LABEL = 48 };
 
-/* Adds a zeroed item; returns NULL if `budget` is used up or memory is short. */
+/* Appends a zeroed item to `items` and takes `cost` bytes from `budget`; returns NULL if fewer are left or memory is short. */
 void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost);
 
 /* ---- text.c, ips.c: readers of one format ---- */
 
-/* `header` provides values that the text lacks. Returns false if memory is short or the budget is used up. */
+/* Reads a text report into `crash`. `header` provides the time and system if the text lacks them. Returns false if memory is short or the
+ * budget is used up. */
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
                      struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash);
 
-/* `body` is one JSON object with arrays `threads` and `usedImages`. Returns false if it is malformed (then `*failed`
- * has the position), if memory is short or the budget is used up. */
+/* Reads `body`, one JSON object with arrays `threads` and `usedImages`, into `crash`. `header` provides the time and system if the body
+ * lacks them. Returns false with the reason in `*failed`: malformed, or `failed->busy` if memory is short or the budget is used up. */
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
                     struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash,
                     struct sl_json *failed);
 
 /* ---- metrickit.c ---- */
 
-/* Returns false if the text is malformed (`*problem_at` is the position, counted from 1), or if memory is short or the budget is used up
- * (`*problem_at` is 0). */
+/* Reads a MetricKit payload into `crash`. Returns false if the text is malformed (`*problem_at` is the position, counted from 1), or if
+ * memory is short or the budget is used up (`*problem_at` is 0). */
 bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_budget *budget,
                           struct sl_crash *crash, size_t *problem_at);
 
 /* ---- stackshot.c ---- */
 
-/* True if the object has the members of a stackshot. */
+/* True if the JSON object has the members `processByPid` and `binaryImages` of a stackshot, and is not the report of a kernel panic. */
 bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena);
 
-/* Reads the threads of the frontmost process. Fails like apple_read_ips(). */
+/* Reads the threads of the frontmost process into `crash`; of the first process that is not the kernel if none is frontmost. Returns false
+ * with the reason in `*failed`: malformed, or `failed->busy` if memory is short or the budget is used up. */
 bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
                           struct apple_budget *budget, struct sl_crash *crash, struct sl_json *failed);
 
@@ -79,10 +80,10 @@ struct apple_causes {
     struct sl_str exception, reason; /* "NSRangeException" and its message */
     struct sl_str information, message, subtype, codes;
     struct apple_termination termination;
-    struct sl_str explanation; /* of the termination */
+    struct sl_str explanation; /* a sentence of the report about the termination */
 };
-/* Writes each cause that is set on a line of its own. Raw codes, which few can read, are written only if there is nothing else; a
- * termination by a signal only if there is no cause and the codes are zero. */
+/* Writes each cause that is set on a line of its own. Codes that are only numbers, which few can read, are written only if there is nothing
+ * else; a termination by a signal, without an explanation, only if there is no other cause and all codes are zero. */
 void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out);
 
 /* ---- system.c ---- */
@@ -90,21 +91,23 @@ void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out);
 /* Converts "2019-01-09 17:42:22.075 +0000" to seconds since 1970, UTC, without the fraction. False if malformed. */
 bool apple_time(struct sl_str text, int64_t *seconds);
 
-/* Splits "Mac OS X 10.14.0 (18A391)" and, if `split`, any "<name> <version> (<build>)". Otherwise the whole text is
- * the name. */
+/* Splits "Mac OS X 10.14.0 (18A391)" and, if `split`, any "<name> <version> (<build>)" into the three texts of `system`. Otherwise the
+ * whole text becomes the name. */
 void apple_os(struct sl_str text, bool split, struct sl_crash_system *system);
 
 /* Returns "macOS" for "Mac OS X" and its other names. */
 struct sl_str apple_os_name(struct sl_str name);
 
-/* Parses the first word of a code type like "X86-64 (Native)". */
+/* Returns the architecture that the first word of a code type like "X86-64 (Native)" names; SL_ARCH_UNKNOWN if none. */
 enum sl_arch apple_arch(struct sl_str code_type);
 
-/* Sets the ids of a module from its UUID in "usedImages" or "Binary Images"; returns false if that is not a UUID. */
+/* Sets the debug id and code id of a module from its UUID in "usedImages" or "Binary Images"; returns false if that is not a UUID. Returns
+ * true with `module->code_id.data` NULL if out of memory. */
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module);
 
 /* ---- line.c: the grammar of lines; each function returns false if the line is of another form ---- */
 
+/* Returns the text without its first `size` bytes; there must be so many. */
 static inline struct sl_str apple_skip(struct sl_str text, size_t size)
 {
     return (struct sl_str){text.data + size, text.size - size};
@@ -125,10 +128,11 @@ bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread);
 bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread);
 bool apple_registers_header(struct sl_str line);
 
-/* Removes the next register from a line; skips those whose value is too large. Returns false if there are no more. */
+/* Removes the next register, like "rax: 0x10", from a line; skips those whose value exceeds 64 bits. Returns false if there are no more. */
 bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg);
 
-/* Removes the next address from a list, with or without brackets; returns false at its end. */
+/* Removes the next address from a list like "(0x1000 0x2000)", with or without brackets; skips those that exceed 64 bits. Returns false at
+ * anything that is not an address. */
 bool apple_next_address(struct sl_str *rest, uint64_t *address);
 
 struct apple_frame_line {
@@ -144,4 +148,5 @@ struct apple_image_line {
 };
 bool apple_image_line(struct sl_str line, struct apple_image_line *image);
 
+/* Splits "Key: value" at the first colon; the value may contain more. Returns false without a colon. */
 bool apple_key_value(struct sl_str line, struct sl_str *key, struct sl_str *value);

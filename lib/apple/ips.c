@@ -1,5 +1,5 @@
-/* JSON reports. Members come in any order and refer to each other, so a first pass records where the members of the
- * body are, and a second one reads them. Members of an unexpected type are treated as absent. */
+/* Crash reports in JSON (`.ips` files). The members of the report's object come in any order and refer to each other: first the text of
+ * each member is recorded, then the members are read in the order needed. Members of an unexpected type are treated as absent. */
 #include "apple/impl.h"
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@ struct ips_body { /* members as JSON text; data NULL = absent */
     struct sl_str threads, images, exception_trace;
 };
 
-/* The first fields become the extras of the crash. */
+/* The first EXTRAS fields of this table are also copied, as JSON text, to `extras` of struct sl_crash. */
 enum { EXTRAS = 11 };
 static const struct sl_field body_fields[] = {
     SL_FIELD(RAW, false, ips_body, process, "procName"),
@@ -64,13 +64,14 @@ struct ips_reader {
     size_t image_count;
 };
 
-/* Returns a reader for a member of the body; one that is absent reads as null. */
+/* Returns a JSON reader for the text of a member of the report; for an absent member (data NULL) it reads `null`. */
 static struct sl_json member_reader(const struct ips_reader *r, struct sl_str text)
 {
     return sl_json(text.data ? text : SL_STR("null"), r->arena, false);
 }
 
-/* Records that a reader of a part of the body failed. Only a lack of memory can be the cause: the body is known to be well-formed. */
+/* Records a failure of a JSON reader for a part of the report. The cause can only be lack of memory or of budget: read_ips_body() has found
+ * the whole report well-formed. */
 static void record_json_failure(struct ips_reader *r, const struct sl_json *j)
 {
     r->no_memory |= j->failed;
@@ -86,7 +87,8 @@ static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
     return text;
 }
 
-/* Records the members of the body, the first EXTRAS of them also as extras. False if the document is malformed or memory is short. */
+/* Records the JSON text of the report's members in r->body, and adds those of the first EXTRAS fields to the crash's extras. False if the
+ * document is malformed or memory is short; `j` has the reason. */
 static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
 {
     struct sl_crash_extra *extras = SL_ARENA_ARRAY(r->arena, struct sl_crash_extra, EXTRAS);
@@ -103,7 +105,7 @@ static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
     return sl_json_end(j);
 }
 
-/* Reads a member of the body that is an object. */
+/* Reads a member of the report that is an object into the struct `out`, which `fields` describes; anything else leaves it unchanged. */
 static void member_object(struct ips_reader *r, struct sl_str member, const struct sl_field *fields, void *out)
 {
     struct sl_json j = member_reader(r, member);
@@ -113,6 +115,7 @@ static void member_object(struct ips_reader *r, struct sl_str member, const stru
 
 /* ---- images ---- */
 
+/* Returns the path of an image, else its name; data NULL if it has neither. */
 static struct sl_str image_file(const struct ips_image *image)
 {
     return image->path.size ? image->path : image->name.size ? image->name : (struct sl_str){NULL, 0};
@@ -137,7 +140,7 @@ static void read_images(struct ips_reader *r)
     r->no_memory |= !r->images;
 }
 
-/* Makes modules of the images that have an id; without one no debug file can be found. module->code_id is NULL only when out of memory. */
+/* Makes modules of the images that have an id; without one no debug file can be found. */
 static void make_modules(struct ips_reader *r)
 {
     struct sl_crash *crash = r->crash;
@@ -149,9 +152,9 @@ static void make_modules(struct ips_reader *r)
         *module = (struct sl_crash_module){.address = image->base.value, .size = image->size.value};
         module->code_file = module->debug_file = image_file(image);
         if (!apple_module_id(image->uuid, r->arena, module) || sl_debug_id_is_nil(&module->debug_id))
-            continue;
+            continue; /* the next image overwrites it */
         crash->module_count++;
-        r->no_memory |= !module->code_id.data;
+        r->no_memory |= !module->code_id.data; /* apple_module_id() leaves it NULL only when out of memory */
     }
 }
 
@@ -170,8 +173,8 @@ static const struct sl_field frame_fields[] = {
     SL_FIELD(FLAG, false, ips_frame, is_inlined, "inline"),   SL_FIELDS_END,
 };
 
-/* Reads a frame. False if it was inlined or has no address: it is then left out. Its address is an offset in the image; if image or sum is
- * invalid, the offset alone. */
+/* Reads a frame: its address is the image's base plus `imageOffset`; only that offset if there is no such image or the sum overflows.
+ * False if the frame was inlined or has no offset: the caller then leaves it out. */
 static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, struct sl_crash_frame *frame)
 {
     struct ips_frame read = {.is_inlined = false};
@@ -184,13 +187,13 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, stru
             frame->address = offset;
         frame->package = image_file(&r->images[index]);
     }
-    if (read.into.set && frame->function.size && r->options->names_from_report)
+    if (read.into.set && frame->function.size && r->options->names_from_report) /* `into`: offset in the function */
         sl_crash_set_symbol(frame, read.into.value);
     return read.offset.set && !read.is_inlined;
 }
 
-/* The callback for a field of frames: reads those of a thread into `out`, without inlined ones: symbolication adds them again. False if the
- * value is no array, or when out of memory. */
+/* The sl_field_read of "frames": reads the array into `out`, a struct sl_crash_thread. Leaves inlined frames out, as symbolication adds
+ * them again. False if the value is no array, or if memory or budget is used up. */
 static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -212,7 +215,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
     return thread->frames || sl_json_no_memory(s->json);
 }
 
-/* Parses {"value": 1, ...}. */
+/* Reads `value` from a register's object like {"value": 1, ...}; false if it has none. */
 static bool read_register(struct sl_json *j, uint64_t *value)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("value"), .type = SL_FIELD_U64}, SL_FIELDS_END};
@@ -222,7 +225,7 @@ static bool read_register(struct sl_json *j, uint64_t *value)
     return number.set;
 }
 
-/* Adds a register; fails the reader when out of memory, also if `name` was not allocated. */
+/* Adds a register. If memory or budget is used up, `j` fails; so it does for a `name` without data, which the caller could not allocate. */
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
                          uint64_t value)
 {
@@ -233,7 +236,7 @@ static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_aren
         sl_json_no_memory(j);
 }
 
-/* Parses "x": [{"value": 1}, ...]: element i is register x<i>. */
+/* Reads the array of "x": [{"value": 1}, ...] with the name "x": element i is register x<i>. */
 static void read_register_array(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers,
                                 struct sl_str name)
 {
@@ -249,8 +252,8 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
         }
 }
 
-/* The callback for the field threadState: reads the registers of a thread into `out`: objects with a value, or an array (`x`) whose
- * elements are numbered registers. False if the value is no object, or when out of memory. */
+/* The sl_field_read of "threadState": reads the registers into `out`, a struct sl_crash_thread. A member is one register, like
+ * "pc": {"value": 1}, or the array of numbered ones. False if the value is no object, or when memory or budget is used up. */
 static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -286,7 +289,7 @@ static const struct sl_field thread_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads a thread. One without a name is named after its dispatch queue; "triggered" marks the crashed one. */
+/* Reads a thread into `*thread`. One without a name gets that of its dispatch queue; the one with "triggered": true has crashed. */
 static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
 {
     sl_fields_object(s, NULL, thread_fields, thread);
@@ -296,12 +299,12 @@ static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
         thread->crash.requesting = SL_REQUESTING_THREAD_YES;
 }
 
-/* Reads the threads, and the backtrace of the last exception as one more thread. The crashed thread is given by its index. */
+/* Reads the threads, and "lastExceptionBacktrace" as one more thread at the end. "faultingThread" is the index of the crashed thread. */
 static void read_threads(struct ips_reader *r)
 {
     struct sl_arena_array threads = {.arena = r->arena, .item = sizeof(struct sl_crash_thread)};
     struct sl_json j = member_reader(r, r->body.faulting_thread);
-    struct sl_fields s = {.json = &j, .context = r, .quiet = true};
+    struct sl_fields s = {.json = &j, .context = r, .quiet = true}; /* reads from `j`, whatever text that gets below */
     uint64_t faulting;
     bool is_known = sl_json_u64(&j, &faulting);
     j = member_reader(r, r->body.threads);
@@ -337,7 +340,8 @@ static void read_threads(struct ips_reader *r)
 
 /* ---- causes, system and extras ---- */
 
-/* Appends a text, or all texts in an array or object, a line each. Recursion is bounded by the reader's depth limit. */
+/* Appends the next value if it is a string, or all strings in it if it is an array or object, each on a line of its own. The JSON reader
+ * limits the depth of the document and so of this recursion. */
 static void add_texts(struct sl_json *j, struct sl_buf *lines)
 {
     struct sl_str text;
@@ -353,7 +357,7 @@ static void add_texts(struct sl_json *j, struct sl_buf *lines)
     }
 }
 
-/* Moves the lines to the arena; data NULL if there are none. */
+/* Moves the text of `lines` to the arena and frees `lines`. Returns data NULL if it is empty; also, and records it, if out of memory. */
 static struct sl_str move_texts_to_arena(struct ips_reader *r, struct sl_buf *lines)
 {
     if (!lines->size && !lines->failed) {
@@ -370,12 +374,13 @@ struct ips_termination {
     struct sl_buf details;
 };
 
-/* Reads the code as text: reports have it as a number or as a string. */
+/* The sl_field_read of a termination's "code": reports have it as a number or as a string; it becomes a text. */
 static bool read_termination_code(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_json_peek(s->json) == SL_JSON_NUMBER ? sl_json_number(s->json, out) : sl_fields_text(s, at, out);
 }
 
+/* The sl_field_read of "details" and "reasons": appends every string in the value to `out`, a struct sl_buf, a line each. */
 static bool read_details(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     add_texts(s->json, out);
@@ -391,7 +396,7 @@ static const struct sl_field termination_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Returns `<namespace> <code> <indicator>`. */
+/* Returns `<namespace> <code> <indicator>`, without what is empty; data NULL if there is no namespace. */
 static struct sl_str termination_reason(struct ips_reader *r, const struct ips_termination *t)
 {
     struct sl_buf text = {.budget = r->arena->budget};
@@ -405,7 +410,8 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
     return move_texts_to_arena(r, &text);
 }
 
-struct ips_exception { /* an exception of the system or of a language runtime */
+/* "exception", which the system raised, or "exceptionReason", which a language runtime threw: only that has `name` and `composed`. */
+struct ips_exception {
     struct sl_str type, signal, message, subtype, codes, name, composed;
 };
 
@@ -420,7 +426,8 @@ static const struct sl_field exception_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Returns all causes, a line each. */
+/* Returns all causes of the report, a line each. Adds to `causes`, where the caller has set the others, the thrown exception and the
+ * termination. */
 static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *causes,
                                 const struct ips_termination *termination)
 {
@@ -434,7 +441,7 @@ static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *cause
     return move_texts_to_arena(r, &text);
 }
 
-/* Returns `<type> (<signal>)`. */
+/* Returns `<type> (<signal>)`; `type` alone if one of them is empty. */
 static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, struct sl_str signal)
 {
     struct sl_buf text = {.budget = r->arena->budget};
@@ -444,9 +451,9 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
     return move_texts_to_arena(r, &text);
 }
 
-/* Sets the reason (the exception, else the termination) and the details. These are all causes if the caller wants them; otherwise one text,
- * the first that the report has of: application information, the exception's message, its subtype, the termination's details, the
- * exception's codes. */
+/* Sets the crash's reason (the exception, else the termination) and its details: all causes with the option all_causes; without it, or if
+ * that gives no text, the first that the report has of: application information, the exception's message, its subtype, the termination's
+ * details, the exception's codes. */
 static void read_reason(struct ips_reader *r)
 {
     struct ips_exception exception = {.type = {NULL, 0}};
@@ -484,7 +491,8 @@ static const struct sl_field os_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the system: its version from the body, what that lacks from the header; the architecture from an image if the body has none. */
+/* Reads the operating system: from "osVersion" of the body, else from the header; the build of either. The architecture is that of
+ * "cpuType", else of the first image with a known one. */
 static void read_system(struct ips_reader *r, const struct apple_header *header)
 {
     struct sl_crash_system *system = &r->crash->system;
@@ -493,7 +501,8 @@ static void read_system(struct ips_reader *r, const struct apple_header *header)
     apple_os(header->os_version, true, system);
     if (os.train.size) {
         struct sl_str build = system->os_build;
-        *system = (struct sl_crash_system){.arch = SL_ARCH_UNKNOWN};
+        *system =
+            (struct sl_crash_system){.arch = SL_ARCH_UNKNOWN}; /* name and version of the header are not mixed in */
         apple_os(os.train, true, system);
         if (!system->os_build.size && build.size)
             system->os_build = build;

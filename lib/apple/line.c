@@ -1,7 +1,7 @@
-/* The grammar of lines. Callers have trimmed white space at both ends. */
+/* The grammar of lines in text reports. Callers have trimmed white space at the end of the line. */
 #include "apple/impl.h"
 
-/* Removes the word from the beginning; false if the line begins otherwise. */
+/* Removes `word` from the beginning of `*rest`; false if that begins otherwise. */
 static bool take_word(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
@@ -10,7 +10,7 @@ static bool take_word(struct sl_str *rest, const char *word)
     return true;
 }
 
-/* Removes white space from the beginning; false if there is none. */
+/* Removes white space from the beginning of `*rest`; false if there is none. */
 static bool take_blanks(struct sl_str *rest)
 {
     size_t size = 0;
@@ -23,11 +23,12 @@ static bool take_blanks(struct sl_str *rest)
 enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
 {
     size_t before = rest->size;
-    bool good = sl_str_take_u64(rest, value);
+    bool good = sl_str_take_u64(rest, value); /* false with digits removed: they exceed 64 bits */
     return good ? APPLE_NUMBER : rest->size < before ? APPLE_TOO_LARGE : APPLE_NONE;
 }
 
-/* Removes "0x" and hex digits. APPLE_TOO_LARGE: they were removed, but do not fit into 64 bits. */
+/* Removes "0x" and hex digits from the beginning of `*rest`. APPLE_TOO_LARGE: they were removed, but do not fit into 64 bits. APPLE_NONE:
+ * nothing was removed. */
 static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 {
     size_t size = 2;
@@ -45,7 +46,8 @@ static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 
 /* ---- threads ---- */
 
-/* Removes "Thread <number>" from the beginning; false if the line begins otherwise. */
+/* Removes "Thread <number>" from the beginning of `*rest`; false if that begins otherwise. A number beyond 64 bits only clears
+ * thread->fits. */
 static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
 {
     if (!take_word(rest, "Thread "))
@@ -55,15 +57,15 @@ static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
     return number != APPLE_NONE;
 }
 
-/* Returns the name in "<name> Dispatch queue: <queue>", or the queue if there is no name. */
+/* Returns the name in "<name> Dispatch queue: <queue>", or the queue if there is no name; the whole text if it names no queue. */
 static struct sl_str name_or_queue(struct sl_str text)
 {
     static const char label[] = "Dispatch queue:";
     text = sl_str_trimmed(text);
     const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
-    if (queue == text.data)
+    if (queue == text.data) /* NULL if the text is empty */
         return queue ? sl_str_trimmed(apple_skip(text, sizeof label - 1)) : text;
-    while (queue && !sl_is_blank(queue[-1])) { /* within a word it is part of the name */
+    while (queue && !sl_is_blank(queue[-1])) { /* without white space before it, the label is part of the name */
         struct sl_str rest = apple_skip(text, (size_t)(queue - text.data) + 1);
         queue = memmem(rest.data, rest.size, label, sizeof label - 1);
     }
@@ -95,8 +97,7 @@ bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread)
 
 /* ---- registers and addresses ---- */
 
-/* Tells whether the line is "Thread 5 crashed with ARM Thread State (64-bit):", behind which the registers are listed. The processor in it
- * may be any. */
+/* True for a line like "Thread 5 crashed with ARM Thread State (64-bit):", after which the registers are listed, for any processor. */
 bool apple_registers_header(struct sl_str line)
 {
     static const char *const ends[] = {" Thread State:", " Thread State (64-bit):", " Thread State (32-bit):"};
@@ -114,6 +115,7 @@ static bool in_register_name(char c)
     return sl_is_digit(c) || (c >= 'a' && c <= 'z');
 }
 
+/* Searches for a colon with a name directly before it and a hex number after it: "x0: 0x0000000000000001". */
 bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg)
 {
     const char *colon;
@@ -142,8 +144,8 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 
 /* ---- frames ---- */
 
-/* Removes "<image> <address>", where white space or the end of the line follows the address. Chooses the shortest image that fits, as names
- * may contain blanks. False if no word is an address; an address that is too large only clears line->fits. */
+/* Removes "<image> <address>" from the beginning of `*rest`. The image's name may contain blanks: it ends before the first word that is a
+ * hex number. False if there is no such word; an address that exceeds 64 bits only clears line->fits. */
 static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line *line)
 {
     const char *begin = rest->data;
@@ -167,7 +169,7 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
     return false;
 }
 
-/* Cuts off " + <number>", the offset in the symbol. */
+/* Removes " + <number>", the offset in the function, from the end of `*symbol` and records it in the frame, unless it exceeds 64 bits. */
 static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     size_t size = symbol->size;
@@ -182,7 +184,7 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         sl_crash_set_symbol(frame, offset);
 }
 
-/* Cuts off Console's mark of inlined calls. */
+/* Removes "[inlined]" from the end of `*symbol`, with which Console marks inlined calls. */
 static void cut_inlined(struct sl_str *symbol)
 {
     const struct sl_str mark = SL_STR("[inlined]");
@@ -190,8 +192,8 @@ static void cut_inlined(struct sl_str *symbol)
         *symbol = sl_str_trimmed((struct sl_str){symbol->data, symbol->size - mark.size});
 }
 
-/* Cuts off " (<file>:<line>)"; a text of another form stays as it is. A line that is too large counts as unknown (0), and
- * `<compiler-generated>` is no file. */
+/* Removes " (<file>:<line>)" from the end of `*symbol` and sets file and line of the frame; a text of another form stays as it is. A line
+ * that is too large counts as unknown (0), and `<compiler-generated>` is no file. */
 static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     const char *open =
@@ -220,9 +222,9 @@ static bool is_hex_number(struct sl_str text)
     return take_hex(&text, &value) != APPLE_NONE && !text.size;
 }
 
-/* Reads from both ends, as names may contain blanks: number, image and address from the front; then inlined-by marks,
- * position and offset from the back. What is left is the function, unless it is a number or "???": then the line has
- * none, and the offset was one in the image. */
+/* Reads a line like "0  My App  0x1000040c0 main + 12 (main.c:7) [inlined]" from both ends, as names may contain blanks: number, image and
+ * address from the front; then "[inlined]", source position and offset from the back. What is left is the function. If that is a hex number
+ * (the image's base) or "???", the function is unknown, and the offset is one in the image. False for other lines. */
 bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
 {
     uint64_t number;
@@ -238,14 +240,14 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
     if (line.size && !is_hex_number(line) && !sl_str_equal(line, SL_STR("???")))
         frame->frame.function = line;
     else
-        frame->frame.symbol_offset = 0; /* the offset was in the image */
+        frame->frame.symbol_offset = 0; /* cut_offset() has set it, but it is an offset in the image */
     return true;
 }
 
 /* ---- images ---- */
 
-/* Finds the last "<...>" that contains only an id and follows white space; `*rest` becomes the text before it,
- * `*path` the text after it. */
+/* Finds the last "<...>" that contains only hex digits and dashes and has white space (or the end of the line) on both sides. `*rest`
+ * becomes the text before it, `*path` the text after it. False if there is none. */
 static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *path)
 {
     const char *end = rest->data + rest->size, *open;
@@ -265,7 +267,7 @@ static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *pa
     return false;
 }
 
-/* Returns the name in "+<name> <arch> (<version>)"; it may contain blanks. */
+/* Returns the name, which may contain blanks, in "+<name> <arch> (<version>)"; each of the other parts may be absent. */
 static struct sl_str image_name(struct sl_str text)
 {
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
@@ -279,7 +281,8 @@ static struct sl_str image_name(struct sl_str text)
     return sl_str_trimmed(text);
 }
 
-/* Numbers that do not fit 64 bits only clear `fits`, so that the line is still recognised as one of an image. */
+/* Reads "0x1000 - 0x1fff +app arm64 (1.0) <2d903291...> /path/app"; false for other lines. Addresses that exceed 64 bits only clear
+ * `fits`, so that the line still counts as one of the image list. */
 bool apple_image_line(struct sl_str line, struct apple_image_line *image)
 {
     *image = (struct apple_image_line){0};
@@ -289,7 +292,7 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     bool dash = take_word(&line, "-");
     take_blanks(&line);
     enum apple_number end = take_hex(&line, &image->end);
-    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump, for programs */
+    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump writes it for executables */
         image->end = image->begin;
         end = begin;
     }
@@ -301,7 +304,6 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     return true;
 }
 
-/* Splits at the first colon; the value may contain more. */
 bool apple_key_value(struct sl_str line, struct sl_str *key, struct sl_str *value)
 {
     const char *colon = line.size ? memchr(line.data, ':', line.size) : NULL;

@@ -15,6 +15,8 @@
 #include "base/grow.h"
 #include "base/map.h"
 
+/* What an open bracket is: OPEN_STACKS the array "callStacks", OPEN_STACK an object in it, OPEN_FRAMES the array "callStackRootFrames" or
+ * "subFrames", OPEN_FRAME an object in one of these. */
 enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
 
 struct open_bracket {
@@ -25,7 +27,7 @@ struct open_bracket {
 
 struct tree_frame {
     uint64_t address, offset;
-    size_t caller_of; /* index of the callee, counted from 1; 0: this is a root */
+    size_t callee; /* index of the frame that this one has called, counted from 1; 0: none, this is a root */
     struct sl_str name, uuid;
     bool has_address, has_callers;
 };
@@ -50,18 +52,20 @@ struct metrickit {
     struct sl_crash *crash;
     bool no_memory;
     struct sl_arena_array threads, modules;
-    struct open_bracket *brackets; /* malloc */
+    struct open_bracket *brackets; /* open ones, outermost first; malloc */
     size_t depth, capacity;
     struct tree_frame *frames; /* malloc; frames of the open stack */
     size_t frame_count, frame_capacity;
-    struct sl_str key;
-    struct sl_map known; /* modules by id and address */
+    struct sl_str key;   /* of the value that comes next */
+    struct sl_map known; /* modules that were added, by address and id */
     struct sl_str texts[TEXTS];
     uint64_t exception, signal;
-    bool attributed, any_attributed;
-    bool in_stacks; /* OPEN_STACKS is open; never nested */
+    bool attributed;     /* the open stack has "threadAttributed": true */
+    bool any_attributed; /* a thread was added from such a stack */
+    bool in_stacks;      /* an array "callStacks" is open; one within it is ignored */
 };
 
+/* A report with "usedImages" is an `.ips` file, wherever it mentions the other key. */
 bool sl_apple_is_metrickit(struct sl_str text)
 {
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"callStackRootFrames\"", 21) &&
@@ -77,8 +81,8 @@ static bool fits_budget(struct metrickit *m, uint64_t cost)
 
 /* ---- threads ---- */
 
-/* Adds the image of a frame as a module, each image once. It begins at the frame's address minus its offset in the image. A frame without
- * address or valid UUID has none. Any non-NULL value in the map `known` marks an image as added. */
+/* Adds the image of a frame as a module, each image once. The image begins at the frame's address minus the frame's offset in it. A frame
+ * without address or valid UUID adds none. */
 static void add_image(struct metrickit *m, const struct tree_frame *frame)
 {
     struct sl_crash_module module = {0}, *added;
@@ -94,19 +98,18 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     m->no_memory |= !slot;
     if (!slot || !made)
         return;
-    *slot = m;
+    *slot = m; /* any value but NULL marks the image as added */
     if ((added = apple_add(&m->modules, m->budget, COST_PER_IMAGE)))
         *added = module;
     m->no_memory |= !added || !module.code_id.data;
 }
 
-/* Adds the path from the root to this frame as a thread. Frames are numbered from 1, and caller_of is 0 at the end of the path. The first
- * path that is attributed to the diagnostic is the requesting thread. A frame without address keeps its offset, so that it is at least
- * shown. */
+/* Adds a thread with the path from the root, which is the innermost frame, to frame number `last` (counted from 1), the outermost. The
+ * first path of a stack with "threadAttributed" becomes the requesting thread. A frame without address shows its offset in the image. */
 static void add_path(struct metrickit *m, size_t last)
 {
     size_t count = 0;
-    for (size_t at = last; at; at = m->frames[at - 1].caller_of)
+    for (size_t at = last; at; at = m->frames[at - 1].callee)
         count++;
     struct sl_crash_thread *thread = apple_add(&m->threads, m->budget, COST_PER_THREAD);
     uint64_t cost = count * (uint64_t)(COST_PER_FRAME + sizeof(struct sl_crash_frame));
@@ -124,14 +127,14 @@ static void add_path(struct metrickit *m, size_t last)
                                        .requesting = m->attributed && !m->any_attributed ? SL_REQUESTING_THREAD_YES
                                                                                          : SL_REQUESTING_THREAD_NO};
     m->any_attributed |= m->attributed;
-    for (size_t at = last; at; at = m->frames[at - 1].caller_of) {
+    for (size_t at = last; at; at = m->frames[at - 1].callee) {
         const struct tree_frame *from = &m->frames[at - 1];
         frames[--count] =
             (struct sl_crash_frame){.address = from->has_address ? from->address : from->offset, .package = from->name};
     }
 }
 
-/* Adds the threads of a stack that has been read: one for each frame without callers. */
+/* Ends a tree of calls: adds a thread for each frame without callers, and the modules of all its frames. */
 static void close_stack(struct metrickit *m)
 {
     for (size_t i = 0; i < m->frame_count && !m->no_memory; i++) {
@@ -145,29 +148,31 @@ static void close_stack(struct metrickit *m)
 
 /* ---- brackets ---- */
 
+/* Returns the innermost open bracket; NULL if none is open. */
 static struct open_bracket *top(struct metrickit *m)
 {
     return m->depth ? &m->brackets[m->depth - 1] : NULL;
 }
 
-/* Begins a frame; the frame around it is its callee. */
+/* Begins a frame and stores its number in its `bracket`, which is not among m->brackets yet. The frame whose "subFrames" it is in is its
+ * callee. */
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
-    size_t called = m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: the stack */
+    size_t called = m->brackets[m->depth - 2].frame; /* the frame around this array of frames; 0: none, in a stack */
     if (!fits_budget(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
         return;
     }
     m->budget->left -= sizeof *m->frames;
-    m->frames[m->frame_count++] = (struct tree_frame){.caller_of = called};
+    m->frames[m->frame_count++] = (struct tree_frame){.callee = called};
     if (called)
         m->frames[called - 1].has_callers = true;
     bracket->frame = m->frame_count;
 }
 
-/* Opens an object or array; what it means depends on its key and on what is around it. Only the first array of call stacks counts. Lack of
- * memory or budget is recorded. */
+/* Opens an object or array; what it means depends on its key and on the bracket around it. An array "callStacks" within another one means
+ * nothing. Lack of memory or budget is recorded. */
 static void open_bracket(struct metrickit *m, bool is_object)
 {
     const struct open_bracket *outer = top(m);
@@ -182,7 +187,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
         bracket.kind = OPEN_FRAMES;
     if (bracket.kind == OPEN_FRAME)
         open_frame(m, &bracket);
-    if (!fits_budget(m, m->depth * sizeof *m->brackets) ||
+    if (!fits_budget(m, m->depth * sizeof *m->brackets) || /* not charged: brackets are no part of the result */
         !sl_grow(&m->brackets, &m->capacity, m->depth + 1, sizeof *m->brackets)) {
         m->no_memory = true;
         return;
@@ -192,7 +197,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
     m->key = (struct sl_str){NULL, 0};
 }
 
-/* Closes the innermost open bracket. Returns false if that is of the other kind, or none is open. */
+/* Closes the innermost open bracket. Returns false if that is an array and `is_object` is set, or the reverse, or if none is open. */
 static bool close_bracket(struct metrickit *m, bool is_object)
 {
     if (!m->depth || top(m)->is_object != is_object)
@@ -207,7 +212,7 @@ static bool close_bracket(struct metrickit *m, bool is_object)
 
 /* ---- values ---- */
 
-/* Stores a value of a frame, selected by the current key; values of other keys are ignored. */
+/* Stores the value of the current key (m->key) in the frame; values of other keys are ignored. */
 static void read_frame_value(struct metrickit *m, struct sl_json *j, struct tree_frame *frame)
 {
     if (sl_str_equal(m->key, SL_STR("address")))
@@ -220,7 +225,8 @@ static void read_frame_value(struct metrickit *m, struct sl_json *j, struct tree
         sl_json_text(j, &frame->uuid);
 }
 
-/* Reads a value outside of frames. In a payload with several diagnostics the first value of each key counts. Other keys are ignored. */
+/* Stores a value outside of frames by the current key; other keys are ignored. In a payload with several diagnostics the first value of
+ * each key counts, but each stack has its own "threadAttributed". */
 static void read_other_value(struct metrickit *m, struct sl_json *j)
 {
     static const struct sl_str names[TEXTS] = {
@@ -244,7 +250,7 @@ static void read_other_value(struct metrickit *m, struct sl_json *j)
         sl_json_bool(j, &m->attributed);
 }
 
-/* Reads a string, number or literal that ends at `end`. */
+/* Reads a string, number or literal from m->at to `end`. Without a key it is an element of an array, and is ignored. */
 static void read_value(struct metrickit *m, size_t end)
 {
     struct sl_json j = sl_json((struct sl_str){m->text.data + m->at, end - m->at}, m->arena, false);
@@ -283,7 +289,8 @@ static bool read_quoted(struct metrickit *m)
     return true;
 }
 
-/* Reads the next token: a string, bracket, comma, white space, number or literal. Returns false if the text is not JSON. */
+/* Reads the next token: a string, bracket, comma, white space, number or literal. Returns false if a string has no end or a bracket is not
+ * the counterpart of the open one; other errors are not noticed. */
 static bool read_token(struct metrickit *m)
 {
     char c = m->text.data[m->at];
@@ -339,8 +346,8 @@ static const char *signal_name(uint64_t number)
     return number < sizeof names / sizeof *names ? names[number] : NULL;
 }
 
-/* Makes reason (exception and signal, else the hang) and details from what was collected, and sets time and system. An empty text is stored
- * with data NULL, as "none"; the move to the arena gives a pointer even for it, so only a NULL there is lack of memory. */
+/* Makes reason (exception and signal, else the hang) and details from the values that were read, and sets time and system. Lack of memory
+ * is recorded. */
 static void finish_metrickit(struct metrickit *m)
 {
     struct sl_crash *crash = m->crash;
@@ -357,7 +364,7 @@ static void finish_metrickit(struct metrickit *m)
     apple_put_causes(&causes, &details);
     bool has_reason = reason.size, has_details = details.size;
     struct sl_str texts[2] = {sl_buf_move_to_arena(&reason, m->arena), sl_buf_move_to_arena(&details, m->arena)};
-    m->no_memory |= !texts[0].data || !texts[1].data;
+    m->no_memory |= !texts[0].data || !texts[1].data; /* an empty text has data too */
     crash->reason = has_reason ? texts[0] : (struct sl_str){NULL, 0};
     crash->details = has_details ? texts[1] : (struct sl_str){NULL, 0};
     crash->has_timestamp = apple_time(m->texts[TEXT_TIME], &crash->timestamp);
@@ -380,7 +387,7 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
     bool good = true;
     while (good && !m.no_memory && m.at < text.size)
         good = read_token(&m);
-    *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0;
+    *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0; /* m.depth: a bracket is still open at the end */
     if (!*problem_at && !m.no_memory)
         finish_metrickit(&m);
     crash->threads = sl_arena_array_finish(&m.threads);

@@ -6,9 +6,10 @@
 #include "base/order.h"
 #include "base/search.h"
 
+/* The section of the report that the current line is in. */
 enum samples_section {
     IN_HEAD,
-    IN_TREE,
+    IN_TREE,     /* call tree of a thread */
     IN_HEAVIEST, /* one stack, whose rows are not indented */
     IN_TOTALS,   /* functions, summed over all callers */
     IN_TOPS,     /* functions at the top of stacks; the number follows them */
@@ -22,14 +23,14 @@ struct samples_reader {
     struct sl_arena_array rows, threads, processes, images;
     struct sl_samples_process process; /* the current one */
     bool has_process, has_target_pid, no_memory;
-    uint64_t target_pid;
-    uint32_t thread;   /* the current one */
-    uint32_t heaviest; /* the previous row of IN_HEAVIEST */
+    uint64_t target_pid; /* PID of the process that the report is about */
+    uint32_t thread;     /* index of the current one */
+    uint32_t heaviest;   /* index of the row before in a "Heaviest stack"; SL_SAMPLES_NONE after its heading */
 };
 
 /* ---- section headings ---- */
 
-/* Removes the word and blanks from the beginning; false if the text begins otherwise. */
+/* Removes `word` from the beginning of `*rest`, and white space from both ends of what is left; false if `*rest` begins otherwise. */
 static bool skip_prefix(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
@@ -38,7 +39,7 @@ static bool skip_prefix(struct sl_str *rest, const char *word)
     return true;
 }
 
-/* Adds the current process to the list. */
+/* Adds the current process, if there is one, to the list. Lack of memory is recorded. */
 static void close_process(struct samples_reader *s)
 {
     struct sl_samples_process *added = s->has_process ? sl_arena_array_add(&s->processes) : NULL;
@@ -48,7 +49,7 @@ static void close_process(struct samples_reader *s)
     s->has_process = false;
 }
 
-/* Begins a process: "app [123] (suspended)". */
+/* Begins a process at its name, like "app [123] (suspended)"; the number is its PID. */
 static void open_process(struct samples_reader *s, struct sl_str name)
 {
     close_process(s);
@@ -73,7 +74,7 @@ static void add_thread(struct samples_reader *s, struct sl_samples_thread thread
     s->thread = (uint32_t)s->threads.count - 1;
 }
 
-/* Finds the quoted value that follows the label. */
+/* Finds the value between `label`, which ends with a quote, and the next quote. False if there is no label or no quote after it. */
 static bool find_quoted(struct sl_str line, const char *label, struct sl_str *value)
 {
     const char *found = memmem(line.data, line.size, label, strlen(label));
@@ -85,14 +86,15 @@ static bool find_quoted(struct sl_str line, const char *label, struct sl_str *va
     return end;
 }
 
-/* Parses "  Thread 0x2ca9e    DispatchQueue \"com.apple.main-thread\"(1)    Thread name \"x\"    49 samples (1-49)". */
+/* Parses "  Thread 0x2ca9e    DispatchQueue \"com.apple.main-thread\"(1)    Thread name \"x\"    49 samples (1-49)" and adds the thread,
+ * named by its thread name, else by its queue. False for other lines. */
 static bool read_thread_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
     struct sl_str rest = sl_str_trimmed(line);
     if (!sl_str_starts(rest, SL_STR("Thread 0x")))
         return false;
-    rest = apple_skip(rest, 7);
+    rest = apple_skip(rest, 7); /* "Thread " */
     thread.has_id = apple_next_address(&rest, &thread.id);
     if (!find_quoted(line, "Thread name \"", &thread.name) && !find_quoted(line, "DispatchQueue \"", &thread.name))
         thread.name = (struct sl_str){NULL, 0};
@@ -135,7 +137,7 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 
 /* ---- the head ---- */
 
-/* Reads a line of the head; of repeated keys the first counts. False if it has another key. */
+/* Reads a line of the head of the report or of a process, like "PID: 123"; the first value of each key counts. False for other keys. */
 static bool read_samples_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples *samples = s->samples;
@@ -167,8 +169,8 @@ static bool read_samples_head(struct samples_reader *s, struct sl_str line)
     return false;
 }
 
-/* Changes the section, process or thread at a heading; false for any other line. A "Heaviest stack" or a table of totals belongs to no
- * thread. */
+/* If the line is the heading of a section, process or thread, makes that the current one; false for any other line. A "Heaviest stack" or a
+ * table of totals belongs to no thread. */
 static bool read_samples_section(struct samples_reader *s, struct sl_str line)
 {
     static const struct {
@@ -200,13 +202,14 @@ static bool read_samples_section(struct samples_reader *s, struct sl_str line)
 
 /* ---- rows and images ---- */
 
-/* Adds a row of any section; lines of other forms are skipped. In the heaviest stack each row calls the next one. */
+/* Adds a row of any section but the image list; lines of other forms are skipped. In a "Heaviest stack" each row calls the next one;
+ * find_callers() sets the callers in a tree later. */
 static void add_samples_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_row row, *added;
     bool in_tree = s->section == IN_TREE, in_heaviest = s->section == IN_HEAVIEST;
     size_t at = (size_t)(line.data - s->samples->text.data);
-    if (in_tree && !s->has_process) /* the head is missing */
+    if (in_tree && !s->has_process) /* a tree without a "Process:" line before it */
         open_process(s, SL_STR(""));
     if ((in_tree && read_thread_row(s, line)) || !samples_row(line, s->section != IN_TOPS, &row))
         return;
@@ -217,15 +220,15 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     row.thread = in_tree ? s->thread : SL_SAMPLES_NONE;
     row.process = s->has_process ? (uint32_t)s->processes.count : SL_SAMPLES_NONE;
     row.caller = in_heaviest ? s->heaviest : SL_SAMPLES_NONE;
-    row.is_exact = s->section != IN_TOTALS;
+    row.is_exact = s->section != IN_TOTALS; /* find_callers() and find_exact_totals() correct it later */
     if ((added = sl_arena_array_add(&s->rows)))
         *added = row;
     s->no_memory |= !added;
     s->heaviest = (uint32_t)s->rows.count - 1;
 }
 
-/* Reads a line of the image list; false at the end of the list. Images with an invalid range or id, or outside of a
- * process, are left out. */
+/* Reads a line of the image list; false if it is neither blank nor an image, which ends the list. Images with an invalid range or id, or
+ * outside of a process, are left out. */
 static bool read_image(struct samples_reader *s, struct sl_str line)
 {
     struct apple_image_line image;
@@ -234,7 +237,7 @@ static bool read_image(struct samples_reader *s, struct sl_str line)
     struct sl_str rest = sl_str_trimmed(line);
     if (!rest.size)
         return true;
-    if (rest.data[0] == '*')
+    if (rest.data[0] == '*') /* marks images of the kernel */
         rest = apple_skip(rest, 1);
     if (!apple_image_line(rest, &image))
         return false;
@@ -250,8 +253,8 @@ static bool read_image(struct samples_reader *s, struct sl_str line)
     return true;
 }
 
-/* Reads a line by the section that it is in. Rows are indented or marked with `*`; other lines may be of a head, as each process has one of
- * its own. The list of images ends at the first line that is no image, which is then read in the usual way. */
+/* Reads a line: a heading, or what the current section has. Rows of a tree or table are indented or begin with `*`; other lines may be of a
+ * head ("PID: 1"), as each process has one. A line of the image list that is no image is read as a line of a head. */
 static void read_samples_line(struct samples_reader *s, struct sl_str line)
 {
     while (line.size && sl_is_blank(line.data[line.size - 1]))
@@ -270,16 +273,18 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
 
 SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
-/* True, for an image of unknown size, if the row's own "+ <offset>" matches the image's begin. */
+/* True if the row has an offset in the image ("app + 16396") and the address minus that offset is `begin`, the image's first address. It
+ * tells that an image of unknown size contains the address. */
 static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
     struct sl_str digits = apple_skip(row->image_and_offset, row->image_name.size);
     uint64_t offset;
-    return digits.size > 3 && (digits = apple_skip(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
+    return digits.size > 3 && /* longer than " + " */
+           (digits = apple_skip(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
            offset == row->address - begin;
 }
 
-/* Finds the image of a row's address in its process. */
+/* Sets row->image to the image of the row's process that contains the row's address; leaves SL_SAMPLES_NONE if there is none. */
 static void find_image(const struct sl_samples *samples, struct sl_samples_row *row)
 {
     if (!row->has_address || row->process == SL_SAMPLES_NONE)
@@ -292,37 +297,39 @@ static void find_image(const struct sl_samples *samples, struct sl_samples_row *
         row->image = (uint32_t)(image - samples->images);
 }
 
-/* Links each row with its caller: the last one before it whose number is farther to the left. Adds its count to the caller's `children` (up
- * to UINT64_MAX), or to the thread if it has no caller. */
+/* Links each row of a tree with its caller: the last row before it whose number of samples is farther to the left. Adds the row's count to
+ * `children` of its caller (up to UINT64_MAX), or to `count` of the thread if it has no caller. Clears is_exact of rows whose address is a
+ * return address. */
 static void find_callers(const struct sl_samples *samples)
 {
     for (size_t i = 0; i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
         const struct sl_samples_row *before = i ? row - 1 : NULL;
         uint32_t caller = before && before->thread == row->thread ? (uint32_t)i - 1 : SL_SAMPLES_NONE;
+        /* rows farther to the right are not its callers, but their callers may be */
         while (row->thread != SL_SAMPLES_NONE && caller != SL_SAMPLES_NONE &&
                samples->rows[caller].column >= row->column)
             caller = samples->rows[caller].caller;
-        if (row->thread != SL_SAMPLES_NONE)
+        if (row->thread != SL_SAMPLES_NONE) /* a "Heaviest stack" has its callers already */
             row->caller = caller;
         if (row->caller == SL_SAMPLES_NONE && row->thread != SL_SAMPLES_NONE)
             samples->threads[row->thread].count += row->count;
         if (row->caller == SL_SAMPLES_NONE)
             continue;
-        /* If the callee is the kernel, the system was entered at this very instruction; otherwise the address is a
-         * return address. */
+        /* A caller's address is a return address, except where a call from user space into the kernel was made: there it is the very
+         * instruction that entered the kernel. */
         struct sl_samples_row *from = &samples->rows[row->caller];
         from->is_exact &= row->is_kernel && !from->is_kernel;
         from->children = from->children + row->count < row->count ? UINT64_MAX : from->children + row->count;
     }
 }
 
-/* Rows of totals are functions that also occur in trees: an address is exact if it is exact there. Offset 0 is exact
- * too, because nothing returns to the begin of a function. Returns false if out of memory. */
+/* Sets is_exact of rows in the tables of totals, whose functions also occur in call trees: an address is exact (no return address) if it is
+ * so in a tree. An address at offset 0 of its function is always exact, because nothing returns there. Returns false if out of memory. */
 static bool find_exact_totals(struct samples_reader *s)
 {
     struct sl_samples *samples = s->samples;
-    uint64_t *exact = SL_ARENA_ARRAY(s->arena, uint64_t, samples->row_count);
+    uint64_t *exact = SL_ARENA_ARRAY(s->arena, uint64_t, samples->row_count); /* addresses that are exact in trees */
     size_t count = 0;
     for (size_t i = 0; exact && i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
@@ -340,7 +347,8 @@ static bool find_exact_totals(struct samples_reader *s)
     return exact;
 }
 
-/* Finds the process that the report is about: the one with its PID, else the only one. */
+/* Sets samples->target, the process that the report is about: the one with the PID of the report's head, else the only process. Rows in
+ * no process get it too. */
 static void find_target(struct samples_reader *s)
 {
     struct sl_samples *samples = s->samples;
@@ -353,7 +361,8 @@ static void find_target(struct samples_reader *s)
             samples->rows[i].process = samples->target;
 }
 
-/* Completes the report: links rows with callers and images. SL_MALFORMED if it has no rows; else lack of memory or budget. */
+/* Completes the report when all lines are read: links rows with their callers and images. SL_MALFORMED if it has no rows; also the error of
+ * sl_budget_fail() if memory is short. */
 static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
 {
     struct sl_samples *samples = s->samples;
@@ -408,9 +417,10 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
 
 bool sl_samples_is_text(struct sl_str text)
 {
-    enum { LINES = 2000 };
+    enum { LINES = 2000 }; /* are searched at most */
     struct sl_str line;
-    bool has_steps = false, after_graph = false;
+    bool has_steps = false; /* the head of spindump; a "Thread 0x" alone occurs in other texts too */
+    bool after_graph = false;
     for (size_t i = 0; i < LINES && sl_str_next_line(&text, &line); i++) {
         if (sl_str_starts(line, SL_STR("Analysis of sampling ")) ||
             sl_str_starts(line, SL_STR("Heaviest stack for the ")) || (after_graph && is_thread_row(line)))

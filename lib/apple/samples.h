@@ -28,17 +28,18 @@ struct sl_samples_image {
 
 struct sl_samples_row {
     size_t line, line_size;   /* range in the text, without the line end */
-    size_t name, name_end;    /* range of the location, "main + 12 (main.c:7 in app + 16396)" */
-    size_t tail;              /* begin of the text after the address */
-    size_t column;            /* column of the number */
+    size_t name, name_end;    /* range in the line of the location, "main + 12 (main.c:7 in app + 16396)" */
+    size_t tail;              /* offset in the line of the text after the address */
+    size_t column;            /* offset in the line of the number of samples */
     uint64_t count, children; /* samples: of this row, and the sum of its callees */
     uint32_t caller;          /* row index; SL_SAMPLES_NONE: first row of a thread, or not in a tree */
-    uint32_t thread, process; /* SL_SAMPLES_NONE: in no thread or process */
-    uint32_t image;
-    bool has_address, is_kernel, in_sample;
-    bool is_exact;                              /* not a return address */
+    uint32_t thread, process; /* indexes; SL_SAMPLES_NONE: in no thread or process */
+    uint32_t image;           /* index; SL_SAMPLES_NONE: in no known image */
+    bool has_address, is_kernel;
+    bool in_sample;                             /* has the form of sample(1), not that of spindump */
+    bool is_exact;                              /* the address is not a return address */
     uint64_t address;                           /* the first one if the row has several */
-    struct sl_str function;                     /* without "???" */
+    struct sl_str function;                     /* data NULL: unknown ("???") */
     struct sl_str image_name, image_and_offset; /* "app", "app + 16396": as written in the report */
     struct sl_str offset;                       /* offset in the function: "12" or "12,8,..." */
     struct sl_str filename;
@@ -67,15 +68,15 @@ struct sl_samples {
     struct sl_samples_process *processes;
     struct sl_samples_image *images;
     size_t row_count, thread_count, process_count, image_count;
-    uint32_t target; /* the process that the report is about; SL_SAMPLES_NONE: unknown */
-    /* From the head; data NULL: unknown. */
+    uint32_t target; /* index of the process that the report is about; SL_SAMPLES_NONE: unknown */
+    /* From the lines in front of the first process; data NULL: unknown. */
     struct sl_str title, os, architecture, hardware, time, event, duration;
 };
 
 /* True if a text looks like a sampling report. */
 bool sl_samples_is_text(struct sl_str text);
 
-/* Reads a report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED; SL_BUSY if out of memory. Pure
+/* Reads a sampling report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED if it has no rows; SL_BUSY if out of memory. Pure
  * function. */
 enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct sl_samples *samples,
                              struct sl_error *error);
@@ -88,5 +89,5 @@ struct sl_samples_name {
     bool has_offset;
 };
 
-/* Writes the report with the names; `names` has one for each row. Returns false if out of memory. */
+/* Writes the report with other names of functions; `names` has an item for each row. Returns false if out of memory. */
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out);

@@ -1,5 +1,5 @@
-/* Converts the stacks of a sampling report to threads: one for each path from a thread's first call to where samples
- * ended. */
+/* Converts the call trees of a sampling report to threads of a crash: one for each path from a thread's first call to a call in which
+ * samples were taken. */
 #include "apple/samples_impl.h"
 
 #include <stdlib.h>
@@ -7,8 +7,9 @@
 #include "base/buf.h"
 
 struct sampled_path {
-    uint32_t row, thread;
-    uint64_t count; /* number of samples that ended here */
+    uint32_t row;    /* index of the innermost call; its callers are the rest of the path */
+    uint32_t thread; /* index in the report */
+    uint64_t count;  /* number of samples with exactly this path */
 };
 
 struct samples_filler {
@@ -18,8 +19,8 @@ struct samples_filler {
     struct apple_budget *budget;
     struct sl_crash *crash;
     struct sl_arena_array paths, threads, modules;
-    uint32_t process;
-    bool no_memory; /* or the budget is used up */
+    uint32_t process; /* index of the process whose stacks are converted */
+    bool no_memory;   /* or the budget is used up */
 };
 
 /* Charges `cost` bytes to the budget; false if that is used up. */
@@ -31,7 +32,7 @@ static bool charge_budget(struct samples_filler *f, uint64_t cost)
     return !f->no_memory;
 }
 
-/* Orders paths by thread, then by number of samples, largest first. */
+/* qsort() comparison: orders paths by thread, then by number of samples, largest first, then as they are in the report. */
 static int path_by_count(const void *left, const void *right)
 {
     const struct sampled_path *a = left, *b = right;
@@ -42,7 +43,8 @@ static int path_by_count(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Finds the rows of the process where samples ended: they have more samples than the calls below them together. */
+/* Finds the paths of the process: each ends at a row that has more samples than its callees together, as the other samples were taken in
+ * that call itself. Lack of memory or budget is recorded. */
 static void find_paths(struct samples_filler *f)
 {
     const struct sl_samples *samples = f->samples;
@@ -58,15 +60,15 @@ static void find_paths(struct samples_filler *f)
     }
 }
 
-/* Makes a crash frame of a row. The address of the innermost frame (`is_last`) is exact: it is where the sample was taken. Names of the
- * report are used only if the options say so. */
-static void fill_frame(const struct samples_filler *f, const struct sl_samples_row *row, bool is_last,
+/* Makes a crash frame of a row. The address of the innermost frame is exact: it is where the sample was taken. Names of the report are used
+ * only with the option names_from_report. */
+static void fill_frame(const struct samples_filler *f, const struct sl_samples_row *row, bool is_innermost,
                        struct sl_crash_frame *frame)
 {
     uint64_t offset = 0;
     struct sl_str digits = row->offset;
     *frame = (struct sl_crash_frame){.address = row->address, .package = row->image_name};
-    frame->is_exact = is_last || row->is_exact;
+    frame->is_exact = is_innermost || row->is_exact;
     if (!f->options->names_from_report)
         return;
     frame->function = row->function;
@@ -76,7 +78,7 @@ static void fill_frame(const struct samples_filler *f, const struct sl_samples_r
         sl_crash_set_symbol(frame, offset);
 }
 
-/* Returns "com.apple.main-thread (12 of 49 samples)". */
+/* Returns the name of the thread for a path, like "com.apple.main-thread (12 of 49 samples)": the name in the report and the samples. */
 static struct sl_str path_name(struct samples_filler *f, const struct sampled_path *path)
 {
     struct sl_buf text = {.budget = f->arena->budget};
@@ -90,7 +92,8 @@ static struct sl_str path_name(struct samples_filler *f, const struct sampled_pa
     return name;
 }
 
-/* Adds a path as a thread, innermost frame first. */
+/* Adds a path as a thread, innermost frame first. Rows without an address, like "<Kernel mode>", are left out. Lack of memory or budget is
+ * recorded. */
 static void add_sampled_path(struct samples_filler *f, const struct sampled_path *path)
 {
     const struct sl_samples *samples = f->samples;
@@ -116,7 +119,7 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
             fill_frame(f, &samples->rows[at], at == path->row, &frames[added->frame_count++]);
 }
 
-/* Adds the images of the chosen process. Lack of memory or budget is recorded. */
+/* Adds the images of the process whose stacks are converted. Lack of memory or budget is recorded. */
 static void add_modules(struct samples_filler *f)
 {
     const struct sl_samples_process *process = &f->samples->processes[f->process];
@@ -128,8 +131,8 @@ static void add_modules(struct samples_filler *f)
     }
 }
 
-/* Sets what a crash report has in its head. The reason is the event with its duration, else the title of the report, else "samples"; the
- * details say which of several processes is shown. spindump writes the build as "Build 23A344". */
+/* Sets reason, details, time and system of the crash. The reason is the event with its duration, else the title of the report, else
+ * "samples"; the details say which of several processes is shown. Lack of memory is recorded. */
 static void fill_head(struct samples_filler *f, const struct apple_header *header)
 {
     const struct sl_samples *samples = f->samples;
@@ -154,11 +157,11 @@ static void fill_head(struct samples_filler *f, const struct apple_header *heade
     crash->system.arch = apple_arch(samples->architecture);
     apple_os(samples->os, true, &crash->system);
     const struct sl_str build = crash->system.os_build, word = SL_STR("Build ");
-    if (sl_str_starts(build, word))
+    if (sl_str_starts(build, word)) /* spindump writes "(Build 23A344)" */
         crash->system.os_build = apple_skip(build, word.size);
 }
 
-/* Returns the process that the report is about, else the first one with stacks. */
+/* Returns the process that the report is about, else the first one with a thread; SL_SAMPLES_NONE if there is none. */
 static uint32_t wanted_process(const struct sl_samples *samples)
 {
     for (size_t i = 0; i < samples->thread_count && samples->target == SL_SAMPLES_NONE; i++)

@@ -7,7 +7,7 @@ static struct sl_str text_from(struct sl_str text, size_t at)
     return apple_skip(text, at < text.size ? at : text.size);
 }
 
-/* Returns the offset of the last `part`; the size of the text if there is none. */
+/* Returns the offset of the last occurrence of `part`; the size of the text if there is none. */
 static size_t find_last(struct sl_str text, struct sl_str part)
 {
     for (size_t left = text.size; left >= part.size;) {
@@ -21,13 +21,14 @@ static size_t find_last(struct sl_str text, struct sl_str part)
     return text.size;
 }
 
+/* Returns the offset of the first occurrence of `part`; the size of the text if there is none. */
 static size_t find_first(struct sl_str text, struct sl_str part)
 {
     const char *found = text.size ? memmem(text.data, text.size, part.data, part.size) : NULL;
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* Returns the length of the list of numbers at the beginning: "12,8,..." */
+/* Returns the length of the list of numbers at the beginning, like "12,8,..."; 0 if there is none. */
 static size_t numbers_size(struct sl_str text)
 {
     size_t size = 0;
@@ -37,7 +38,7 @@ static size_t numbers_size(struct sl_str text)
     return size;
 }
 
-/* Cuts off " + 12". */
+/* Removes an offset like " + 12" or " + 12,8,..." from the end of `*function` and stores the numbers in `*offset`. */
 static void cut_offset(struct sl_str *function, struct sl_str *offset)
 {
     size_t at = find_last(*function, SL_STR(" + "));
@@ -48,7 +49,7 @@ static void cut_offset(struct sl_str *function, struct sl_str *offset)
     function->size = at;
 }
 
-/* Parses "main.c:7,1", "main.c:7" or "main.c". */
+/* Sets file and line of the row from "main.c:7,1" (the column is ignored), "main.c:7" or "main.c". */
 static void read_position(struct sl_str text, struct sl_samples_row *row)
 {
     const char *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
@@ -61,16 +62,18 @@ static void read_position(struct sl_str text, struct sl_samples_row *row)
     row->filename = text;
 }
 
+/* Returns the trimmed name; data NULL for "???", which stands for an unknown function. */
 static struct sl_str known_function(struct sl_str function)
 {
     function = sl_str_trimmed(function);
     return sl_str_equal(function, SL_STR("???")) ? (struct sl_str){NULL, 0} : function;
 }
 
-/* Parses "main  (in app) + 12", "???  (in app)  load address 0x100000000 + 0x4020" or "??? (in app)". */
+/* Parses the location of a row of sample(1): "main  (in app) + 12", "???  (in app)  load address 0x100000000 + 0x4020" or "???  (in app)".
+ * `in` is the offset of "  (in ". False without a closing parenthesis. */
 static bool read_sample_location(struct sl_str text, size_t in, struct sl_samples_row *row)
 {
-    struct sl_str inside = text_from(text, in + 6);
+    struct sl_str inside = text_from(text, in + 6); /* after "  (in " */
     size_t close = find_first(inside, SL_STR(")"));
     if (close == inside.size)
         return false;
@@ -85,12 +88,13 @@ static bool read_sample_location(struct sl_str text, size_t in, struct sl_sample
     return true;
 }
 
-/* Parses "main + 12 (main.c:7,1 in app + 16396)", "??? (app + 16416)" or "main + 12 (app)". */
+/* Parses the location of a row of spindump: "main + 12 (main.c:7,1 in app + 16396)", "??? (app + 16416)" or "main + 12 (app)". False for a
+ * location without an image, unless it is "???". */
 static bool read_spindump_location(struct sl_str text, struct sl_samples_row *row)
 {
     size_t open = find_last(text, SL_STR(" ("));
     row->image_and_offset = row->image_name = SL_STR("");
-    if (open == text.size || text.data[text.size - 1] != ')') { /* without an image */
+    if (open == text.size || text.data[text.size - 1] != ')') { /* no image: only "???" is known to stand alone */
         row->function = known_function(text);
         return !row->function.data;
     }
@@ -108,7 +112,7 @@ static bool read_spindump_location(struct sl_str text, struct sl_samples_row *ro
     return true;
 }
 
-/* Parses the "  main.c:7" that `sample` writes after an address. */
+/* Parses the "  main.c:7" that sample(1) writes after an address; a text that begins with a digit is no file. */
 static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
 {
     struct sl_str position = sl_str_trimmed(tail);
@@ -116,7 +120,8 @@ static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
         read_position(position, row);
 }
 
-/* Parses the text after the sample count, from offset `at` on: location, address, tail. False if the line is not a row. */
+/* Parses the text after the sample count, from offset `at` on: location, address, and what follows the address. False if the line is not a
+ * row. */
 static bool read_location(struct sl_str line, size_t at, struct sl_samples_row *row)
 {
     struct sl_str rest = text_from(line, at);
@@ -168,6 +173,6 @@ bool samples_row(struct sl_str line, bool has_count, struct sl_samples_row *row)
             rest = text_from(rest, 1);
     }
     bool is_row = read_location(line, line.size - rest.size, row);
-    row->is_kernel |= is_kernel;
+    row->is_kernel |= is_kernel; /* read_location() may have cleared it */
     return is_row;
 }

@@ -1,8 +1,9 @@
-/* Writes a sampling report with symbol names. */
+/* Writes a sampling report again, with names from debug information. */
 #include "apple/samples_impl.h"
 
 #include "base/buf.h"
 
+/* Writes "main.c:7", or "main.c" if the line is unknown. */
 static void put_position(const struct sl_samples_name *name, struct sl_buf *out)
 {
     sl_buf_str(out, name->file);
@@ -10,8 +11,8 @@ static void put_position(const struct sl_samples_name *name, struct sl_buf *out)
         sl_buf_printf(out, ":%llu", (unsigned long long)name->line);
 }
 
-/* Writes " + 12". With several addresses it keeps the report's list, which is relative to the same function if the
- * report names one. */
+/* Writes the offset in the function, like " + 12"; nothing if it is unknown. For a row with several addresses, of which only the first was
+ * looked up, it keeps the report's list " + 12,8,..." if the report names the function; else it writes the first with ",...". */
 static void put_offset(const struct sl_samples_row *row, const struct sl_samples_name *name, struct sl_buf *out)
 {
     if (row->has_several && row->function.data && row->offset.size)
@@ -20,7 +21,8 @@ static void put_offset(const struct sl_samples_row *row, const struct sl_samples
         sl_buf_printf(out, " + %llu%s", (unsigned long long)name->offset, row->has_several ? ",..." : "");
 }
 
-/* Writes "main  (in app) + 12  [0x10000400c]  main.c:7". */
+/* Writes the part of a row of sample(1) from the function on: "main  (in app) + 12  [0x10000400c]  main.c:7". The text after the address is
+ * kept, unless a new source position replaces an old one there. */
 static void put_sample_row(struct sl_str line, const struct sl_samples_row *row, const struct sl_samples_name *name,
                            struct sl_buf *out)
 {
@@ -37,7 +39,8 @@ static void put_sample_row(struct sl_str line, const struct sl_samples_row *row,
         sl_buf_str(out, tail);
 }
 
-/* Writes "main + 12 (main.c:7 in app + 16396) [0x10000400c] 1-8". */
+/* Writes the part of a row of spindump from the function on: "main + 12 (main.c:7 in app + 16396) [0x10000400c] 1-8". What follows the
+ * location is kept. */
 static void put_spindump_row(struct sl_str line, const struct sl_samples_row *row, const struct sl_samples_name *name,
                              struct sl_buf *out)
 {
@@ -53,6 +56,7 @@ static void put_spindump_row(struct sl_str line, const struct sl_samples_row *ro
     sl_buf_str(out, apple_skip(line, row->name_end));
 }
 
+/* Copies the text between the locations as it is; a row without a new name is part of that. */
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out)
 {
     size_t at = 0;

@@ -11,7 +11,7 @@
 
 struct shot_image {
     uint64_t base;
-    uint64_t reach; /* end of the highest frame in it; 0: no frame */
+    uint64_t reach; /* 1 + the highest offset of a frame in the image; 0: no frame is in it */
     struct sl_crash_module module;
 };
 
@@ -68,6 +68,7 @@ struct shot_reader {
     struct sl_arena_array threads;
 };
 
+/* Reports of kernel panics ("panicString") contain a stackshot too, but are another kind of report. */
 bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
@@ -76,13 +77,14 @@ bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena)
     return body.processes.data && body.images.data && !body.panic.data;
 }
 
-/* Returns a reader for a part of the body, which is known to be well-formed. */
+/* Returns a JSON reader for the text of a member; for an absent member (data NULL) it reads `null`. The whole report is known to be
+ * well-formed here, so such a reader fails only when memory is short (`busy`). */
 static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
 {
     return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
 }
 
-/* Returns a member that is a string; data NULL for anything else. */
+/* Returns the value of a member that is a string; data NULL for anything else, and, which is recorded, if out of memory. */
 static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 {
     struct sl_json j = shot_json(r, member);
@@ -94,7 +96,8 @@ static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 
 /* ---- images ---- */
 
-/* Parses ["2d903291-..", 4301258752, "P"]: id, address, and what is not used. A malformed one stays empty. */
+/* Parses an image like ["2d903291-..", 4301258752, "P"]: UUID, address, and a letter that is not used. If it is no array, `*image` stays
+ * zeroed. */
 static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct shot_image *image)
 {
     struct sl_str uuid = {NULL, 0};
@@ -112,7 +115,8 @@ static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct sho
     image->module.address = image->base;
 }
 
-/* Reads all images: frames refer to them by index, so even a malformed one takes its place in the array. Lack of memory is recorded. */
+/* Reads all images: frames refer to them by index, so even a malformed one takes its place in the array. Lack of memory or budget is
+ * recorded. */
 static void read_shot_images(struct shot_reader *r)
 {
     struct sl_json j = shot_json(r, r->body.images);
@@ -131,8 +135,8 @@ static void read_shot_images(struct shot_reader *r)
     r->no_memory |= !r->images;
 }
 
-/* Adds the modules. They have no sizes: an image extends to its highest frame, so that it does not cover addresses
- * of others. */
+/* Makes modules of the images that have a UUID and contain a frame. The report has no sizes of images: a module extends only to its highest
+ * frame, so that it does not cover addresses of other images. */
 static void add_shot_modules(struct shot_reader *r)
 {
     struct sl_arena_array modules = {.arena = r->arena, .item = sizeof(struct sl_crash_module)};
@@ -154,12 +158,13 @@ static void add_shot_modules(struct shot_reader *r)
 
 /* ---- threads ---- */
 
-/* Parses [[image, offset], ..], innermost first. `is_entered`: the first frame has called the kernel, so its address is exact, no return
- * address. */
-static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_entered, struct sl_arena_array *frames)
+/* Parses [[image, offset], ..], innermost first, and appends the frames. `enters_kernel`: the first frame was in a system call, so its
+ * address is exact, not a return address. An image index that is unknown leaves the offset alone as the address. */
+static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool enters_kernel,
+                             struct sl_arena_array *frames)
 {
     bool is_first = true;
-    if (!sl_json_array(j))
+    if (!sl_json_array(j)) /* no array, or `null`: no frames */
         return;
     while (sl_json_next(j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
         uint64_t numbers[2] = {UINT64_MAX, 0};
@@ -174,8 +179,8 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_e
         struct sl_crash_frame *frame = apple_add(frames, r->budget, COST_PER_FRAME + sizeof *frame);
         if (frame)
             *frame = (struct sl_crash_frame){.address = (image ? image->base : 0) + numbers[1],
-                                             .is_exact = is_first && is_entered};
-        if (image && numbers[1] >= image->reach && numbers[1] < UINT32_MAX)
+                                             .is_exact = is_first && enters_kernel};
+        if (image && numbers[1] >= image->reach && numbers[1] < UINT32_MAX) /* larger ones do not extend it */
             image->reach = numbers[1] + 1;
         r->no_memory |= !frame;
         is_first = false;
@@ -197,7 +202,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
     part = shot_json(r, read.user);
-    read_shot_frames(r, &part, frames.count, &frames); /* entered the kernel: exact */
+    read_shot_frames(r, &part, frames.count, &frames); /* with frames in the kernel, the first here entered it */
     r->no_memory |= part.busy;
     thread.has_id = read.id.set;
     thread.id = read.id.value;
@@ -211,7 +216,8 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 
 /* ---- processes ---- */
 
-/* Returns the frontmost process, else the first one that is not the kernel. */
+/* Returns the frontmost process, else the first one with threads that is not the kernel (PID 0); `threads.data` NULL if there is none.
+ * `*count` becomes the number of processes in the report. */
 static struct shot_process choose_process(struct shot_reader *r, size_t *count)
 {
     struct shot_process chosen = {.pid = {false, 0}};
@@ -233,7 +239,8 @@ static struct shot_process choose_process(struct shot_reader *r, size_t *count)
     return chosen;
 }
 
-/* Sets reason, details, time and system. A stackshot is no crash; the details say that only one process is shown. */
+/* Sets reason, details, time and system, and `crashed` to false. The details name `process`, whose stacks are shown, and say that the
+ * report has `count` processes. Lack of memory is recorded. */
 static void put_shot_head(struct shot_reader *r, const struct shot_process *process, size_t count,
                           const struct apple_header *header)
 {
@@ -264,7 +271,7 @@ bool apple_read_stackshot(struct sl_str body, const struct apple_header *header,
     sl_json_read_object(failed, body_fields, &r.body);
     if (!sl_json_end(failed))
         return false;
-    read_shot_images(&r);
+    read_shot_images(&r); /* before the frames, which refer to images by index */
     const struct shot_process process = choose_process(&r, &count);
     struct sl_json j = shot_json(&r, process.threads);
     if (!r.no_memory && sl_json_object(&j))
@@ -275,6 +282,6 @@ bool apple_read_stackshot(struct sl_str body, const struct apple_header *header,
         put_shot_head(&r, &process, count, header);
     crash->thread_count = r.threads.count;
     crash->threads = sl_arena_array_finish(&r.threads);
-    add_shot_modules(&r);
+    add_shot_modules(&r); /* after the frames, which give images their sizes */
     return !r.no_memory && crash->threads ? true : sl_json_no_memory(failed);
 }

@@ -1,11 +1,12 @@
-/* Parsers for the system, the time and the modules' ids, which text and JSON share. */
+/* Parsers for the system, the time and the ids of modules; readers of text and of JSON use them. */
 #include "apple/impl.h"
 
 #include <time.h>
 
 /* ---- time ---- */
 
-/* Removes `digits` decimal digits and the text `behind`; returns their value, -1 if they are not there. */
+/* Removes a number of exactly `digits` decimal digits and the text `behind` that must follow; returns the number, or -1 without removing
+ * anything if the text begins otherwise. */
 static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
 {
     uint64_t value;
@@ -17,7 +18,7 @@ static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
     return (int)value;
 }
 
-/* Converts "+0200" or "+02:00" to seconds. */
+/* Converts a time zone, "+0200" or "+02:00", to seconds east of UTC. False if malformed. */
 static bool take_zone(struct sl_str text, int *seconds)
 {
     struct sl_str rest = {text.data + 1, text.size - 1};
@@ -29,6 +30,7 @@ static bool take_zone(struct sl_str text, int *seconds)
     return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
 }
 
+/* Parts that are missing become -1 (take_digits) and are rejected after all have been read. */
 bool apple_time(struct sl_str text, int64_t *seconds)
 {
     int zone;
@@ -52,7 +54,8 @@ bool apple_time(struct sl_str text, int64_t *seconds)
         return false;
     same = tm;
     *seconds = (int64_t)timegm(&same) - zone;
-    return tm.tm_sec == 60 || (same.tm_mon == tm.tm_mon && same.tm_mday == tm.tm_mday); /* rejects a 30th of February */
+    /* timegm() turns a 30th of February into a day of March, which is rejected; a leap second may change the day too */
+    return tm.tm_sec == 60 || (same.tm_mon == tm.tm_mon && same.tm_mday == tm.tm_mday);
 }
 
 /* ---- operating system ---- */
@@ -74,7 +77,7 @@ struct sl_str apple_os_name(struct sl_str name)
     return name;
 }
 
-/* Cuts off " (<build>)"; `*build` is empty if there is none. */
+/* Returns the text without " (<build>)" at its end; `*build` is empty if there is none. */
 static struct sl_str without_build(struct sl_str text, struct sl_str *build)
 {
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
@@ -85,7 +88,7 @@ static struct sl_str without_build(struct sl_str text, struct sl_str *build)
     return (struct sl_str){text.data, (size_t)(open - text.data) - 1};
 }
 
-/* Cuts off the last word, which must begin with a digit. */
+/* Splits "<name> <version>" at the last blank; false if the last word, the version, does not begin with a digit, or there is no name. */
 static bool split_version(struct sl_str text, struct sl_str *name, struct sl_str *version)
 {
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
@@ -96,6 +99,7 @@ static bool split_version(struct sl_str text, struct sl_str *name, struct sl_str
     return name->size > 0;
 }
 
+/* True if all characters are hex digits, also for an empty text. */
 static bool all_hex(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -123,6 +127,7 @@ void apple_os(struct sl_str text, bool split, struct sl_crash_system *system)
 {
     struct sl_str build, name, version, rest = without_build(text, &build);
     bool is_split = split_version(rest, &name, &version);
+    /* Split even without `split`: "Mac OS X", a version of three numbers and a build of hex digits, which may be absent, but not "()". */
     bool is_mac = is_split && sl_str_equal(name, SL_STR("Mac OS X")) && is_mac_version(version) && all_hex(build) &&
                   (build.size || rest.size == text.size);
     if (!is_mac && !(is_split && split)) {
@@ -143,9 +148,10 @@ enum sl_arch apple_arch(struct sl_str code_type)
     return sl_arch_parse((struct sl_str){code_type.data, size});
 }
 
+/* An age, which some 36-digit forms of a debug id have, or the form of old PDB files shows that the text is no UUID. */
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module)
 {
-    bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* 36 characters without dashes are a UUID and an age */
+    bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* 36 characters without dashes would be a UUID and an age */
     if ((uuid.size != 32 && !dashed) || !sl_debug_id_parse(uuid, &module->debug_id) || module->debug_id.age ||
         module->debug_id.pdb20)
         return false;

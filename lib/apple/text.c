@@ -1,4 +1,4 @@
-/* Text reports: headings change the state, and the state decides how a line is read. */
+/* Crash reports as text: a heading says which section follows, and the section decides how a line is read. */
 #include "apple/impl.h"
 
 #include "base/buf.h"
@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+/* The section that the current line is in; IN_ROOT is outside of all sections, where lines are "Key: value". */
 enum text_state { IN_ROOT, IN_THREAD, IN_REGISTERS, IN_IMAGES, IN_INFORMATION, IN_SYSLOG };
 
 enum text_key {
@@ -40,9 +41,9 @@ static const struct sl_str key_names[TEXT_KEYS] = {
     [KEY_TRIGGERED_THREAD] = SL_STR("Triggered by Thread"),
 };
 
-struct thread_label { /* a line that names a thread */
+struct thread_label { /* a line that names a thread: "Thread 5 name: worker" */
     uint64_t number;
-    size_t line_index; /* index among these lines: the last one for a number is used */
+    size_t line_index; /* index among these lines; of several lines for one thread the last counts */
     struct sl_str name;
 };
 
@@ -52,26 +53,25 @@ struct text_reader {
     struct apple_budget *budget;
     struct sl_crash *crash;
     enum text_state state;
-    bool after_blank; /* in the image list */
+    bool after_blank; /* in the image list: the previous line was blank, and there is an image before it */
     bool no_memory;   /* or the budget is used up */
     struct sl_str values[TEXT_KEYS];
     struct sl_arena_array threads, labels, modules, registers;
     struct sl_buf information;
-    bool after_termination;    /* lines that explain the termination may follow */
-    struct sl_str explanation; /* the first of these lines */
-    /* the current thread */
-    bool has_thread, in_exception;
+    bool after_termination;    /* a line in angle brackets that explains the termination may follow */
+    struct sl_str explanation; /* the first such line */
+    bool has_thread;           /* `thread` and `frames` are those of the current thread */
+    bool in_exception;         /* the current thread is the backtrace of the last exception */
     struct sl_crash_thread thread;
     struct sl_arena_array frames;
-    /* the pseudo-thread where the last exception was thrown */
     bool has_exception;
-    struct sl_crash_thread exception;
+    struct sl_crash_thread exception; /* the backtrace of the last exception */
 };
 
 /* ---- threads ---- */
 
-/* Ends the current thread, if there is one, and adds it to the list. The backtrace of the last exception is stored in `exception`: it
- * becomes the last thread when all are read. */
+/* Ends the current thread, if there is one, and adds it to the list. The backtrace of the last exception is only stored in t->exception:
+ * finish_threads() adds it as the last thread. */
 static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
@@ -87,7 +87,7 @@ static void close_thread(struct text_reader *t)
     t->has_thread = t->in_exception = false;
 }
 
-/* Begins a thread. If its number is too large for 64 bits, the thread is skipped: its lines are read like lines outside of sections. */
+/* Begins a thread at its heading. If its number exceeds 64 bits, the thread is skipped: its lines are read as "Key: value". */
 static void open_thread(struct text_reader *t, const struct apple_thread_line *line)
 {
     close_thread(t);
@@ -111,7 +111,7 @@ static void open_exception(struct text_reader *t)
         (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_THREAD_NO};
 }
 
-/* Records a line that names a thread; it may come before or after the thread, so names are set at the end. */
+/* Records a line that names a thread. It may come before or after the thread, so name_threads() uses it at the end of the report. */
 static void add_label(struct text_reader *t, const struct apple_thread_line *line)
 {
     t->state = IN_ROOT;
@@ -123,7 +123,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
     t->no_memory |= !label;
 }
 
-/* Adds a frame to the current thread, with the names of the report only if they are wanted. */
+/* Adds a frame to the current thread; without the option names_from_report, the frame's function, file and line are dropped. */
 static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *from)
 {
     struct sl_crash_frame *frame = apple_add(&t->frames, t->budget, COST_PER_FRAME);
@@ -139,7 +139,8 @@ static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *f
     }
 }
 
-/* Reads a line with only addresses, which the last exception has. */
+/* Reads a line like "(0x1000 0x2000)": the backtrace of the last exception may be such a list. False if the line is not only addresses, or
+ * is not in that backtrace. */
 static bool read_addresses(struct text_reader *t, struct sl_str line)
 {
     struct sl_crash_frame frame = {0};
@@ -153,11 +154,12 @@ static bool read_addresses(struct text_reader *t, struct sl_str line)
     return any && !line.size;
 }
 
-/* Reads a line in a thread: a frame, or addresses; any other line ends the thread's section. */
+/* Reads a line in the section of a thread: a frame, or addresses; any other line ends the section. A frame whose address exceeds 64 bits is
+ * skipped. */
 static void read_thread_line(struct text_reader *t, struct sl_str line)
 {
     struct apple_frame_line frame;
-    if (!t->has_thread)
+    if (!t->has_thread) /* the thread has ended */
         t->state = IN_ROOT;
     else if (apple_frame_line(line, &frame)) {
         if (frame.fits)
@@ -168,7 +170,7 @@ static void read_thread_line(struct text_reader *t, struct sl_str line)
 
 /* ---- other sections ---- */
 
-/* Reads a line of registers; an empty line ends the section. */
+/* Adds the registers in a line; an empty line ends their section. Lack of memory or budget is recorded. */
 static void read_registers(struct text_reader *t, struct sl_str line)
 {
     struct sl_crash_register reg, *added;
@@ -181,19 +183,19 @@ static void read_registers(struct text_reader *t, struct sl_str line)
     }
 }
 
-/* True if `value` must not replace `before`: the last value of a key is used, but Console writes exception codes as
- * words before it writes them as numbers. */
+/* True if `value` must not replace `before`, the earlier value of the same key. Only exception codes that are numbers must not: Console
+ * writes the codes as words first and then again as numbers. */
 static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
 {
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
 }
 
-/* Reads a line outside of all sections: "Key: value", or in angle brackets the explanation after the termination. Of repeated keys
- * keeps_earlier() says which counts. */
+/* Reads a line outside of all sections: "Key: value", or after "Termination Reason" its explanation in angle brackets. The last value of a
+ * key counts, unless keeps_earlier(). */
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
-    t->state = IN_ROOT;
+    t->state = IN_ROOT; /* read_image() and read_information() call this at a line that ends their section */
     if (t->after_termination && line.size && line.data[0] == '<' && !t->explanation.size) {
         t->explanation = line;
         return;
@@ -207,14 +209,14 @@ static void read_root(struct text_reader *t, struct sl_str line)
     t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }
 
-/* Reads a line of the image list. Lines of other forms are skipped, but such a line after a blank one ends the list, and so are images with
- * an invalid range or id. Lack of memory or budget is recorded. */
+/* Reads a line of the image list. Images with an invalid range or id are skipped, and so are lines of other forms; but such a line after a
+ * blank one ends the list. Lack of memory or budget is recorded. */
 static void read_image(struct text_reader *t, struct sl_str line)
 {
     struct apple_image_line image;
     struct sl_crash_module module = {0}, *added;
     bool after_blank = t->after_blank;
-    t->after_blank = !line.size && t->modules.count;
+    t->after_blank = !line.size && t->modules.count; /* a blank line before the first image does not count */
     if (!line.size)
         return;
     if (!apple_image_line(line, &image)) {
@@ -234,7 +236,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     t->no_memory |= !added || !module.code_id.data;
 }
 
-/* True if the line begins a section that ends the application-specific information. */
+/* True if the line is the heading of a section that may follow the application-specific information, of which nothing is read. */
 static bool ends_information(struct sl_str line)
 {
     static const char *const heads[] = {"Application Specific Backtrace", "Application Specific Signatures",
@@ -245,7 +247,7 @@ static bool ends_information(struct sl_str line)
     return false;
 }
 
-/* Adds a line of application-specific information. Lines of the filtered syslog are skipped. */
+/* Adds a line of application-specific information; in the section "Filtered syslog" the line is skipped. */
 static void read_information(struct text_reader *t, struct sl_str line)
 {
     if (ends_information(line)) {
@@ -259,7 +261,7 @@ static void read_information(struct text_reader *t, struct sl_str line)
     sl_buf_str(&t->information, line);
 }
 
-/* Changes the state at a heading; false for any other line. */
+/* If the line is the heading of a section or thread, begins that; false for any other line. */
 static bool read_heading(struct text_reader *t, struct sl_str line)
 {
     struct apple_thread_line thread;
@@ -283,7 +285,7 @@ static bool read_heading(struct text_reader *t, struct sl_str line)
     return true;
 }
 
-/* Reads a line: a heading changes the state, and other lines are read in the way that the state selects. */
+/* Reads a line, without white space at its end: a heading, or a line of the current section. */
 static void read_line(struct text_reader *t, struct sl_str line)
 {
     while (line.size && sl_is_blank(line.data[line.size - 1]))
@@ -304,7 +306,7 @@ static void read_line(struct text_reader *t, struct sl_str line)
 
 SL_ORDER_BY(label_by_number, struct thread_label, number, line_index)
 
-/* Sets thread names; of several labels with one thread number the last is used. */
+/* Sets the names of threads from the recorded lines like "Thread 5 name: worker"; of several for one thread the last counts. */
 static void name_threads(struct text_reader *t)
 {
     size_t count = t->labels.count;
@@ -320,7 +322,7 @@ static void name_threads(struct text_reader *t)
     }
 }
 
-/* Marks the thread whose number the value begins with as crashed; false if there is none. */
+/* Marks the threads with the number that `value` begins with ("0  Dispatch queue: x") as crashed; false if there is none. */
 static bool mark_thread(struct sl_crash *crash, struct sl_str value)
 {
     uint64_t number;
@@ -334,6 +336,7 @@ static bool mark_thread(struct sl_crash *crash, struct sl_str value)
     return marked;
 }
 
+/* Returns the first thread that is marked as crashed; NULL if there is none. */
 static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
 {
     for (size_t i = 0; i < crash->thread_count; i++)
@@ -342,7 +345,8 @@ static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
     return NULL;
 }
 
-/* Completes the threads: names, which one crashed (by its heading, else by a key of the head), and its registers. */
+/* Completes the threads: adds the backtrace of the last exception, sets the names, which thread crashed (by its heading, else by "Crashed
+ * Thread" or "Triggered by Thread"), and the registers of that thread. */
 static void finish_threads(struct text_reader *t)
 {
     struct sl_crash *crash = t->crash;
@@ -378,7 +382,8 @@ static struct sl_str first_text(const struct sl_str *values, size_t count)
     return (struct sl_str){NULL, 0};
 }
 
-/* Returns the part in brackets of "SPRINGBOARD, <RBSTerminateContext| ...>" unless the report has an explanation. */
+/* Returns the explanation of the termination: the line in angle brackets after it, else the part in brackets of the termination description
+ * "SPRINGBOARD, <RBSTerminateContext| ...>"; empty if there is neither. */
 static struct sl_str termination_words(const struct text_reader *t)
 {
     struct sl_str description = t->values[KEY_TERMINATION_DESCRIPTION];
@@ -388,7 +393,7 @@ static struct sl_str termination_words(const struct text_reader *t)
     return (struct sl_str){open, (size_t)(description.data + description.size - open)};
 }
 
-/* Sets the details to all causes that the report gives. */
+/* Sets the details to all causes that the report gives, a line each; data NULL if there is none. Lack of memory is recorded. */
 static void put_all_causes(struct text_reader *t, struct sl_str information)
 {
     const struct sl_str *values = t->values;
@@ -405,7 +410,8 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
     t->no_memory |= any && !t->crash->details.data;
 }
 
-/* Sets what the keys of the head say: reason, details, time, system. */
+/* Sets reason, details, time and system from the values of the keys. Without the option all_causes the details are the first that the
+ * report has of: application information, the exception's message, its subtype, its codes. */
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {
     struct sl_crash *crash = t->crash;
@@ -413,7 +419,7 @@ static void finish_head(struct text_reader *t, const struct apple_header *header
     if (t->information.failed)
         t->no_memory = true;
     else if (t->information.size) {
-        t->information.size -= t->information.data[t->information.size - 1] == '\n';
+        t->information.size -= t->information.data[t->information.size - 1] == '\n'; /* the last line was blank */
         information = sl_buf_move_to_arena(&t->information, t->arena);
         t->no_memory |= !information.data;
     }
