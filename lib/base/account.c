@@ -6,7 +6,8 @@
 
 enum { STEPS_AT_ONCE = 4096 };
 
-/* Buys steps for many calls at once, because the counter of the budget is shared by all threads of a conversion. */
+/* Buys steps for many calls at once, because the budget's counter is shared by all threads of a conversion. Without a budget the account
+ * gets as many as it can hold. */
 bool sl_account_refill(struct sl_account *account)
 {
     if (!account->budget) {
@@ -51,6 +52,7 @@ bool sl_account_grow_array(struct sl_account *account, void *array, size_t *capa
 {
     size_t count, size, before = *capacity * item;
     if (sl_grow_capacity(*capacity, need, item, &count, &size) && sl_budget_charge(account->budget, size - before)) {
+        /* computes the same new size again */
         if (sl_grow_array(array, capacity, need, item)) {
             account->bytes += size - before;
             return true;
@@ -73,7 +75,7 @@ struct sl_str sl_account_read_name(struct sl_account *account, struct sl_bytes t
         return (struct sl_str){NULL, 0};
     size_t left = table.size - (size_t)offset, window = left < SL_MAX_NAME ? left : SL_MAX_NAME;
     const char *text = (const char *)table.data + offset;
-    size_t size = strnlen(text, window);
+    size_t size = strnlen(text, window); /* `window` if there is no NUL in it */
     if (!sl_account_spend(account, size + 1) || size == window)
         return (struct sl_str){NULL, 0};
     return (struct sl_str){text, size};

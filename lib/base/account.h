@@ -1,5 +1,5 @@
-/* The account through which one thread spends a file's budget of work and memory. It is a member of every struct that reads,
- * sorts or writes for the file.
+/* The account through which one thread spends a file's budget of work and memory (base/budget.h). It is a member of every struct that
+ * reads, sorts or writes for the file.
  *
  * Steps are bought from the budget by the thousand, so spending some is a subtraction. Memory of arrays is charged when it is
  * allocated; the account counts what it has charged and sl_account_release() uncharges all of it. Zero-initialise, then set
@@ -15,25 +15,29 @@ struct sl_account {
     bool failed;    /* spending or allocating has failed; users may set it for other failures, too */
 };
 
+/* The slow path of sl_account_spend(): buys steps from the budget, also those already spent beyond the account's. False, with `failed` set,
+ * when the budget has too few. */
 bool sl_account_refill(struct sl_account *account);
 
-/* Spends `steps` of work, at most UINT32_MAX at once. Returns false when the budget is used up, and from then on. */
+/* Spends `steps` of work; more than UINT32_MAX count as UINT32_MAX. Returns false, with `failed` set, when the budget is used up, and from
+ * then on. */
 static inline bool sl_account_spend(struct sl_account *account, uint64_t steps)
 {
     account->steps -= (int64_t)(steps < UINT32_MAX ? steps : UINT32_MAX);
     return account->steps >= 0 || sl_account_refill(account);
 }
 
-/* Returns `count` uninitialised items of `item` bytes; NULL when the budget or memory is exhausted. Free with sl_account_free()
- * and the same size, or with free() before sl_account_release(). */
+/* Returns `count` uninitialised items of `item` bytes; NULL, with `failed` set, when the budget or memory is exhausted. Free with
+ * sl_account_free() and the same size, or with free() before sl_account_release(). */
 void *sl_account_alloc(struct sl_account *account, size_t count, size_t item);
-/* Frees such an array and uncharges it; `items` may be NULL. */
+/* Frees an array of sl_account_alloc() or sl_account_grow() and uncharges it; `items` may be NULL. */
 void sl_account_free(struct sl_account *account, void *items, size_t count, size_t item);
 
 /* The slow path of sl_account_grow(). False, with `failed` set, when the budget or memory is exhausted; the array is unchanged then. */
 bool sl_account_grow_array(struct sl_account *account, void *array, size_t *capacity, size_t need, size_t item);
 
-/* sl_grow(), charged to the account; also false when the budget has no memory left. */
+/* Enlarges an array as sl_grow() does and charges the growth to the account. False, with `failed` set and the array unchanged, when the
+ * budget or memory is exhausted. */
 static inline bool sl_account_grow(struct sl_account *account, void *array, size_t *capacity, size_t need, size_t item)
 {
     return __builtin_expect(need <= *capacity, 1) || sl_account_grow_array(account, array, capacity, need, item);
@@ -42,7 +46,7 @@ static inline bool sl_account_grow(struct sl_account *account, void *array, size
 /* Uncharges all memory of the account. Its arrays have been freed, or the caller frees them next. */
 void sl_account_release(struct sl_account *account);
 
-/* Longer names (in bytes) are ignored, in every format. */
+/* Names of more bytes are ignored, in every file format. */
 enum { SL_MAX_NAME = 64 << 10 };
 
 /* Returns the NUL-terminated name at `offset` of a string table. Costs a step per byte, since names may share bytes. Empty when

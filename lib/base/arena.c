@@ -13,7 +13,7 @@ enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
 
 static _Atomic size_t all_bytes; /* size of all chunks in the process */
 
-/* Counts a change of the size of a chunk for sl_arena_all_bytes(). */
+/* Counts, for sl_arena_all_bytes(), that a chunk had `before` bytes and has `now`; 0 is no chunk. */
 static void note_bytes(size_t before, size_t now)
 {
     atomic_fetch_add_explicit(&all_bytes, now - before, memory_order_relaxed);
@@ -41,7 +41,7 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     }
 }
 
-void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *piece, size_t size))
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *chunk, size_t size))
 {
     for (struct sl_arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->older)
         visit(chunk, chunk->size);
@@ -63,6 +63,7 @@ bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg)
     return true;
 }
 
+/* Calls the registered destructors, the latest first, and forgets them. */
 static void run_destructors(struct sl_arena *arena)
 {
     for (; arena->ends; arena->ends = arena->ends->earlier)
@@ -103,9 +104,10 @@ static bool over_limit(struct sl_arena *arena, size_t size)
     return over;
 }
 
+/* Chunks double in size up to MAX_CHUNK; one that is needed for a larger allocation has its size. */
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 {
-    size_t need;
+    size_t need; /* with the chunk's header and the bytes that alignment may skip */
     if (__builtin_add_overflow(size, sizeof(struct sl_arena_chunk) + align, &need))
         return NULL;
     size_t chunk_size = arena->next_chunk ? arena->next_chunk : FIRST_CHUNK;
@@ -135,7 +137,7 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
  * current chunk. */
 enum { OWN_CHUNK = 64 * 1024 };
 
-/* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit of the arena. */
+/* Changes the size of the array's own chunk; 0 frees it. False, with the chunk unchanged, when out of memory or over the arena's limit. */
 static bool resize_chunk(struct sl_arena_array *array, size_t size)
 {
     struct sl_arena *arena = array->arena;
@@ -155,7 +157,7 @@ static bool resize_chunk(struct sl_arena_array *array, size_t size)
     if (size < before)
         sl_budget_uncharge(arena->budget, before - size);
     note_bytes(before, size);
-    arena->used += size - before;
+    arena->used += size - before; /* unsigned: also subtracts */
     array->chunk = chunk;
     return true;
 }
@@ -173,8 +175,8 @@ static uint8_t *get_items(struct sl_arena_array *array)
     return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;
 }
 
-/* Enlarges the array by half. Small items lie in `first` until it is full, and are copied from there into the first
- * chunk. */
+/* Makes space for more items. Items that are small enough lie in array->first until that is full; then they move to a chunk of malloc,
+ * which grows by half each time. False when out of memory or over the arena's limit. */
 static bool enlarge_array(struct sl_arena_array *array)
 {
     size_t size, capacity = array->capacity + array->capacity / 2 + 1;
@@ -183,10 +185,9 @@ static bool enlarge_array(struct sl_arena_array *array)
         array->capacity = sizeof array->first / array->item;
         return true;
     }
-    /* the capacity is the whole of `first` by now, or 0 for items that are too large for it */
     if (!chunk_size(array, capacity, &size) || !resize_chunk(array, size))
         return false;
-    if (is_small)
+    if (is_small) /* the chunk is new: the items are still in `first` */
         memcpy(array->chunk + 1, array->first, array->count * array->item);
     array->capacity = capacity;
     return true;
@@ -201,7 +202,7 @@ void *sl_arena_array_add(struct sl_arena_array *array)
     return item;
 }
 
-/* Links the chunk into the arena, after the chunk that serves allocations. */
+/* Links an array's chunk into the arena. It goes after the first chunk of the list, from which the arena still allocates. */
 static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     struct sl_arena_chunk **link = arena->chunks ? &arena->chunks->older : &arena->chunks;
@@ -213,6 +214,7 @@ void *sl_arena_array_finish(struct sl_arena_array *array)
 {
     size_t size = array->count * array->item;
     void *items;
+    /* a large array keeps its chunk, cut to its size; a small one is copied */
     if (array->chunk && size >= OWN_CHUNK && resize_chunk(array, size + sizeof(struct sl_arena_chunk))) {
         items = array->chunk + 1;
         arena_join(array->arena, array->chunk);
@@ -222,7 +224,7 @@ void *sl_arena_array_finish(struct sl_arena_array *array)
         if (items && size)
             memcpy(items, get_items(array), size);
     }
-    sl_arena_array_discard(array);
+    sl_arena_array_discard(array); /* frees the chunk, unless the arena has it now */
     return items;
 }
 

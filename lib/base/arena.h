@@ -1,4 +1,4 @@
-/* Arena: memory that is allocated piece by piece and freed all at once.
+/* Arena: memory that is allocated in parts and freed all at once.
  *
  * A request, a conversion or a parsed file owns one; everything built for it lives there and is freed with it. Not thread safe.
  * An allocation returns NULL when memory is exhausted, above `limit`, or when the budget has no memory left; the `sl_arena_*`
@@ -30,7 +30,7 @@ void sl_arena_init(struct sl_arena *arena, size_t limit);
 
 /* Calls the destructors and frees all memory; the arena is empty and usable afterwards. */
 void sl_arena_free(struct sl_arena *arena);
-size_t sl_arena_all_bytes(void); /* allocated by all arenas of the process; any thread */
+size_t sl_arena_all_bytes(void); /* bytes that all arenas of the process have allocated; may be called by any thread */
 
 /* Uncharges the memory but keeps it, for an arena that outlives its budget. */
 void sl_arena_detach_budget(struct sl_arena *arena);
@@ -42,8 +42,8 @@ void sl_arena_reset(struct sl_arena *arena);
  * it for resources that objects in the arena refer to. False when out of memory. */
 bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
-/* Calls visit(chunk, size) for every chunk. */
-void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *piece, size_t size));
+/* Calls visit(chunk, size) for every chunk of memory that the arena has from malloc, its header included. */
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*visit)(void *chunk, size_t size));
 
 /* The slow path of sl_arena_alloc(): takes the bytes from a new chunk. What is left of the previous chunk is lost. */
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
@@ -59,20 +59,20 @@ static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t a
     return sl_arena_grow(arena, size, align);
 }
 
-/* Shortens the latest allocation so that it ends at `end`. */
+/* Shortens the latest allocation so that it ends at `end`; the bytes after it are free again. */
 static inline void sl_arena_trim(struct sl_arena *arena, void *end)
 {
     arena->at = end;
 }
 
-/* Allocates `count` zeroed items of `size` bytes; NULL also when the product overflows. */
+/* Returns `count` zeroed items of `size` bytes each; NULL when out of memory, over the limit, or if the product overflows. */
 void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 
-/* Typed forms: one item, `count` items; zeroed. */
+/* Return one zeroed item, or `count`, of a type; NULL when out of memory or over the limit. */
 #define SL_ARENA_NEW(arena, type)          ((type *)sl_arena_zalloc((arena), 1, sizeof(type)))
 #define SL_ARENA_ARRAY(arena, type, count) ((type *)sl_arena_zalloc((arena), (count), sizeof(type)))
 
-/* Returns a NUL-terminated copy of `size` bytes. */
+/* Returns a copy of `size` bytes with a NUL after them; NULL when out of memory or over the limit. */
 char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);
 
 /* An array whose length is not known in advance. While it grows it has a chunk of its own, so other allocations from the arena
@@ -100,4 +100,5 @@ void *sl_arena_array_add(struct sl_arena_array *array);
  * items. */
 void *sl_arena_array_finish(struct sl_arena_array *array);
 
+/* Frees the items of an array that is not finished, and empties it. */
 void sl_arena_array_discard(struct sl_arena_array *array);

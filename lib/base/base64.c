@@ -2,8 +2,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* Each 6 bits are a character, without padding (RFC 4648, section 5). `bits` keeps old bits at its top; only the lowest `held` of it are
- * still to be written. */
+/* Each 6 bits become a character. Only the lowest `held` bits of `bits` are still to be written; the higher ones are old and ignored. */
 size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
 {
     char *at = out;
@@ -14,7 +13,7 @@ size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
         for (held += 8; held >= 6; held -= 6)
             *at++ = alphabet[bits >> (held - 6) & 63];
     }
-    if (held)
+    if (held) /* 2 or 4 bits are left: zeros complete them */
         *at++ = alphabet[bits << (6 - held) & 63];
     return (size_t)(at - out);
 }
@@ -39,8 +38,8 @@ bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t 
     *size = 0;
     while (digits && text.data[digits - 1] == '=')
         digits--;
-    /* one digit has less than a byte; if there is padding it must fill the last group of four, with one or two
-     * characters */
+    /* A single digit in the last group of four has less than a byte. Padding, if there is any, must complete that group and be one or two
+     * characters. */
     if (digits % 4 == 1 || (digits < text.size && (text.size % 4 || text.size - digits > 2)))
         return false;
     for (size_t i = 0; i < digits; i++) {
@@ -56,5 +55,5 @@ bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t 
             out[(*size)++] = (uint8_t)(bits >> held);
         }
     }
-    return (bits & ((1u << held) - 1)) == 0;
+    return (bits & ((1u << held) - 1)) == 0; /* the last digit's unused bits */
 }

@@ -25,11 +25,12 @@ void sl_budget_grow(struct sl_budget *budget, uint64_t size)
         return;
     size = size < most ? size : most;
     atomic_fetch_add_explicit(&budget->file_size, size, memory_order_relaxed);
+    /* a budget with so many steps already needs no more, and the sum must not overflow */
     if (atomic_load_explicit(&budget->steps, memory_order_relaxed) < INT64_MAX / 2)
         atomic_fetch_add_explicit(&budget->steps, (int64_t)(size * STEPS_PER_BYTE), memory_order_relaxed);
 }
 
-/* Returns the memory that a budget begins with. */
+/* Returns the bytes of memory that a budget begins with: its limit, or INT64_MAX if it has none. */
 static int64_t memory_at_first(const struct sl_budget *budget)
 {
     return budget->memory_limit && budget->memory_limit < INT64_MAX ? (int64_t)budget->memory_limit : INT64_MAX;
@@ -67,14 +68,15 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
         return false;
     if (budget->expired && budget->expired(budget->arg))
         return budget_end(budget, SL_BUDGET_TIME);
+    /* takes the steps before looking whether there were so many: another thread may do so at the same time */
     if (steps > INT64_MAX / 4 ||
         atomic_fetch_sub_explicit(&budget->steps, (int64_t)steps, memory_order_relaxed) < (int64_t)steps)
         return budget_end(budget, SL_BUDGET_WORK);
     return true;
 }
 
-/* Records the least memory that was ever left, for sl_budget_peak(). Other threads may change it at the same time, so the change is tried
- * again until it succeeds or is not needed. */
+/* Lowers `lowest`, the least memory that was ever left, to `left`, for sl_budget_peak(). Other threads may change it at the same time, so
+ * the change is tried again until it succeeds or is not needed. */
 static void note_lowest(struct sl_budget *budget, int64_t left)
 {
     int64_t lowest = atomic_load_explicit(&budget->lowest, memory_order_relaxed);
@@ -91,6 +93,7 @@ bool sl_budget_charge(struct sl_budget *budget, uint64_t bytes)
         return true;
     if (bytes > INT64_MAX / 4)
         return budget_end(budget, SL_BUDGET_MEMORY);
+    /* takes the bytes before looking whether there were so many, as another thread may do so at the same time; gives them back if not */
     int64_t left = atomic_fetch_sub_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed) - (int64_t)bytes;
     if (left >= 0) {
         note_lowest(budget, left);

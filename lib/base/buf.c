@@ -17,7 +17,6 @@ void sl_buf_detach_budget(struct sl_buf *buf)
     buf->budget = NULL;
 }
 
-/* Slow path of sl_buf_reserve(). */
 bool sl_buf_grow(struct sl_buf *buf, size_t size)
 {
     if (buf->failed)
@@ -53,7 +52,7 @@ void sl_buf_printf(struct sl_buf *buf, const char *format, ...)
     va_list again;
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    if (length >= 0 && sl_buf_reserve(buf, (size_t)length + 1)) {
+    if (length >= 0 && sl_buf_reserve(buf, (size_t)length + 1)) { /* + 1: vsnprintf() adds a NUL */
         vsnprintf((char *)buf->data + buf->size, (size_t)length + 1, format, again);
         buf->size += (size_t)length;
     }
@@ -69,6 +68,7 @@ void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count)
     }
 }
 
+/* Appends the lowest `size` bytes of `v`, lowest first. */
 static void add_little(struct sl_buf *buf, uint64_t v, size_t size)
 {
     uint8_t bytes[8];
@@ -104,7 +104,7 @@ void sl_buf_sleb(struct sl_buf *buf, int64_t v)
     for (;;) {
         uint8_t byte = (uint8_t)v & 0x7F;
         v >>= 7;
-        /* the sign bit of the last byte (0x40) must already say how the omitted bits are */
+        /* this byte is the last one if all bits above it are copies of its sign bit (0x40) */
         bool last = (v == 0 && !(byte & 0x40)) || (v == -1 && (byte & 0x40));
         sl_buf_u8(buf, last ? byte : byte | 0x80);
         if (last)
@@ -148,7 +148,7 @@ void sl_buf_wipe(struct sl_buf *buf)
 
 void sl_buf_decimal(struct sl_buf *buf, uint64_t value)
 {
-    char digits[20];
+    char digits[20]; /* filled from its end: the last digit is computed first */
     size_t at = sizeof digits;
     do
         digits[--at] = (char)('0' + value % 10);
@@ -158,7 +158,7 @@ void sl_buf_decimal(struct sl_buf *buf, uint64_t value)
 
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
 {
-    char digits[21];
+    char digits[21]; /* filled from its end: `end`, then the last digit first */
     size_t at = sizeof digits;
     digits[--at] = end;
     do
@@ -169,9 +169,8 @@ void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
 
 void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end)
 {
-    char digits[17];
+    char digits[17]; /* filled from its end: `end`, then the last digit first */
     size_t at = sizeof digits;
-    /* the digits are written from the last to the first, with `end` behind them */
     digits[--at] = end;
     do
         digits[--at] = "0123456789abcdef"[value & 15];

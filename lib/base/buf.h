@@ -1,4 +1,4 @@
-/* Growing byte buffer, for the output of writers and for building text.
+/* Growing byte buffer, for output files and for building text.
  *
  * Owns its memory (malloc), which may be charged to a budget. When memory or the budget is exhausted `failed` is set and later
  * appends do nothing, so a writer checks once at the end. */
@@ -24,9 +24,10 @@ static inline void sl_buf_clear(struct sl_buf *buf)
     buf->size = 0;
 }
 
+/* The slow path of sl_buf_reserve(): false, with `failed` set, when memory or the budget is exhausted. */
 bool sl_buf_grow(struct sl_buf *buf, size_t size);
 
-/* Reserves space for `size` more bytes; false when out of memory. */
+/* Reserves space for `size` more bytes; false, with `failed` set, when memory or the budget is exhausted, and from then on. */
 static inline bool sl_buf_reserve(struct sl_buf *buf, size_t size)
 {
     return (size <= buf->capacity - buf->size && !buf->failed) || sl_buf_grow(buf, size);
@@ -45,7 +46,7 @@ static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
     sl_buf_add(buf, s.data, s.size);
 }
 
-/* Appends text as UTF-8; ill-formed bytes become U+FFFD as in sl_utf8_next_valid(). */
+/* Appends text as UTF-8; ill-formed bytes become U+FFFD. */
 void sl_buf_utf8(struct sl_buf *buf, struct sl_str text);
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
 /* Appends as printf does, without a NUL. */
@@ -58,7 +59,7 @@ static inline void sl_buf_u8(struct sl_buf *buf, uint8_t v)
         buf->data[buf->size++] = v;
 }
 
-/* Little-endian integers and LEB128. */
+/* Append an integer: little-endian with a fixed size, or LEB128, unsigned or signed. */
 void sl_buf_u16(struct sl_buf *buf, uint16_t v);
 void sl_buf_u32(struct sl_buf *buf, uint32_t v);
 void sl_buf_u64(struct sl_buf *buf, uint64_t v);
@@ -71,7 +72,8 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 /* Appends `size` bytes in lower-case hex. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
-/* Copies the contents into the arena with a NUL after them; data is NULL when out of memory. Wipes and frees the buffer. */
+/* Copies the contents into the arena with a NUL after them; data is NULL when out of memory or if the buffer has failed, and not NULL for
+ * an empty buffer. Overwrites the buffer's memory, which may hold secrets, and frees it. */
 struct sl_str sl_buf_move_to_arena(struct sl_buf *buf, struct sl_arena *arena);
 
 /* Overwrites the contents, for secrets, and frees the buffer. */

@@ -21,7 +21,7 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
 {
     if (a.size != b.size)
         return false;
-    if (!a.size || memcmp(a.data, b.data, a.size) == 0)
+    if (!a.size || memcmp(a.data, b.data, a.size) == 0) /* fast, and mostly true */
         return true;
     for (size_t i = 0; i < a.size; i++)
         if (bytes_lower(a.data[i]) != bytes_lower(b.data[i]))
@@ -119,7 +119,7 @@ void sl_reader_skip(struct sl_reader *r, uint64_t count)
 {
     if (count > SIZE_MAX)
         count = SIZE_MAX;
-    if (sl_reader_need(r, (size_t)count) && count)
+    if (sl_reader_need(r, (size_t)count) && count) /* r->at is NULL if there are no bytes at all */
         r->at += count;
 }
 
@@ -151,7 +151,7 @@ uint64_t sl_read_uleb_slow(struct sl_reader *r)
         if (!sl_reader_need(r, 1))
             return 0;
         uint8_t byte = *r->at++;
-        if (shift == 63 && (byte & 0x7E))
+        if (shift == 63 && (byte & 0x7E)) /* only bit 63 is left for the tenth byte */
             break;
         value |= (uint64_t)(byte & 0x7F) << shift;
         if (!(byte & 0x80))
@@ -174,7 +174,7 @@ int64_t sl_read_sleb(struct sl_reader *r)
             break;
         value |= (uint64_t)(byte & 0x7F) << shift;
         if (!(byte & 0x80)) {
-            if (shift + 7 < 64 && (byte & 0x40))
+            if (shift + 7 < 64 && (byte & 0x40)) /* extends the sign */
                 value |= ~(uint64_t)0 << (shift + 7);
             return (int64_t)value;
         }
@@ -192,7 +192,7 @@ struct sl_bytes sl_read_bytes(struct sl_reader *r, uint64_t size)
         return (struct sl_bytes){NULL, 0};
     }
     struct sl_bytes bytes = {r->at, (size_t)size};
-    if (size)
+    if (size) /* r->at is NULL if there are no bytes at all */
         r->at += size;
     return bytes;
 }

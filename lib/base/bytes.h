@@ -41,7 +41,8 @@ static inline bool sl_str_equal(struct sl_str a, struct sl_str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Compares bytes as memcmp does; a text that is a prefix of the other is less. */
+/* Returns a number that is negative, 0 or positive as the bytes of `a` come before, equal or come after those of `b`. A text that is a
+ * prefix of the other comes first. */
 int sl_str_compare(struct sl_str a, struct sl_str b);
 /* Calls sl_str_compare() for qsort: the arguments point to `struct sl_str`. */
 int sl_str_order(const void *left, const void *right);
@@ -52,7 +53,7 @@ static inline int sl_compare_u64(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Compares ASCII letters without regard to case. */
+/* True if the texts are equal, without regard to the case of ASCII letters. */
 bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);
 bool sl_str_starts(struct sl_str text, struct sl_str prefix);
 bool sl_str_ends(struct sl_str text, struct sl_str suffix);
@@ -148,8 +149,10 @@ static inline size_t sl_reader_offset(const struct sl_reader *r)
 
 /* Moves to `offset` from the beginning; fails past the end. */
 void sl_reader_seek(struct sl_reader *r, uint64_t offset);
+/* Moves forward by `count` bytes; fails past the end. */
 void sl_reader_skip(struct sl_reader *r, uint64_t count);
 
+/* True if `size` bytes are left; otherwise the reader fails and moves to the end, so that nothing more is read. */
 static inline bool sl_reader_need(struct sl_reader *r, size_t size)
 {
     if (__builtin_expect(size <= sl_reader_left(r) && !r->failed, 1))
@@ -197,11 +200,12 @@ static inline uint64_t sl_read_u64(struct sl_reader *r)
 /* Reads an unsigned integer of 1, 2, 3, 4 or 8 bytes; fails for any other size. */
 uint64_t sl_read_uint(struct sl_reader *r, unsigned size);
 
-/* LEB128 (DWARF 5, section 7.6). Fails for encodings longer than ten bytes and for values above 64 bits. Padding with zero (or
- * sign) groups is accepted up to ten bytes. */
+/* Read a LEB128 number (DWARF 5, section 7.6), unsigned or signed. Fail for encodings longer than ten bytes and for values above 64 bits. A
+ * longer encoding than needed, padded with groups of zero or sign bits, is accepted. */
 uint64_t sl_read_uleb_slow(struct sl_reader *r);
 int64_t sl_read_sleb(struct sl_reader *r);
 
+/* Reads an unsigned LEB128 number; most have one byte and are read here. */
 static inline uint64_t sl_read_uleb(struct sl_reader *r)
 {
     if (__builtin_expect(r->at < r->end && *r->at < 0x80, 1))

@@ -1,8 +1,8 @@
 /* Cancellation of the work of a thread.
  *
- * A caller that runs work for a client that may go away sets a flag for the thread. Once the flag is raised, every charge on
- * that thread (steps of a budget, memory of arenas, buffers and arrays) is refused, so the work ends through its ordinary error
- * paths. Its result must be discarded and says nothing about the file. A raised flag stays raised. */
+ * A caller that runs work for a client that may go away gives the thread a flag (sl_cancel_watch) and sets it to true to cancel the work.
+ * From then on budgets, arenas, buffers and arrays refuse all steps and memory to that thread, so the work ends through its ordinary error
+ * paths. Its result must be discarded and says nothing about the file. The flag never becomes false again. */
 #pragma once
 
 #include <stdatomic.h>
@@ -12,7 +12,8 @@
 /* The flag of the calling thread; NULL = its work is never cancelled. Accessed through the functions below. */
 extern _Thread_local const atomic_bool *sl_cancel_flag;
 
-/* Sets the flag of the calling thread, until the next call; returns the previous flag, to be restored. */
+/* Lets `flag` (NULL: nothing) cancel the calling thread's work, until the next call. Returns the previous flag, which the caller sets again
+ * when the work has ended. */
 static inline const atomic_bool *sl_cancel_watch(const atomic_bool *flag)
 {
     const atomic_bool *before = sl_cancel_flag;

@@ -15,7 +15,8 @@ enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *form
     int length = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     if (length >= (int)sizeof error->message) {
-        /* the message was cut: remove the last character if it is UTF-8 of several bytes, which may be incomplete */
+        /* The message was cut, perhaps within a character: removes the last one if it has several bytes. Bytes 10xxxxxx continue a
+         * character; its first byte is at least 0xC0. */
         size_t end = sizeof error->message - 1;
         while (end > 0 && ((unsigned char)error->message[end - 1] & 0xC0) == 0x80)
             end--;

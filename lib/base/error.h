@@ -1,10 +1,10 @@
-/* Errors of libsymloom and of the service: one code, one sentence.
+/* Errors of libsymloom and of the service: a code and a sentence.
  *
  * Functions that can fail return an `enum sl_code` and fill the `struct sl_error` they are given (NULL if the caller only wants
  * the code). lib/ prints nothing. Cache entries on disk store the codes from SL_NOT_FOUND to SL_UNSUPPORTED; SL_INTERNAL is
  * never stored on disk, and SL_CANCELLED never leaves the request that was cancelled. SL_BUSY means that this process is short
- * of something (memory, descriptors, a queue slot). It says nothing about a file, so no cache layer stores it, and a caller that
- * may wait waits and retries. */
+ * of something (memory, descriptors, a queue slot). It says nothing about a file, so no cache layer stores it, and a caller with
+ * time left waits and retries. */
 #pragma once
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ enum sl_code {
     SL_MALFORMED,
     SL_UNSUPPORTED,
     SL_INTERNAL,
-    SL_CANCELLED, /* the request's fiber group or the thread's work (base/cancel.h) was cancelled */
+    SL_CANCELLED, /* the request, or the thread's work (base/cancel.h), was cancelled */
     SL_BUSY,      /* message: what is scarce, e.g. "out of memory" */
 };
 enum { SL_CODES = SL_BUSY + 1 };
@@ -35,8 +35,8 @@ struct sl_error {
 enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the error of a failed system call: SL_BUSY when errno says that memory or descriptors are exhausted, else SL_INTERNAL
- * with `what` ("cannot write the file") and the text of errno. */
+/* Sets and returns the error of a failed system call, whose errno is `number`: SL_BUSY if memory or descriptors are exhausted, else
+ * SL_INTERNAL with `what` ("cannot write the file") and the text for `number`. */
 enum sl_code sl_fail_errno(struct sl_error *error, int number, const char *what);
 
 /* Returns the code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns the error for errno. Lack of descriptors or memory is SL_BUSY: the same request may succeed later. */
+/* Sets and returns the error for errno: "cannot open /a: ...". Lack of descriptors or memory is SL_BUSY: a later call may succeed. */
 static enum sl_code fail_errno(struct sl_error *error, const char *what, const char *path)
 {
     int number = errno;
@@ -79,12 +79,12 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* A kernel without preemption in system calls, as on servers, lets nothing else run on the processor for the length of one call.
- * So large writes are split into pieces of this size. */
+/* A kernel without preemption in system calls, as on servers, lets nothing else run on the processor during a call. So no call writes more
+ * bytes than this. */
 enum { MAX_WRITE = 64 * 1024 };
 
-/* Returns how many of `size` bytes the next call writes. */
-static size_t write_piece(size_t size)
+/* Returns how many of `size` bytes the next call of write() gets. */
+static size_t next_write_size(size_t size)
 {
     return size < MAX_WRITE ? size : MAX_WRITE;
 }
@@ -92,7 +92,7 @@ static size_t write_piece(size_t size)
 bool sl_write_all(int fd, struct sl_bytes bytes)
 {
     while (bytes.size) {
-        ssize_t n = write(fd, bytes.data, write_piece(bytes.size));
+        ssize_t n = write(fd, bytes.data, next_write_size(bytes.size));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -106,7 +106,7 @@ bool sl_write_all(int fd, struct sl_bytes bytes)
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
 {
     while (bytes.size) {
-        ssize_t n = pwrite(fd, bytes.data, write_piece(bytes.size), (off_t)offset);
+        ssize_t n = pwrite(fd, bytes.data, next_write_size(bytes.size), (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -118,9 +118,10 @@ bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
     return true;
 }
 
-enum { HOLE = 4096 };
+enum { HOLE = 4096 }; /* size of a block that may become a hole in a file */
 
-/* Returns the size of the zero blocks at the beginning of `bytes`, which begin at `at` in the file; 0 if there are none. */
+/* Returns the size of the blocks of zeros at the beginning of `bytes`, whose first byte is for offset `at` of the file; 0 if there are none
+ * or `at` is not the begin of a block. */
 static size_t count_zeros(struct sl_bytes bytes, uint64_t at)
 {
     static const uint8_t zeros[HOLE];
@@ -130,10 +131,10 @@ static size_t count_zeros(struct sl_bytes bytes, uint64_t at)
     return size;
 }
 
-/* Returns the size of what comes before the next zero block. */
+/* Returns how many bytes come before the next block of zeros; `at` is the offset of the first byte in the file. */
 static size_t count_data(struct sl_bytes bytes, uint64_t at)
 {
-    size_t size = HOLE - at % HOLE;
+    size_t size = HOLE - at % HOLE; /* up to the begin of a block */
     while (size < bytes.size && !count_zeros(sl_bytes_part(bytes, size, HOLE), at + size))
         size += HOLE;
     return size < bytes.size ? size : bytes.size;
@@ -146,13 +147,12 @@ bool sl_write_sparse(int fd, struct sl_bytes bytes)
     if (at < 0)
         return sl_write_all(fd, bytes);
     while (bytes.size) {
-        size_t size = count_zeros(bytes, (uint64_t)at);
+        size_t size = count_zeros(bytes, (uint64_t)at); /* if not 0, these are skipped instead of written */
         if (!size && !sl_write_all(fd, sl_bytes_part(bytes, 0, size = count_data(bytes, (uint64_t)at))))
             return false;
         at += (off_t)size;
         bytes = sl_bytes_from(bytes, size);
-        /* moving the position past zeros makes a hole; at the end ftruncate() gives a file that ends with a hole its
-         * size */
+        /* moving the position past zeros makes a hole; at the end ftruncate() gives the file its size if it ends with a hole */
         if (lseek(fd, at, SEEK_SET) < 0 || (!bytes.size && ftruncate(fd, at) != 0))
             return false;
     }
@@ -170,7 +170,7 @@ int sl_unlinked_file(const char *directory)
     char path[1024];
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || snprintf(path, sizeof path, "%s/tmp-XXXXXX", directory) >= (int)sizeof path)
-        return fd;
+        return fd;                  /* -1 with the errno of open() if the path is too long */
     fd = mkostemp(path, O_CLOEXEC); /* for file systems without O_TMPFILE */
     if (fd >= 0)
         unlink(path);

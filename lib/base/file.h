@@ -1,5 +1,5 @@
-/* Read-only mappings of files, and writing to descriptors. lib/ makes system calls only here and in base/spill.h. They block;
- * the service calls them on the pool. */
+/* Read-only mappings of files, and writing to descriptors. lib/ makes system calls only here and in base/spill.h. They block, so the
+ * service calls them on its thread pool. */
 #pragma once
 
 #include "base/bytes.h"
@@ -16,13 +16,13 @@ struct sl_mapping {
     size_t mapped;         /* length of the mmap, 0 if nothing is mapped */
 };
 
-/* Maps the regular file `path` (or the open `fd`, which the caller closes) read-only and shared. SL_NOT_FOUND,
- * SL_PERMISSION_DENIED, SL_BUSY, else SL_INTERNAL with the text of errno. */
+/* Map the regular file `path` (or the open `fd`, which the caller closes) read-only and shared. Return SL_OK, SL_NOT_FOUND,
+ * SL_PERMISSION_DENIED, SL_BUSY (out of memory or descriptors), else SL_INTERNAL with the text of errno. */
 enum sl_code sl_map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error);
 void sl_unmap(struct sl_mapping *mapping);
 
-/* Drops the pages of [offset, offset + size) from the process's resident memory (madvise), so a pass over a large file does not
+/* Drops the pages of [offset, offset + size) from the process's resident memory (madvise), so reading a large file from end to end does not
  * make all of it resident. They stay readable. */
 void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size);
 
@@ -30,8 +30,8 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
 bool sl_write_all(int fd, struct sl_bytes bytes);
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset);
 
-/* Writes like sl_write_all() at the file position, but leaves a hole for each block of 4 KiB, aligned in the file, that holds only
- * zeros: core files are mostly that. The file must end at the position. False: see errno. */
+/* Writes all of `bytes` at the file position, which must be the end of the file, but leaves a hole for each aligned block of 4 KiB that
+ * holds only zeros: core files consist mostly of such blocks. A pipe or socket gets the zeros. False: see errno. */
 bool sl_write_sparse(int fd, struct sl_bytes bytes);
 
 /* Closes a descriptor; does nothing for -1. */

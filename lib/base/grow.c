@@ -21,7 +21,7 @@ bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item)
     void *items;
     if (!sl_grow_capacity(*capacity, need, item, &count, &size))
         return false;
-    memcpy(&items, array, sizeof items);
+    memcpy(&items, array, sizeof items); /* `array` is the address of a pointer of any type, so it is copied as bytes */
     items = realloc(items, size);
     if (!items)
         return false;
@@ -36,7 +36,7 @@ bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item)
     char *items;
     if (!sl_grow(array, capacity, need, item))
         return false;
-    memcpy(&items, array, sizeof items);
+    memcpy(&items, array, sizeof items); /* `array` is the address of a pointer of any type, so it is copied as bytes */
     if (*capacity > before)
         memset(items + before * item, 0, (*capacity - before) * item);
     return true;
@@ -53,7 +53,7 @@ bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, siz
     void *grown = sl_arena_alloc(arena, size, _Alignof(max_align_t));
     if (!grown)
         return false;
-    memcpy(&items, array, sizeof items);
+    memcpy(&items, array, sizeof items); /* `array` is the address of a pointer of any type, so it is copied as bytes */
     if (*capacity)
         memcpy(grown, items, *capacity * item);
     memcpy(array, &grown, sizeof grown);

@@ -7,8 +7,8 @@
 
 struct sl_arena;
 
-/* Computes the new capacity, and its size in bytes, of an array that is too small for `need` items. False when the size
- * overflows or the work is cancelled. */
+/* Computes a larger capacity, `*count` items in `*size` bytes, for an array that is too small for `need` items. False when the size
+ * overflows or the calling thread's work is cancelled (base/cancel.h). */
 bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size);
 
 /* The slow path of sl_grow(), below. */
@@ -21,9 +21,9 @@ static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t it
     return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);
 }
 
-/* Does what sl_grow() does, and zeroes the new items. */
+/* Enlarges the array as sl_grow() does, and zeroes the new items. */
 bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
 
-/* Does what sl_grow() does for an array in an arena. Outgrown copies stay in the arena until it is freed: at most twice
- * the size of the array. */
+/* Enlarges an array in an arena, with the arguments of sl_grow(). The smaller arrays that it replaces stay in the arena until that is
+ * freed: together at most twice the size of the array. False when out of memory; the array is then unchanged. */
 bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);

@@ -10,7 +10,8 @@ bool sl_id_table_grow(struct sl_id_table *table, struct sl_account *account)
     struct sl_id_slot *slots = sl_account_alloc(account, capacity, sizeof *slots);
     if (!slots)
         return false;
-    memset(slots, 0, capacity * sizeof *slots); /* writes to fresh pages: reading them first would fault twice */
+    /* not calloc(): a page of it that is read before it is written faults twice */
+    memset(slots, 0, capacity * sizeof *slots);
     for (size_t i = 0; i < table->capacity; i++) {
         if (!sl_id_table_has(table, &table->slots[i]))
             continue;
@@ -30,8 +31,7 @@ void sl_id_table_clear(struct sl_id_table *table)
     table->generation++;
     table->count = 0;
     table->cleared = table->last;
-    /* numbers start again at 0 before they overflow; until then raising `cleared` frees all slots without writing to
-     * them */
+    /* Raising `cleared` frees all slots without writing to them. Before the numbers overflow, the slots are zeroed instead. */
     if (table->last <= INT32_MAX)
         return;
     memset(table->slots, 0, table->capacity * sizeof *table->slots);

@@ -1,5 +1,5 @@
-/* Hash table from the items of an array to their indexes (ids). The caller stores the items, hashes and compares them. Open
- * addressing, at most half full.
+/* Hash table that finds the index (id) of an item in an array. The caller stores, hashes and compares the items. Open addressing, at most
+ * half full.
  *
  *     slots     | hash 32 | number 32 |  ...      the capacity is a power of two
  *     number    cleared + id + 1; the slot is free if number <= cleared, so clearing a table only raises `cleared`
@@ -23,6 +23,7 @@ struct sl_id_table { /* all zeros is valid and empty; the owner frees `slots` */
 /* Makes the table larger, and moves its items. False, with the table unchanged, when the budget or memory is exhausted. */
 bool sl_id_table_grow(struct sl_id_table *table, struct sl_account *account);
 
+/* True if the slot is occupied. */
 static inline bool sl_id_table_has(const struct sl_id_table *table, const struct sl_id_slot *slot)
 {
     return slot->number > table->cleared;
@@ -34,8 +35,8 @@ static inline uint32_t sl_id_table_id(const struct sl_id_table *table, const str
     return slot->number - table->cleared - 1;
 }
 
-/* Returns the slot of the item with this hash for which `same` is true, or else the free slot where it belongs; valid until the
- * next call. NULL when the account's budget or memory is exhausted. */
+/* Returns the slot of the item with this hash for which same(items, id, key) is true, or else the free slot where it belongs; valid until
+ * the next call. NULL when the account's budget or memory is exhausted. */
 static inline struct sl_id_slot *sl_id_table_find(struct sl_id_table *table, struct sl_account *account, uint32_t hash,
                                                   bool (*same)(const void *items, uint32_t id, const void *key),
                                                   const void *items, const void *key)
@@ -52,7 +53,8 @@ static inline struct sl_id_slot *sl_id_table_find(struct sl_id_table *table, str
     }
 }
 
-/* Fills the free slot that sl_id_table_find() returned. Returns the id, which is below 2^31 in tables that are cleared. */
+/* Fills the free slot that sl_id_table_find() returned, and returns `id`. In a table that is cleared now and then, ids must be below 2^31:
+ * the slot holds the id plus `cleared`, which is at most 2^31. */
 static inline uint32_t sl_id_table_put(struct sl_id_table *table, struct sl_id_slot *slot, uint32_t hash, uint32_t id)
 {
     *slot = (struct sl_id_slot){hash, table->cleared + id + 1};
@@ -69,5 +71,5 @@ static inline struct sl_id_slot *sl_id_table_first_slot(const struct sl_id_table
     return table->capacity ? &table->slots[hash & (table->capacity - 1)] : NULL;
 }
 
-/* Empties the table but keeps its memory. The slots are rewritten only when the numbers would soon exceed 32 bits. */
+/* Empties the table but keeps its memory. The slots are only overwritten when their numbers would soon exceed 32 bits. */
 void sl_id_table_clear(struct sl_id_table *table);

@@ -32,13 +32,14 @@ struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed)
     return j;
 }
 
-/* Returns the byte `ahead` of the next one; -1 beyond the end. */
+/* Returns the byte that is `ahead` bytes after the next one; -1 beyond the end. */
 static inline int at(const struct sl_json *j, size_t ahead)
 {
     return j->text.size - j->at > ahead ? (unsigned char)j->text.data[j->at + ahead] : -1;
 }
 
-/* Skips a comment, of either form: to the end of the line, or to its closing mark. */
+/* Skips the comment that begins here: `// ...` up to the end of the line or of the document, or up to the end mark of the other form, which
+ * must be there. */
 static void skip_comment(struct sl_json *j)
 {
     bool line = at(j, 1) == '/';
@@ -51,7 +52,7 @@ static void skip_comment(struct sl_json *j)
         sl_json_fail(j, "unterminated comment");
 }
 
-/* Skips blanks, line ends and tabs. */
+/* Skips blanks, line ends and tabs; `spaces` has a bit for each of these characters. */
 static inline void skip_space(struct sl_json *j)
 {
     const char *from = j->text.data + j->at, *end = j->text.data + j->text.size;
@@ -62,7 +63,7 @@ static inline void skip_space(struct sl_json *j)
 }
 
 /* Skips comments and the white space after them; returns the next byte, -1 at the end or after a failure. */
-static int token_behind_comments(struct sl_json *j)
+static int byte_after_comments(struct sl_json *j)
 {
     while (!j->failed && at(j, 0) == '/' && (at(j, 1) == '/' || at(j, 1) == '*')) {
         skip_comment(j);
@@ -77,16 +78,16 @@ static inline int next_byte(struct sl_json *j)
     if (j->failed)
         return -1;
     skip_space(j);
-    return j->relaxed ? token_behind_comments(j) : at(j, 0);
+    return j->relaxed ? byte_after_comments(j) : at(j, 0);
 }
 
-/* Fails with `problem`, or because the document ended where something else was expected. */
+/* Fails with `problem`, or, if the document has ended, with "the document ends early". Returns false. */
 static bool unexpected(struct sl_json *j, const char *problem)
 {
     return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends early");
 }
 
-/* Fails because the next byte begins no value. */
+/* Fails because no value begins here. Returns false. */
 static bool no_value(struct sl_json *j)
 {
     return sl_json_fail(j, j->at < j->text.size ? "expected a value" : "expected a value but the document ends");
@@ -103,7 +104,7 @@ enum sl_json_type sl_json_peek(struct sl_json *j)
 
 /* ---- strings ---- */
 
-/* Reads four hexadecimal digits. */
+/* Reads four hexadecimal digits; false if one of the characters is none. */
 static bool hex4(const char *text, uint32_t *out)
 {
     *out = 0;
@@ -133,7 +134,7 @@ static size_t escape_size(struct sl_str rest)
     return rest.size >= 6 && rest.data[1] == 'u' && hex4(rest.data + 2, &code) ? 6 : 0;
 }
 
-/* Decodes the valid `\u` escape at `from`, or a surrogate pair of two; returns the position after it. */
+/* Decodes the valid `\u` escape at `from`, with the next one if they are a surrogate pair; returns the position after it. */
 static const char *unescape_unit(const char *from, const char *end, uint32_t *code)
 {
     uint32_t low;
@@ -149,7 +150,7 @@ static const char *unescape_unit(const char *from, const char *end, uint32_t *co
     return from;
 }
 
-/* Decodes the valid escape at `from`; writes at most four bytes to `out`. */
+/* Decodes the valid escape at `from` to `out`; returns how many bytes it wrote, at most four. `*behind` is the position after it. */
 static inline size_t unescape_one(const char *from, const char *end, char *out, const char **behind)
 {
     uint32_t code;
@@ -178,23 +179,24 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
     return size;
 }
 
+/* Each byte is 1; each byte has only its highest bit set. */
 #define ONES  0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
 
 #ifdef __SSE2__
-/* Returns a mask of the bytes that are special: quote, backslash, control byte. */
+/* Returns a bit mask of the bytes that are special: quote, backslash, control byte. Sets HIGHS in `*seen` if a byte is not ASCII. */
 static inline unsigned special_mask(__m128i bytes, uint64_t *seen)
 {
     __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
-    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes));
+    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes)); /* at most 0x1F */
     *seen |= _mm_movemask_epi8(bytes) ? HIGHS : 0;
     return (unsigned)_mm_movemask_epi8(stop);
 }
 #endif
 
-/* Returns the offset of the first special byte from `i` on (quote, backslash, control byte), or the text's size. `*seen`
- * collects the bits of all bytes: ASCII needs no UTF-8 check. Looks at sixteen or eight bytes at a time, since most of a
- * document is strings. */
+/* Returns the offset of the first special byte from `i` on (quote, backslash, control byte), or the text's size. Bits of HIGHS are set in
+ * `*seen` if bytes before it are not ASCII and so need a UTF-8 check; bytes after it may set them too. Looks at sixteen or eight bytes at a
+ * time, since most of a document is strings. */
 static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
 {
 #ifdef __SSE2__
@@ -209,9 +211,10 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
         memcpy(&word, text.data + i, 8);
         word = le64toh(word);
         uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
+        /* the highest bit of a byte is set if it is below 0x20, a quote or a backslash: subtracting borrows from that bit */
         uint64_t stop = ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash);
         *seen |= word;
-        if (stop & HIGHS) /* the lowest bit is exact: a borrow only affects higher bytes */
+        if (stop & HIGHS) /* the lowest such bit is right: a borrow only falsifies higher bytes */
             return i + (size_t)__builtin_ctzll(stop & HIGHS) / 8;
     }
     for (; i < text.size; i++) {
@@ -223,7 +226,8 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
     return i;
 }
 
-/* Scans the string whose opening quote is next; moves past the closing one. */
+/* Reads the string whose opening quote is the next byte and moves past the closing one. `*raw` is the text between them as it is written,
+ * `*escaped` whether it has escapes. */
 static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
 {
     struct sl_str text = j->text;
@@ -243,13 +247,14 @@ static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
         return unexpected(j, "control character in a string");
     }
     *raw = (struct sl_str){text.data + begin, i - begin};
-    if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8(*raw))
+    if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8(*raw)) /* ASCII needs no check */
         return sl_json_fail(j, "invalid UTF-8");
     j->at = i + 1;
     return true;
 }
 
-/* Unescapes into the arena. An escape is never shorter than its character, so `raw.size` bytes suffice. */
+/* Unescapes `raw` into the reader's arena. An escape is never shorter than its character, so `raw.size` bytes suffice. Without an arena it
+ * fails like without memory. */
 static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
 {
     char *copy = j->arena ? sl_arena_alloc(j->arena, raw.size + 1, 1) : NULL;
@@ -263,8 +268,9 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
     return true;
 }
 
-/* Does what plain_end() does, and appends the plain bytes to `out`. Strings such as source lines are short runs between
- * escapes, so it always copies 32 bytes and counts only the plain ones. */
+/* Returns the offset of the first quote, backslash or control byte from `i` on, or the text's size, and appends the bytes before it to
+ * `out`. Such runs are short in strings like source lines, so 32 bytes are copied at once and only those of the run are counted. Sets bits
+ * of HIGHS in `*seen` if bytes are not ASCII. */
 static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
 {
 #ifdef __SSE2__
@@ -286,13 +292,13 @@ static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *o
     return end;
 }
 
-/* Appends the character of the escape at `i`; returns the size of the escape, 0 if it is not valid. */
+/* Appends the character that the escape at `i` stands for; returns the size of the escape, 0 if it is not valid. */
 static inline size_t append_escape(struct sl_str text, size_t i, struct sl_buf *out)
 {
     const char *from = text.data + i, *behind;
-    char stands_for[4], plain = text.size - i >= 2 ? short_escape(from[1]) : 0;
-    if (plain) {
-        sl_buf_u8(out, (uint8_t)plain);
+    char stands_for[4], short_form = text.size - i >= 2 ? short_escape(from[1]) : 0;
+    if (short_form) {
+        sl_buf_u8(out, (uint8_t)short_form);
         return 2;
     }
     if (!escape_size((struct sl_str){from, text.size - i}))
@@ -339,13 +345,13 @@ bool sl_json_string(struct sl_json *j, struct sl_str *out)
 
 /* ---- objects and arrays ---- */
 
-/* True if the innermost open container is an object, false for an array: one bit for each level of nesting. */
+/* True if the innermost open container is an object, false for an array: `objects` has one bit for each open container. */
 static inline bool in_object(const struct sl_json *j)
 {
     return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
-/* Steps behind an opening bracket, and notes which kind it is; fails beyond SL_JSON_MAX_DEPTH. */
+/* Moves past an opening bracket, and records that of an object in `objects`; fails if SL_JSON_MAX_DEPTH containers are open. */
 static bool enter(struct sl_json *j, bool object)
 {
     if (j->depth == SL_JSON_MAX_DEPTH)
@@ -364,7 +370,7 @@ bool sl_json_enter(struct sl_json *j)
     return c == '{' || c == '[' ? enter(j, c == '{') : unexpected(j, "expected an object or an array");
 }
 
-/* Closes the innermost container. Returns false, for json_next(): there are no more members. */
+/* Moves past the bracket that closes the innermost container. Returns false, for json_next(): there are no more members. */
 static bool json_leave(struct sl_json *j)
 {
     j->at++;
@@ -373,7 +379,7 @@ static bool json_leave(struct sl_json *j)
     return false;
 }
 
-/* Reads a member's key and the colon behind it. The key is still escaped if `*escaped` is set. */
+/* Reads a member's key and the colon after it. `*key` is the key as it is written; `*escaped`: it has escapes. */
 static bool json_read_key(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (next_byte(j) != '"')
@@ -386,7 +392,8 @@ static bool json_read_key(struct sl_json *j, struct sl_str *key, bool *escaped)
     return true;
 }
 
-/* Moves to the next member; `key` is still escaped. */
+/* Moves to the next member or element of the innermost container. `*key` is its key as it is written (data NULL in arrays); `*escaped`: it
+ * has escapes. Returns false, and closes the container, after the last one; false also on failure. */
 static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     int c = next_byte(j);
@@ -402,7 +409,7 @@ static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
         if (c != ',')
             return unexpected(j, "expected a comma or the end of the list");
         j->at++;
-        if (j->relaxed && next_byte(j) == closing)
+        if (j->relaxed && next_byte(j) == closing) /* a trailing comma */
             return json_leave(j);
     }
     j->fresh = false;
@@ -459,7 +466,7 @@ bool sl_json_number(struct sl_json *j, struct sl_str *out)
 bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude)
 {
     uint64_t v = 0;
-    size_t i = *negative = number.size && number.data[0] == '-';
+    size_t i = *negative = number.size && number.data[0] == '-'; /* digits begin after the sign, if there is one */
     for (; i < number.size; i++) {
         unsigned digit = (unsigned)(number.data[i] - '0');
         if (digit > 9 || __builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, digit, &v))
@@ -532,7 +539,7 @@ bool sl_json_text(struct sl_json *j, struct sl_str *out)
     return false;
 }
 
-/* Opens a container of the type; skips any other value and returns false. */
+/* Opens the next value if it is a container of this type; otherwise skips it and returns false. */
 static bool open_or_skip(struct sl_json *j, enum sl_json_type type)
 {
     if (sl_json_peek(j) == type)
@@ -551,7 +558,7 @@ bool sl_json_array(struct sl_json *j)
     return open_or_skip(j, SL_JSON_ARRAY);
 }
 
-/* Skips one value; of an object or array only the opening bracket, so that sl_json_skip() needs no recursion. */
+/* Skips the next value, or, if it is an object or array, only its opening bracket: so sl_json_skip() needs no recursion. */
 static void json_step(struct sl_json *j)
 {
     struct sl_str raw;
@@ -574,6 +581,7 @@ void sl_json_skip(struct sl_json *j)
     bool escaped;
     do {
         json_step(j);
+        /* moves to the next value inside; json_next() returns false when it has closed a container */
         while (!j->failed && j->depth > outside && !json_next(j, &key, &escaped))
             continue;
     } while (!j->failed && j->depth > outside);

@@ -1,4 +1,4 @@
-/* JSON reader (RFC 8259): request bodies, responses of other services, side files, manifests, links, line mappings.
+/* JSON reader (RFC 8259), for request bodies, responses of other services, and files.
  *
  * A pull reader: the caller walks the document and skips what it does not know. No tree is built, and skipped values cost no
  * memory.
@@ -38,15 +38,15 @@ struct sl_json {
     bool relaxed;           /* accepts comments, trailing commas, strings that are not UTF-8 */
     bool failed;
     bool busy;  /* failed because memory was short, which says nothing about the document */
-    bool fresh; /* directly after an opening bracket: no comma expected yet */
+    bool fresh; /* the last byte read is an opening bracket: no comma expected yet */
     uint8_t depth;
     uint64_t objects[SL_JSON_MAX_DEPTH / 64]; /* one bit for each open bracket: 1 = object */
 };
 
-/* Returns a reader at the beginning of `text`. */
+/* Returns a reader at the beginning of `text`; `relaxed` accepts what the member of that name says. */
 struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed);
 
-/* Returns the type of the next value. */
+/* Returns the type of the next value, judged by its first byte; SL_JSON_NONE if none begins there. */
 enum sl_json_type sl_json_peek(struct sl_json *j);
 
 /* Opens the next object or array. Then sl_json_next() moves to each member and sets `*key` (data NULL in arrays); it returns
@@ -65,7 +65,7 @@ bool sl_json_append(struct sl_json *j, struct sl_buf *out);
 /* Returns the string as written, without its quotes; `*escaped`: it contains escapes. */
 bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped);
 
-/* Returns the text of a number, for sl_json_integer() or strtod(). */
+/* Returns the number as it is written, for sl_json_integer() or strtod(). */
 bool sl_json_number(struct sl_json *j, struct sl_str *out);
 
 /* ---- values of one type; these skip a value of another type and return false ---- */
@@ -84,7 +84,7 @@ bool sl_json_i64(struct sl_json *j, int64_t *out);
 /* Skips one value, with everything in it. */
 void sl_json_skip(struct sl_json *j);
 
-/* Returns one value as written. */
+/* Returns the next value, with everything in it, as it is written; data NULL on failure. */
 bool sl_json_value(struct sl_json *j, struct sl_str *out);
 
 /* Set the failure and return false: for a reason of the caller (`problem` must be static), or because memory is short. */

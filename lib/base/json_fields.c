@@ -42,7 +42,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     struct sl_json_position position = sl_json_position(s->json->text, where);
     add_path(&text, at);
     sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, position.line, position.column);
-    s->problem = sl_buf_move_to_arena(&text, s->json->arena).data;
+    s->problem = sl_buf_move_to_arena(&text, s->json->arena).data; /* NULL only when out of memory */
     return s->problem ? false : sl_json_no_memory(s->json);
 }
 
@@ -67,12 +67,12 @@ static const char *type_name(struct sl_json *j)
     return "nothing";
 }
 
-/* Fails because the next value has another type than expected; when quiet just returns false. */
+/* Fails with "invalid type" because the next value is not what is `expected`; when quiet only returns false. */
 static bool mismatch(struct sl_fields *s, const struct sl_json_path *at, const char *expected)
 {
     if (s->quiet)
         return false;
-    sl_json_peek(s->json);
+    sl_json_peek(s->json); /* skips white space, so that `where` is the value's offset; type_name() may move on */
     size_t where = s->json->at;
     return sl_fields_fail(s, at, where, "invalid type: %s, expected %s", type_name(s->json), expected);
 }
@@ -83,13 +83,14 @@ bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_
 }
 
 /* ---- values ---- */
+
 bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
-/* Reads a number as sign and 64-bit magnitude. Fails with "invalid type" if it has a fraction or an exponent, else with "out of range".
- * `expected`: how the error names what would fit. */
+/* Reads a number as sign and 64-bit magnitude. Fails with "invalid type" if it has a fraction or an exponent, with "out of range" if the
+ * magnitude exceeds 64 bits. `expected`: what the error says was expected. */
 static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, const char *expected, bool *negative,
                          uint64_t *magnitude)
 {
@@ -102,7 +103,7 @@ static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, con
     size_t where = s->json->at - text.size;
     for (size_t i = 0; i < text.size; i++)
         if (text.data[i] == '.' || (text.data[i] | 0x20) == 'e') {
-            *s->json = before;
+            *s->json = before; /* mismatch() looks at the value again */
             return mismatch(s, at, expected);
         }
     return sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
@@ -136,7 +137,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
                           SL_STR_ARG(text));
 }
 
-/* Reads an integer from 0 to `max`; fails for any other value. */
+/* Reads an integer from 0 to `max`, which is UINT32_MAX or UINT64_MAX; fails for any other value. */
 static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, uint64_t max, struct sl_opt_u64 *out)
 {
     const char *expected = max == UINT32_MAX ? "u32" : "u64";
@@ -166,7 +167,7 @@ static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at,
     return read_unsigned(s, at, UINT32_MAX, out);
 }
 
-/* Reads a boolean, or fails; an absent one stays SL_BOOL_ABSENT. */
+/* Reads a boolean; fails for any other value, and then leaves `*out` as it is. */
 static bool read_bool(struct sl_fields *s, const struct sl_json_path *at, enum sl_opt_bool *out)
 {
     bool value;
@@ -187,8 +188,8 @@ bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count);
 
-/* Reads a value as the field's type says. `out` is the member of the struct at the field's offset; the count of a list is in the same
- * struct. */
+/* Reads a value as the field's type says into `out`, the struct's member at field->offset. The number of a list's items goes to another
+ * member of that struct, at field->count. */
 __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s, const struct sl_json_path *at,
                                                              const struct sl_field *field, void *out)
 {
@@ -215,8 +216,9 @@ __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s
     return false;
 }
 
-/* For quiet reading: returns whether the next value fits. One that does not is skipped and its member becomes zero. The most frequent types
- * need no copy of the reader, because their readers skip such a value themselves. */
+/* Quiet reading of a field: true if the value was stored, or the JSON reader has failed. A value that does not fit is skipped, and `*out`
+ * becomes zero: an earlier member of the object with the same key may have set it. The two most frequent types are read without a copy of
+ * the reader, because sl_json_text() and sl_json_u64() skip such a value and zero `*out` themselves. */
 static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
 {
     static const uint8_t sizes[] = {
@@ -238,21 +240,21 @@ static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void
     struct sl_json before = *s->json;
     if (read_field(s, NULL, field, out) || s->json->failed)
         return true;
-    memset(out, 0, sizes[field->type]); /* an earlier member with this name may have set it */
+    memset(out, 0, sizes[field->type]); /* 0 bytes for objects, lists and custom fields */
     *s->json = before;
     sl_json_skip(s->json);
     return false;
 }
 
-/* True if the field has this key. Comparing one byte in the middle first is cheap and distinguishes most keys. */
+/* True if the field has this key. Comparing one byte in the middle first is cheap and tells most keys apart. */
 static inline bool is_field(const struct sl_field *field, struct sl_str key)
 {
     return field->key.size == key.size && field->key.data[key.size / 2] == key.data[key.size / 2] &&
            memcmp(field->key.data, key.data, key.size) == 0;
 }
 
-/* Returns the index of `key` in the table, or that of the table's end. Searches from `from` first: members mostly come in table
- * order. */
+/* Returns the index of the field with `key` in the table, or that of the table's end. Searches from index `from` to the end, then before
+ * it: members mostly come in the order of the table. */
 static inline size_t find_field(const struct sl_field *fields, struct sl_str key, size_t from)
 {
     size_t i = from;
@@ -267,7 +269,7 @@ static inline size_t find_field(const struct sl_field *fields, struct sl_str key
     return end;
 }
 
-/* Returns a bit mask of the required fields; cached, since mostly an object of the same table follows. */
+/* Returns a mask with bit i set if field i of the table is required. Caches it: mostly an object of the same table follows. */
 static inline uint64_t required_fields(struct sl_fields *s, const struct sl_field *fields)
 {
     if (s->fields == fields)
@@ -294,16 +296,15 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
     while (sl_json_next(s->json, &key)) {
         size_t i = find_field(fields, key, from);
         const struct sl_field *field = &fields[i];
-        from = field->key.data ? i + 1 : from;
+        from = field->key.data ? i + 1 : from; /* the next key is mostly that of the next field */
         void *member = (char *)out + field->offset;
-        /* quiet: the last of several members with the same name counts; if it does not fit the field counts as absent
-         * */
+        /* quiet: of several members with this key the last one counts; if that does not fit, the field counts as absent */
         if (field->key.data && s->quiet) {
             bool fits = read_or_skip(s, field, member);
             seen = fits ? seen | (uint64_t)1 << i : seen & ~((uint64_t)1 << i);
             continue;
         }
-        if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
+        if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) { /* an unknown key; null counts as absent */
             sl_json_skip(s->json);
             continue;
         }
@@ -321,14 +322,14 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
                                       SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
-/* Reads an array element by the table or, if there is no table, by the function of the list's field. */
+/* Reads an array element into `item`: by the table of the list's field `of`, or by its function if it has no table. */
 static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void *item)
 {
     return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);
 }
 
-/* Reads an array element quietly: one that does not fit is skipped, and its item keeps what was read of it. False only if the JSON reader
- * has failed. */
+/* Reads an array element quietly: one that does not fit is skipped, but the members of `item` that could be read stay set. False only if
+ * the JSON reader has failed. */
 static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, void *item)
 {
     struct sl_json before = *s->json;
@@ -339,7 +340,8 @@ static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, vo
     return !s->json->failed;
 }
 
-/* Reads an array into a new one in the arena. Sets `*items` and `*count` only on success. */
+/* Reads a JSON array into a new array in the arena, whose items the list's field `of` describes. Sets `*items` and `*count` only on
+ * success. `at` is the path of the JSON array. */
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count)
 {

@@ -19,22 +19,22 @@ struct sl_json_path { /* path of a value in the document: a list on the stack, i
     size_t index;
 };
 
-/* Reader state. Every reading function returns false when a value does not fit (`problem` is set), when the document is not JSON
- * or memory is short (the JSON reader has failed). */
+/* Reader state. Every reading function returns false when a value has another type or is out of range (`problem` is set, unless `quiet`),
+ * and when the document is not JSON or memory is short (the JSON reader has failed). */
 struct sl_field;
 struct sl_fields {
     struct sl_json *json; /* its arena holds the results and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
-    const char *too_much; /* the reason of sl_fields_admit() for a refusal */
+    const char *too_much; /* set if sl_fields_admit() has refused an item: its argument of that name */
     void *context;        /* for the `read` functions */
-    bool quiet; /* values that do not fit are skipped, as if absent; of repeated members the last one counts */
+    bool quiet; /* values of another type are skipped, as if absent; of repeated members the last one counts */
     /* private: the table used last, and the bits of its required fields */
     const struct sl_field *fields;
     uint64_t required;
 };
 
-/* Admits the `count`th item of a list with at most `limit` items, and allows memory for it (`size` bytes each) beyond what the
- * document's size allows. Above the limit: false, and the reader fails with `too_much` (static). */
+/* Admits one more item of a list, the `count`th of at most `limit`: raises the memory limit of the reader's arena by what an item of `size`
+ * bytes takes. False above `limit`: the JSON reader has failed with the reason `too_much` (static). */
 bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t size, const char *too_much);
 
 struct sl_opt_u64 {
@@ -58,6 +58,7 @@ enum sl_field_type {
     SL_FIELD_CUSTOM, /* by `read` */
 };
 
+/* Reads the next value into `out`; `at` is its path, for errors. False if it does not fit. */
 typedef bool sl_field_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 struct sl_field {
@@ -71,10 +72,10 @@ struct sl_field {
     uint32_t size, count; /* of a list: size of an item, and offset of the count (a size_t) in the struct */
 };
 
-/* Initialisers for the rows of a table. */
+/* Initialisers for the rows of a table of keys: `owner` is the struct, `member` what the value of key `name` is read into. */
 #define SL_FIELD_ROW(is_required, owner, member, name)                                                                 \
     .key = SL_STR(name), .required = is_required, .offset = offsetof(struct owner, member)
-/* A member by its field type; by a function; as written, if it has a given JSON type. */
+/* A member that is read by its field type; by a function; or copied as it is written, if the value has the JSON type `kind`. */
 #define SL_FIELD(kind, required, owner, member, name)                                                                  \
     {                                                                                                                  \
         SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_##kind                                           \
@@ -131,13 +132,15 @@ bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *ou
 bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out);
 
-/* Sets `problem` if it is the first one; `where` is the offset of the value concerned. Returns false. */
+/* Sets `problem` to the message with path and position of the value, unless there is one already, the JSON reader has failed or `quiet` is
+ * set. `where` is the value's offset in the document. Returns false. */
 bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ---- quietly ---- */
 
-/* Calls sl_fields_object(), quiet and without a context. */
+/* Fills `out` from the next object by the table: sl_fields_object() with `quiet`, whose rules hold, and without a context. False if it is
+ * no object, if a required member is absent, or if the reader has failed. */
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
 
 /* Returns the last member named `key` of the next object, as written; data NULL if there is none. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the comma before a member, unless it is the first one or follows a key. */
+/* Writes a comma if the value that comes next needs one: not the first of an array, and not after a key. The value after that needs one. */
 static inline void comma(struct sl_json_writer *w)
 {
     if (w->comma)
@@ -15,6 +15,7 @@ static inline void comma(struct sl_json_writer *w)
     w->comma = true;
 }
 
+/* Writes an opening bracket; no comma is needed directly after it. */
 static inline void open_with(struct sl_json_writer *w, uint8_t bracket)
 {
     comma(w);
@@ -45,7 +46,7 @@ void sl_json_end_array(struct sl_json_writer *w)
     close_with(w, ']');
 }
 
-/* Writes the escape of a quote, a backslash or a control byte. DEL needs none, but ends a run of plain bytes. */
+/* Writes the escape of a quote, a backslash or a control byte. DEL (0x7F) needs no escape, but sl_plain_copy() stops at it as well. */
 static void escape_byte(struct sl_buf *out, uint8_t c)
 {
     static const char short_forms[] = "btn\0fr"; /* of the bytes 8 to 13; 11 has no short form */
@@ -68,13 +69,15 @@ static void escape_byte(struct sl_buf *out, uint8_t c)
     sl_buf_add(out, text, size);
 }
 
-/* Writes a text as a JSON string: copies runs of plain bytes, and escapes or repairs the bytes between them. */
+/* Writes a text as a JSON string: copies runs of plain ASCII, escapes quotes, backslashes and control bytes, and writes other characters
+ * with ill-formed UTF-8 replaced. */
 static void add_quoted(struct sl_buf *out, struct sl_str text)
 {
     if (!sl_buf_reserve(out, text.size + 2 + SL_PLAIN_SLACK))
         return;
     out->data[out->size++] = '"';
     for (size_t at = 0; at < text.size && sl_buf_reserve(out, text.size - at + SL_PLAIN_SLACK);) {
+        /* may overwrite SL_PLAIN_SLACK bytes after the rest of the text */
         size_t run = sl_plain_copy((char *)out->data + out->size, (struct sl_str){text.data + at, text.size - at});
         out->size += run;
         at += run;
@@ -126,7 +129,8 @@ void sl_json_put_i64(struct sl_json_writer *w, int64_t v)
     sl_buf_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-/* Writes the shortest text of 15 to 17 digits that reads back as the same number; integral values keep ".0". */
+/* Writes a number with the fewest digits, from 15 to 17, that read back as the same number; adds ".0" to one without dot and exponent.
+ * JSON has no infinity and NaN: null. */
 void sl_json_put_double(struct sl_json_writer *w, double v)
 {
     comma(w);
@@ -160,10 +164,10 @@ void sl_json_put_null(struct sl_json_writer *w)
 void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least)
 {
     static const char digits[] = "0123456789abcdef";
-    /* digits: significant bits / 4, rounded up */
+    /* `needed`: the number of significant bits, divided by 4 and rounded up */
     size_t needed = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1, count = needed < least ? least : needed;
     comma(w);
-    if (!sl_buf_reserve(w->out, count + 4))
+    if (!sl_buf_reserve(w->out, count + 4)) /* also "0x" and two quotes */
         return;
     uint8_t *at = w->out->data + w->out->size;
     memcpy(at, "\"0x", 3);
@@ -184,14 +188,14 @@ void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json)
     sl_buf_str(w->out, json);
 }
 
-/* Copies the members of the next object or array. The recursion through sl_json_put_value() is bounded by the reader's
- * SL_JSON_MAX_DEPTH. */
+/* Copies the members of the next object or array. It calls sl_json_put_value(), which calls it again; SL_JSON_MAX_DEPTH of the reader
+ * limits that. */
 static bool copy_members(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str key;
     sl_json_enter(j);
     while (sl_json_next(j, &key)) {
-        if (key.data)
+        if (key.data) /* NULL in an array */
             sl_json_put_key_str(w, key);
         sl_json_put_value(w, j);
     }

@@ -21,13 +21,14 @@ void sl_json_begin_object(struct sl_json_writer *w);
 void sl_json_end_object(struct sl_json_writer *w);
 void sl_json_begin_array(struct sl_json_writer *w);
 void sl_json_end_array(struct sl_json_writer *w);
-static inline void sl_json_put_key(struct sl_json_writer *w, const char *key) /* plain ASCII that needs no escape */
+/* Writes a key of printable ASCII that needs no escape. It is mostly a literal, so the compiler knows the sizes of strlen and memcpy. */
+static inline void sl_json_put_key(struct sl_json_writer *w, const char *key)
 {
-    size_t size = strlen(key); /* `key` is mostly a literal: the compiler folds this and the copies below */
-    if (!sl_buf_reserve(w->out, size + 4))
+    size_t size = strlen(key);
+    if (!sl_buf_reserve(w->out, size + 4)) /* a comma, two quotes and a colon */
         return;
     uint8_t *start = w->out->data + w->out->size, *at = start;
-    *at = ',';
+    *at = ','; /* overwritten by the quote if no comma is needed: this needs no branch */
     at += w->comma;
     *at++ = '"';
     memcpy(at, key, size);
@@ -37,7 +38,7 @@ static inline void sl_json_put_key(struct sl_json_writer *w, const char *key) /*
 }
 void sl_json_put_key_str(struct sl_json_writer *w, struct sl_str key); /* any key */
 void sl_json_put_str(struct sl_json_writer *w, struct sl_str text);
-/* Writes a member that is an array of strings; writes nothing when `count` is 0. */
+/* Writes the member `key`, an array of strings; writes nothing, not even the key, when `count` is 0. */
 void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct sl_str *texts, size_t count);
 void sl_json_put_u64(struct sl_json_writer *w, uint64_t v);
 void sl_json_put_i64(struct sl_json_writer *w, int64_t v);
@@ -83,7 +84,8 @@ static inline void sl_json_member_array(struct sl_json_writer *w, const char *ke
     sl_json_begin_array(w);
 }
 
-/* If the data of `text` is NULL, the first leaves the member out, the second writes null. */
+/* Write a member that is a string. If `text` has data NULL, sl_json_member_if_set() leaves the member out, sl_json_member_or_null() writes
+ * null. */
 static inline void sl_json_member_if_set(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (text.data)
@@ -98,6 +100,6 @@ static inline void sl_json_member_or_null(struct sl_json_writer *w, const char *
         sl_json_put_null(w);
 }
 
-/* Copies the next value of `j`: numbers keep their text, members their order. False: the reader failed and the copy is
- * incomplete. */
+/* Writes a copy of the next value of the reader `j`: numbers keep their text, members their order. False: the reader has failed and the
+ * copy is incomplete. */
 bool sl_json_put_value(struct sl_json_writer *w, struct sl_json *j);

@@ -22,7 +22,7 @@ static inline void sl_list_append(struct sl_list *list, struct sl_link *link)
 {
     link->next = NULL;
     link->previous = list->last;
-    *(list->last ? &list->last->next : &list->first) = link;
+    *(list->last ? &list->last->next : &list->first) = link; /* in an empty list it becomes the first */
     list->last = link;
 }
 
@@ -30,11 +30,11 @@ static inline void sl_list_prepend(struct sl_list *list, struct sl_link *link)
 {
     link->previous = NULL;
     link->next = list->first;
-    *(list->first ? &list->first->previous : &list->last) = link;
+    *(list->first ? &list->first->previous : &list->last) = link; /* in an empty list it becomes the last */
     list->first = link;
 }
 
-/* `link` must be in the list. */
+/* Removes `link`, which must be in the list. */
 static inline void sl_list_remove(struct sl_list *list, struct sl_link *link)
 {
     *(link->previous ? &link->previous->next : &list->first) = link->next;
@@ -42,6 +42,7 @@ static inline void sl_list_remove(struct sl_list *list, struct sl_link *link)
     link->next = link->previous = NULL;
 }
 
+/* Returns the item that has the link at `offset`; NULL for NULL. */
 static inline void *sl_list_item(const struct sl_link *link, size_t offset)
 {
     return link ? (char *)link - offset : NULL;

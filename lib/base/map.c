@@ -14,7 +14,8 @@ static uint64_t map_hash(const struct sl_map *map, struct sl_str key)
     return XXH3_64bits_withSeed(key.data, key.size, map->seed);
 }
 
-/* The seed comes from the 16 random bytes that the kernel gives every process (AT_RANDOM), so that nobody can choose keys that collide. */
+/* Returns a seed made from the 16 random bytes that the kernel gives every process (AT_RANDOM), so that nobody can choose keys that
+ * collide. */
 static uint64_t new_seed(void)
 {
     const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
@@ -34,7 +35,8 @@ void sl_map_detach_budget(struct sl_map *map)
     map->budget = NULL;
 }
 
-/* Returns the entry of a key; NULL if there is none. Removed entries are marked as dead, so that probing continues behind them. */
+/* Returns the entry of a key with this hash; NULL if there is none. Removed entries are marked as dead, so that the search continues after
+ * them. */
 static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key, uint64_t hash)
 {
     if (!map->capacity)
@@ -49,7 +51,7 @@ static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key
     }
 }
 
-/* Returns the entry where a new key with this hash belongs; a removed entry is used again. */
+/* Returns the free entry where a new key with this hash belongs; that may be the entry of a removed key. */
 static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capacity, uint64_t hash)
 {
     size_t mask = capacity - 1, i = (size_t)hash & mask;
@@ -58,8 +60,8 @@ static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capa
     return &entries[i];
 }
 
-/* Enlarges the table if needed for one more entry: at least a quarter of the entries stays empty, so that every probe ends. Removed (dead)
- * entries count as not empty until the table is made anew. */
+/* Makes a new table if one more entry would leave less than a quarter of the entries empty; empty ones end a search. Removed (dead) entries
+ * count as not empty, and the new table has none, so it may have the same size. False when memory or the budget is exhausted. */
 static bool map_grow(struct sl_map *map)
 {
     if ((map->count + map->dead + 1) * 4 <= map->capacity * 3)
@@ -104,7 +106,7 @@ void **sl_map_find_or_add(struct sl_map *map, struct sl_str key, bool *made)
     if (!map_grow(map))
         return NULL;
     entry = free_entry(map->entries, map->capacity, hash);
-    if (entry->dead)
+    if (entry->dead) /* the entry of a removed key is used again */
         map->dead--;
     *entry = (struct sl_map_entry){.key = key, .hash = hash, .used = true};
     map->count++;

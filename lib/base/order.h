@@ -14,6 +14,7 @@
         const type *sl_a = sl_left, *sl_b = sl_right;                                                                  \
         SL_ORDER_OF(__VA_ARGS__, SL_ORDER_4, SL_ORDER_3, SL_ORDER_2, SL_ORDER_1, )(__VA_ARGS__)                        \
     }
+/* Selects the macro for as many members as there are. */
 #define SL_ORDER_OF(m1, m2, m3, m4, steps, ...) steps
 #define SL_ORDER_STEP(m)                                                                                               \
     if (sl_a->m != sl_b->m)                                                                                            \

@@ -1,4 +1,4 @@
-/* Finds and copies text that needs no escape in JSON and similar formats, sixteen bytes at a time. */
+/* Finds and copies "plain" text, which needs no escape in JSON and similar formats, sixteen bytes at a time. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-/* True for printable ASCII except quote and backslash. */
+/* True for a plain character: printable ASCII except quote and backslash. */
 static inline bool sl_is_plain(char c)
 {
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
@@ -15,8 +15,8 @@ static inline bool sl_is_plain(char c)
 
 enum { SL_PLAIN_SLACK = 16 };
 
-/* Returns how many plain bytes the text begins with, and copies them to `to` (NULL: no copy). Up to SL_PLAIN_SLACK bytes of `to`
- * after the text's size may be overwritten. */
+/* Returns how many plain bytes (sl_is_plain) the text begins with, and copies them to `to` (NULL: no copy). The bytes after them may be
+ * overwritten: `to` must have SL_PLAIN_SLACK bytes more than the text. */
 static inline size_t sl_plain_copy(char *to, struct sl_str text)
 {
     size_t i = 0;
@@ -46,6 +46,7 @@ static inline size_t sl_plain_copy(char *to, struct sl_str text)
     return i;
 }
 
+/* Returns how many plain bytes (sl_is_plain) the text begins with. */
 static inline size_t sl_plain_run(struct sl_str text)
 {
     return sl_plain_copy(NULL, text);

@@ -1,11 +1,11 @@
 #include "base/ranges.h"
 
-/* A sweep over the addresses. The heap contains the ranges that have begun, the best owner at its top. A range that has ended is
- * removed when it reaches the top. */
+/* Goes through the addresses in ascending order. The heap contains the ranges that have begun (indexes), the owner of the current address
+ * at its top. A range that has ended is removed when it reaches the top. */
 struct range_sweep {
     const struct sl_range *ranges;
     size_t *heap, heap_count;
-    struct sl_range_map *map;
+    struct sl_range_map *map; /* gets the pieces: ranges that do not overlap, each with its owner */
 };
 
 /* True if the left range owns the addresses that are in both ranges: a preferred range comes before others, then the smaller range, then
@@ -19,7 +19,7 @@ static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t 
     return a_size != b_size ? a_size < b_size : left < right;
 }
 
-/* Adds a range to the heap: parents that it precedes move down. */
+/* Adds a range to the heap: parents before which it takes precedence move down. */
 static void heap_push(struct range_sweep *s, size_t range)
 {
     size_t at = s->heap_count++;
@@ -28,7 +28,7 @@ static void heap_push(struct range_sweep *s, size_t range)
     s->heap[at] = range;
 }
 
-/* Removes the top of the heap: the last range takes its position and moves down below all ranges that precede it. */
+/* Removes the top of the heap: the last item takes its place, and moves down while a child takes precedence over it. */
 static void heap_pop(struct range_sweep *s)
 {
     size_t moved = s->heap[--s->heap_count], at = 0;
@@ -43,7 +43,7 @@ static void heap_pop(struct range_sweep *s)
     s->heap[at] = moved;
 }
 
-/* Adds a piece, or extends the last one if it is adjacent and has the same owner. */
+/* Adds the piece [first, last] with its owner, or extends the last piece if that ends directly before it and has the same owner. */
 static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, size_t owner)
 {
     struct sl_range_piece *before = map->count ? &map->pieces[map->count - 1] : NULL;
@@ -53,7 +53,8 @@ static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, s
         map->pieces[map->count++] = (struct sl_range_piece){first, last, owner};
 }
 
-/* Makes the pieces: from `at`, the range on top of the heap is the owner until it ends or another range begins. */
+/* Divides the addresses into pieces with one owner each: from `at` on, the range on top of the heap is the owner until it ends or another
+ * range begins. */
 static void sweep_ranges(struct range_sweep *s, size_t count)
 {
     const struct sl_range *ranges = s->ranges;
@@ -64,7 +65,7 @@ static void sweep_ranges(struct range_sweep *s, size_t count)
             heap_pop(s);
         if (!s->heap_count && next == count)
             return;
-        if (!s->heap_count)
+        if (!s->heap_count) /* a gap: goes to the next range */
             at = ranges[next].first;
         while (next < count && ranges[next].first == at)
             heap_push(s, next++);
@@ -73,12 +74,12 @@ static void sweep_ranges(struct range_sweep *s, size_t count)
             last = ranges[next].first - 1;
         add_piece(s->map, at, last, s->heap[0]);
         at = last + 1;
-    } while (last < UINT64_MAX);
+    } while (last < UINT64_MAX); /* there is no address after that */
 }
 
 bool sl_range_map_build(struct sl_arena *arena, const struct sl_range *ranges, size_t count, struct sl_range_map *map)
 {
-    /* each piece ends where a range ends, or before one begins */
+    /* at most two pieces for each range: each piece ends where a range ends, or before one begins */
     *map = (struct sl_range_map){SL_ARENA_ARRAY(arena, struct sl_range_piece, 2 * count + 1), 0};
     struct range_sweep s = {.ranges = ranges, .heap = SL_ARENA_ARRAY(arena, size_t, count + 1), .map = map};
     if (!map->pieces || !s.heap)

@@ -1,5 +1,5 @@
-/* Maps an address to the range that owns it, where ranges may overlap or nest. The smallest preferred range that contains the
- * address owns it; without a preferred one, the smallest. Of equal ranges the first one.
+/* Maps an address to the range that owns it, where ranges may overlap or nest. Of the ranges that contain the address the owner is the
+ * smallest preferred one; without a preferred one, the smallest; of several with that size, the first.
  *
  *     ranges   |------------------ A ------------------|         pieces   |-- A --|- B -|--- C ---|- B -|-- A --|
  *                      |--------- B ---------|

@@ -21,8 +21,8 @@
         sl_low;                                                                                                        \
     })
 
-/* Returns how many of `count` items, in ascending order of `member`, are at or below `number`. The last of them, if any, is the
- * item before this index. */
+/* Returns how many of `count` items, in ascending order of `member`, have a `member` of at most `number`. If that is not 0, the last of
+ * them is the item at the result minus 1. */
 #define SL_COUNT_UP_TO(items, count, member, number)                                                                   \
     ({                                                                                                                 \
         const __typeof__(*(items)) *sl_items = (items);                                                                \

@@ -4,8 +4,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST = 64 * 1024, IN_MEMORY = 16 << 20 };
-static const uint64_t part_size = UINT64_C(1) << 38; /* bytes: a file with holes */
+enum {
+    STEP = 64 * 1024,     /* sizes are multiples of this */
+    IN_MEMORY = 16 << 20, /* larger arrays move into the file */
+};
+static const uint64_t part_size = UINT64_C(1) << 38; /* bytes of the file for each array; what is not used is a hole */
 
 void sl_spill_into(struct sl_spill *s, int fd, unsigned part)
 {
@@ -14,7 +17,8 @@ void sl_spill_into(struct sl_spill *s, int fd, unsigned part)
     s->offset = part * part_size;
 }
 
-/* Allocates `size` bytes of the file, maps them and copies the array there. False if there is no space; the array is then unchanged. */
+/* Allocates `size` bytes of the file, maps them and copies the array there. False if there is no disk space or memory; the array is then
+ * unchanged. */
 static bool move_to_file(struct sl_spill *s, size_t size)
 {
     void *data = posix_fallocate(s->fd, (off_t)s->offset, (off_t)size) == 0
@@ -40,7 +44,7 @@ bool sl_spill_reserve(struct sl_spill *s, size_t size)
     wanted = wanted < size ? size : wanted;
     if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2))
         return false;
-    wanted = (wanted + FIRST - 1) / FIRST * FIRST;
+    wanted = (wanted + STEP - 1) / STEP * STEP;
     if (!s->in_file && s->may_spill && wanted > IN_MEMORY)
         return move_to_file(s, wanted);
     if (s->in_file && posix_fallocate(s->fd, (off_t)(s->offset + s->capacity), (off_t)(wanted - s->capacity)) != 0)

@@ -80,6 +80,7 @@ bool sl_str_is_utf8(struct sl_str text)
     const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
     while (at < end) {
         uint64_t word;
+        /* skips eight bytes of ASCII at a time */
         while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
             at += 8;
         size_t size = at < end ? sl_utf8_sequence((const char *)at, (size_t)(end - at), NULL) : 1;
