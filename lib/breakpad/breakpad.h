@@ -1,12 +1,12 @@
 /* Writes Breakpad symbol files (Breakpad, docs/symbol_files.md), the text format in which crash reporters exchange debug
  * information. The reader is in object/.
  *
- *     functions of one or more objects ──sink──▶ compact records ──finish──▶ sorted text, piece by piece
+ *     functions of one or more objects ──sink──▶ compact records ──finish──▶ sorted text, in parts
  *
- * The text is in address order and depends on the input only, not on the number of threads. Which function and line an address
- * belongs to follows the rules of the symcache, so a file gives the same results when it is read back. The format cannot express
- * the end of a symbol without a function, or symbols inside functions; they are lost. Where a symbol nested in another one ends,
- * the outer one gets another record (object/nesting.h).
+ * The text is in address order and depends on the input only, not on the number of threads. Functions and lines that overlap are
+ * resolved by the rules of lib/symcache, so the text gives an address the function and line that the object gives it. The format cannot
+ * express the end of a symbol without a function, or symbols inside functions; they are lost. Where a symbol nested in another one
+ * ends, the outer one gets another PUBLIC record (object/nesting.h).
  *
  *     MODULE Linux x86_64 771E29AE70984DE9808E784491B032790 shapes
  *     FILE 0 shapes.c
@@ -29,7 +29,7 @@ struct sl_breakpad_options {
 
     struct sl_budget *budget; /* budget of the main object, charged for memory; NULL = unlimited */
 
-    struct sl_str unnamed; /* name for code without a name; see sl_breakpad_writer_unnamed() */
+    struct sl_str unnamed; /* name for code known from unwind information only; see sl_breakpad_writer_unnamed() */
 
     const struct sl_str *infos; /* text of the INFO records, without `INFO ` */
     size_t info_count;
@@ -48,23 +48,23 @@ struct sl_breakpad_options {
 
 struct sl_breakpad_writer;
 
-/* `options` and everything it points to must outlive the writer. NULL when out of memory. */
+/* Creates a writer; `options` and everything it points to must outlive it. NULL when out of memory. */
 struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_options *options);
 void sl_breakpad_writer_free(struct sl_breakpad_writer *writer); /* may be NULL */
 
-/* Returns the sink for sl_object_read_functions(), which may be called any number of times. Owned by the writer. If several
- * inputs have a function at the same range, the last one is kept. */
+/* Returns the sink that the caller passes to sl_object_read_functions(), for as many objects as it wants. Owned by the writer. Of several
+ * functions with the same range the last one read is kept. */
 struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *writer);
 
-/* Adds symbols, which become PUBLIC records where there is no function. Of several at one address the first one is kept. Names
- * must live until the writer is freed. False when out of memory. */
+/* Adds symbols, which become PUBLIC records where there is no function. Of several at one address the first one is kept. Names must live
+ * until the writer is freed. False when out of memory or above the budget's memory limit. */
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *writer, const struct sl_symbol *symbols, size_t count);
 
-/* Adds code known from unwind information only. Without a function or symbol it becomes a FUNC record named options.unnamed.
- * False when out of memory. */
+/* Adds the code of a function that is known from unwind information only. Unless a function or symbol has code there, it becomes a FUNC
+ * record with the name options.unnamed. False when out of memory or above the budget's memory limit. */
 bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *writer, uint64_t address, uint64_t size);
 
-/* Receives the text in pieces that may end anywhere. False stops the writer. */
+/* Receives the text in parts, which may end within a line. `write` returns false to stop the writer. */
 struct sl_breakpad_output {
     bool (*write)(void *arg, struct sl_str text);
     void *arg;

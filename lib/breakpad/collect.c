@@ -1,5 +1,5 @@
-/* Converts functions to records: they are flattened and named on the threads that read them, then numbered and encoded in file
- * order. */
+/* Converts functions to records. The threads that read functions also flatten them (flatten.c) and demangle their names; then, on one
+ * thread and in the order of the file, names and files are numbered and the functions encoded. */
 #include "breakpad/impl.h"
 
 #include "function/path.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Result of preparing a batch; numbers are local to the batch. */
+/* What breakpad_collect_prepare() makes of a batch of functions. Numbers of names and files count within the batch. */
 struct breakpad_prepared {
     struct flat_function flat;
     struct prepared_function {
@@ -17,7 +17,7 @@ struct breakpad_prepared {
     } * functions;
     size_t function_count;
     struct breakpad_texts names;
-    struct sl_map stored; /* raw name -> its number + 1 */
+    struct sl_map stored; /* from the name of an inlined function, as in the file, to struct breakpad_known_text */
     struct sl_str *files; /* full paths, empty if there is none */
     size_t file_count;
     struct sl_arena *arena;
@@ -26,7 +26,7 @@ struct breakpad_prepared {
 
 uint32_t breakpad_text_number(struct breakpad_texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
 {
-    uintptr_t known = (uintptr_t)sl_map_get(&t->map, text);
+    uintptr_t known = (uintptr_t)sl_map_get(&t->map, text); /* its number plus 1; 0 if it is new */
     if (known)
         return (uint32_t)known - 1;
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -43,8 +43,8 @@ uint32_t breakpad_text_number(struct breakpad_texts *t, struct sl_arena *arena, 
 
 /* ---- prepare ---- */
 
-/* Returns the number of the function's name as people read it, demangled. */
-static uint32_t render(struct breakpad_prepared *p, const struct sl_function *function)
+/* Returns the number of the function's demangled name in p->names, and adds it there if it is new. Sets p->failed when out of memory. */
+static uint32_t number_name(struct breakpad_prepared *p, const struct sl_function *function)
 {
     struct sl_buf text = {0};
     breakpad_render_name(&text, function->name, function->language);
@@ -54,8 +54,8 @@ static uint32_t render(struct breakpad_prepared *p, const struct sl_function *fu
     return number;
 }
 
-/* Returns the number of the name of an inlined function. A function is often inlined many times, so its name is demangled once, except in
- * the rare case that it occurs in several languages. */
+/* Returns the number of an inlined function's demangled name. A function is often inlined many times, so the number is kept in p->stored,
+ * by the mangled name. If a name occurs with a second language, which is rare, it is demangled each time for that. */
 static uint32_t inlinee_name(void *arg, const struct sl_function *function)
 {
     struct breakpad_prepared *p = arg;
@@ -65,14 +65,14 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
     } *known = sl_map_get(&p->stored, function->name);
     if (known && known->language == function->language)
         return known->number;
-    uint32_t number = render(p, function);
+    uint32_t number = number_name(p, function);
     void **slot = known ? NULL : sl_map_find_or_add(&p->stored, function->name, NULL);
     if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct breakpad_known_text)))
         *known = (struct breakpad_known_text){number, function->language};
     return number;
 }
 
-/* Makes the full paths of the batch's files; p->failed when out of memory. */
+/* Sets p->files to the full paths of the batch's files; p->failed when out of memory. */
 static void prepare_files(struct breakpad_prepared *p, const struct sl_function_batch *batch)
 {
     struct sl_buf path = {0};
@@ -91,7 +91,8 @@ static void prepare_files(struct breakpad_prepared *p, const struct sl_function_
     sl_buf_free(&path);
 }
 
-/* Moves a heap array to the arena and frees it. NULL, with p->failed set, when out of memory. One byte more: an empty array is not NULL. */
+/* Copies `size` bytes of an array to the arena and frees the array. Returns the copy, which is not NULL for an empty array because of the
+ * additional byte; NULL, with p->failed set, when out of memory. */
 static void *copy_to_arena(struct breakpad_prepared *p, void *array, size_t size)
 {
     void *copy = sl_arena_alloc(p->arena, size + 1, 8);
@@ -102,7 +103,7 @@ static void *copy_to_arena(struct breakpad_prepared *p, void *array, size_t size
     return copy;
 }
 
-/* Copies the result into the batch's arena and frees the rest, so that a batch that is never consumed does not leak. */
+/* Copies the results into the batch's arena and frees all memory of malloc. So nothing leaks if the batch is never consumed. */
 static void move_results(struct breakpad_prepared *p)
 {
     p->flat.lines = copy_to_arena(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
@@ -114,8 +115,8 @@ static void move_results(struct breakpad_prepared *p)
     sl_map_free(&p->stored);
 }
 
-/* The sink's prepare, on a worker thread: makes names and paths, and flattens each function into lines and inlined calls. A failure is
- * noted in p->failed, or leaves batch->prepared NULL, and is reported by consume. */
+/* The sink's `prepare`, on a worker thread: makes names and paths, and flattens each function into lines and inlined calls. A failure sets
+ * p->failed, or leaves batch->prepared NULL; breakpad_collect_consume() reports it. */
 static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch,
                                      struct sl_arena *arena, unsigned worker)
 {
@@ -135,7 +136,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
         struct prepared_function *out = &p->functions[p->function_count];
         if (!f->size || f->size > UINT64_MAX - f->address) /* empty, or beyond the address space */
             continue;
-        *out = (struct prepared_function){.function = f, .name = render(p, f)};
+        *out = (struct prepared_function){.function = f, .name = number_name(p, f)};
         p->failed = p->failed || !breakpad_flatten(&p->flat, f, o->inlines ? inlinee_name : NULL, p, arena);
         out->line_end = p->flat.line_count;
         out->inline_end = p->flat.inline_count;
@@ -155,7 +156,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
  * bytes) and line 6 at 0x1008 (4 bytes), both in file 0, of a function at 0x1000 without calls:
  *
  *     02   00 08 05 00   00 04 06 00   00 */
-struct numbers {
+struct numbers { /* from a batch's numbers of names and files to those of the writer */
     const uint32_t *names, *files;
     size_t file_count;
 };
@@ -166,8 +167,8 @@ static uint32_t file_number(const struct numbers *n, uint32_t file)
     return file < n->file_count ? n->files[file] : SL_NO_FILE;
 }
 
-/* Encodes the lines of a record: addresses and numbers of files as differences to the line before, to be short. breakpad_write decodes
- * them. */
+/* Encodes the lines of a record, whose function begins at `start`. An address is the difference to the end of the line before, a file the
+ * difference to the file before: small numbers need few bytes. write.c decodes them. */
 static void encode_lines(struct sl_buf *out, uint64_t start, const struct flat_line *lines, size_t count,
                          const struct numbers *n)
 {
@@ -185,12 +186,14 @@ static void encode_lines(struct sl_buf *out, uint64_t start, const struct flat_l
     }
 }
 
+/* True if two ranges belong to one inlined call. */
 static bool same_call(const struct flat_inline *a, const struct flat_inline *b)
 {
     return a->depth == b->depth && a->call_line == b->call_line && a->call_file == b->call_file && a->name == b->name;
 }
 
-/* Encodes the inlined calls of a record. Neighbours that are one call in several ranges become one group, as in an INLINE record. */
+/* Encodes the inlined calls of a record, whose function begins at `start`. The ranges of one call follow each other and are written
+ * together, as in an INLINE record. */
 static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat_inline *inlines, size_t count,
                            const struct numbers *n)
 {
@@ -215,11 +218,13 @@ static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat
     }
 }
 
-/* Encodes the lines and inlined calls of a function and adds it to the records of the writer. */
+/* Encodes the lines and inlined calls of function `index` of the batch and adds it to the records of the writer. Sets w->failed when out of
+ * memory. */
 static void add_record(struct sl_breakpad_writer *w, const struct breakpad_prepared *p, size_t index,
                        const struct numbers *n)
 {
     const struct prepared_function *f = &p->functions[index];
+    /* its lines and inlined calls begin where those of the function before end */
     size_t line = index ? f[-1].line_end : 0, call = index ? f[-1].inline_end : 0;
     struct sl_buf *out = &w->scratch;
     sl_buf_clear(out);
@@ -245,8 +250,8 @@ static void add_record(struct sl_breakpad_writer *w, const struct breakpad_prepa
     w->record_count++;
 }
 
-/* The sink's consume: replaces the batch's numbers of names and files by those of the writer, and adds its functions to the records. Fails,
- * also at every later call, when the budget or memory is exhausted. */
+/* The sink's `consume`: replaces the batch's numbers of names and files by those of the writer, and adds its functions to the writer's
+ * records. Fails, also at every later call, when the budget or memory is exhausted. */
 static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                              struct sl_error *error)
 {
@@ -320,13 +325,13 @@ bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_sy
         const struct sl_symbol *s = &symbols[i];
         struct breakpad_symbol symbol = {s->address,    s->size,    s->name, (uint32_t)w->symbol_count,
                                          s->parameters, s->multiple};
-        uint32_t size = 0;
+        uint32_t size = 0; /* of the parameters, which stdcall and fastcall names have: "_f@8" */
         if (!s->name.size)
             continue;
         if (w->options->decorates)
             symbol.name = sl_undecorate(s->name, &size);
         if (size)
-            symbol.parameters = size & INT32_MAX;
+            symbol.parameters = size & INT32_MAX; /* a field of 31 bits */
         w->symbols[w->symbol_count++] = symbol;
     }
     return true;

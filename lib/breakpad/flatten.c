@@ -1,12 +1,11 @@
-/* Flattens the tree of a function into records.
+/* Flattens the tree of a function and its inlined calls into a list of lines and a list of calls, as FUNC and INLINE records have them.
  *
  *     function   |=====a=====|··call··|====b====|·call·|      lines; the line of a call covers the inlined code
  *     inlinee                |==c==|..|                       code without lines of its own keeps the line of the call
  *     inlinee                                   |==d===|
- *     records    |     a     |  c  |ca|    b    |  d   |
+ *     lines      |     a     |  c  |ca|    b    |  d   |
  *
- * An inlined call consists only of the code that its lines cover, as in the symcache. INLINE records with exactly these ranges
- * make readers of the text agree. */
+ * An inlined call consists only of the code that its lines cover, as in lib/symcache, and its INLINE record gets exactly these ranges. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -14,7 +13,7 @@
 
 #include <stdlib.h>
 
-struct breakpad_span { /* a line of a direct inlinee */
+struct breakpad_span { /* the code of a line of a function that is inlined directly in the current one */
     uint64_t start, end;
     const struct sl_function *inlinee;
 };
@@ -29,6 +28,7 @@ struct flatten_walk {
     bool failed;
 };
 
+/* Returns the end of a range, at most UINT64_MAX. */
 static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
@@ -36,8 +36,8 @@ static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 
 SL_ORDER_BY(flatten_by_start, struct breakpad_span, start, inlinee)
 
-/* Returns the lines of all direct inlinees, sorted by start: they are the code that the inlined calls cover. A line of size 0, whose size
- * is not known, covers one byte. NULL if there are none, or, with w->failed set, when out of memory. */
+/* Returns the lines of all functions that are inlined directly in `f`, sorted by start: they are the code that the inlined calls cover. A
+ * line of size 0, whose size is not known, covers one byte. NULL if there are none, or, with w->failed set, when out of memory. */
 static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;
@@ -49,7 +49,7 @@ static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_
         w->failed = w->failed || total;
         return NULL;
     }
-    bool sorted = true;
+    bool sorted = true; /* they mostly are */
     for (uint32_t i = 0; i < f->inlinee_count; i++)
         for (uint32_t j = 0; j < f->inlinees[i].line_count; j++) {
             const struct sl_line *line = &f->inlinees[i].lines[j];
@@ -63,7 +63,7 @@ static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_
     return spans;
 }
 
-/* Adds a line; one that continues the last line extends it. */
+/* Adds the line of [start, end), or extends the last line of this function if that ends at `start` and has the same file and number. */
 static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
     struct flat_function *f = w->flat;
@@ -79,7 +79,8 @@ static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t en
     f->lines[f->line_count++] = (struct flat_line){start, end - start, file, line};
 }
 
-/* Adds a range of an inlined call, as far as it is in the function. */
+/* Adds a range of an inlined call at line `line` of `file`, cut to the range of the outermost function. Adds nothing if inlined calls are
+ * not wanted (w->name_of NULL). */
 static void add_inline(struct flatten_walk *w, const struct breakpad_span *span, uint32_t depth, uint32_t file,
                        uint32_t line)
 {
@@ -95,8 +96,8 @@ static void add_inline(struct flatten_walk *w, const struct breakpad_span *span,
         (struct flat_inline){start, end - start, depth, file, line, w->name_of(w->arg, span->inlinee)};
 }
 
-/* Adds the lines of a function outside of its direct inlinees and the ranges of those, then descends into them. Of overlapping lines the
- * first one counts (`covered`); a line of size 0 covers one byte. */
+/* Adds the lines of `f` where nothing is inlined in it, and the ranges of its inlined calls; then does the same for each function inlined
+ * in it. Of overlapping lines the first one counts: `covered` is the end of those before. A line of size 0 covers one byte. */
 static void walk_function(struct flatten_walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;
@@ -110,6 +111,7 @@ static void walk_function(struct flatten_walk *w, const struct sl_function *f, u
             continue;
         at = at < w->low ? w->low : at;
         end = end > w->high ? w->high : end;
+        /* [at, stop) has no inlined call; the next one begins at `stop`, if it begins before the line's end */
         while (at < end) {
             uint64_t stop = next < span_count && spans[next].start < end ? spans[next].start : end;
             if (stop > at)
@@ -131,8 +133,9 @@ static void walk_function(struct flatten_walk *w, const struct sl_function *f, u
 
 SL_ORDER_BY(flatten_by_address, struct flat_line, address, size, file, line)
 
-/* Sorts and merges the lines. Leading lines without file and number are dropped up to `first_call`; after it they are kept,
- * because readers report a call only for code with a line. */
+/* Sorts the lines from index `from` on by address and merges adjacent equal ones. Lines without file and number at the beginning are
+ * dropped if they are before `first_call`, the address of the first inlined call; later ones are kept, because readers of the file report
+ * an inlined call only for code that has a line. */
 static void sort_lines(struct flat_function *f, size_t from, uint64_t first_call)
 {
     bool sorted = true;
@@ -153,8 +156,10 @@ static void sort_lines(struct flat_function *f, size_t from, uint64_t first_call
     f->line_count = kept;
 }
 
+/* Equal for the ranges of one inlined call. */
 SL_ORDER_BY(by_call, struct flat_inline, depth, call_line, call_file, name)
 
+/* qsort() comparison: the ranges of one inlined call follow each other, sorted by address. */
 static int by_call_and_address(const void *left, const void *right)
 {
     const struct flat_inline *a = left, *b = right;
@@ -162,11 +167,12 @@ static int by_call_and_address(const void *left, const void *right)
     return order ? order : (a->address > b->address) - (a->address < b->address);
 }
 
-struct breakpad_group {
+struct breakpad_group { /* the ranges of one inlined call */
     const struct flat_inline *first;
     size_t count;
 };
 
+/* qsort() comparison: by the address of the first range, then by depth, so that a call precedes the calls inlined in it. */
 static int by_first_address(const void *left, const void *right)
 {
     const struct breakpad_group *a = left, *b = right;
@@ -175,7 +181,8 @@ static int by_first_address(const void *left, const void *right)
     return by_call(a->first, b->first);
 }
 
-/* Groups the ranges by call, merges those that touch, and sorts the groups by first address, then depth. */
+/* Sorts the ranges from index `from` on: those of one inlined call follow each other, merged where they touch; calls are sorted by their
+ * first address, then by depth. False when out of memory. */
 static bool group_inlines(struct flat_function *f, size_t from, struct sl_arena *arena)
 {
     struct flat_inline *all = f->inlines + from;
@@ -193,6 +200,7 @@ static bool group_inlines(struct flat_function *f, size_t from, struct sl_arena 
             all[kept++] = all[i];
         }
     }
+    /* the ranges are copied, so that they can be written back in the order of the groups */
     struct breakpad_group *order = sl_arena_alloc(arena, groups * sizeof *order, 8);
     struct flat_inline *copy = sl_arena_alloc(arena, kept * sizeof *copy, 8);
     if (!order || !copy)

@@ -1,11 +1,11 @@
-/* Names and other text in the form for the file. */
+/* Names and other text as they are written to the file: in UTF-8 and without characters that end a line. */
 #include "breakpad/impl.h"
 
 void breakpad_render_text(struct sl_buf *out, struct sl_str text)
 {
     text = sl_str_trimmed(text);
     for (size_t i = 0; i < text.size;) {
-        size_t plain = i;
+        size_t plain = i; /* end of the printable ASCII from i on */
         while (plain < text.size && (uint8_t)text.data[plain] >= 0x20 && (uint8_t)text.data[plain] < 0x7F)
             plain++;
         sl_buf_add(out, text.data + i, plain - i);

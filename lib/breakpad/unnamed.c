@@ -1,4 +1,4 @@
-/* Code without a function and without a symbol. */
+/* Code that unwind information shows, but that has neither a function nor a symbol. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -7,7 +7,7 @@
 
 bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, uint64_t size)
 {
-    if (!size || size > UINT64_MAX - address)
+    if (!size || size > UINT64_MAX - address) /* empty, or beyond the address space: ignored */
         return true;
     if (!sl_account_grow(&w->account, &w->unnamed, &w->unnamed_capacity, w->unnamed_count + 1, sizeof *w->unnamed))
         return false;
@@ -17,13 +17,14 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
 
 SL_ORDER_BY(unnamed_by_start, struct code_range, start, end)
 
-/* Position in the records and symbols, which are sorted by address. */
+/* The first record (function) and symbol that do not begin before the current range; both lists are sorted by address. */
 struct breakpad_coverage {
     size_t record, symbol;
-    uint64_t end; /* end of all functions that begin before the range */
+    uint64_t end; /* the highest end of a function that begins before the range */
 };
 
-/* True if a function or symbol has code in the range. Call with ascending ranges: `c` only moves on. */
+/* True if one of the first `record_count` functions has code in the range, or a symbol begins in it. Call it with ascending ranges: `c`
+ * only moves forward. */
 static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct breakpad_coverage *c,
                        struct code_range range)
 {
@@ -39,9 +40,10 @@ static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, 
 
 void breakpad_add_unnamed(struct sl_breakpad_writer *w)
 {
-    static const uint8_t nothing[2] = {0, 0}; /* no lines, no calls */
+    static const uint8_t nothing[2] = {0, 0}; /* the encoding of 0 lines and 0 inlined calls */
     struct breakpad_coverage covered = {0};
     size_t record_count = w->record_count;
+    /* not a failure if there is nothing to add */
     if (!w->unnamed_count || w->unnamed_count > UINT32_MAX - record_count ||
         !sl_account_grow(&w->account, &w->records, &w->record_capacity, record_count + w->unnamed_count,
                          sizeof *w->records)) {
@@ -54,7 +56,7 @@ void breakpad_add_unnamed(struct sl_breakpad_writer *w)
         struct code_range range = w->unnamed[i];
         if (is_covered(w, record_count, &covered, range))
             continue;
-        covered.end = range.end; /* tables may overlap */
+        covered.end = range.end; /* a range that overlaps this one is left out: unwind tables may repeat code */
         w->records[w->record_count] = (struct breakpad_record){.address = range.start,
                                                                .size = range.end - range.start,
                                                                .data = nothing,

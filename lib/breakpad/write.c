@@ -1,4 +1,4 @@
-/* Writes records as text. */
+/* Sorts functions and symbols, merges them, and writes the text of the file. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { PIECE = 64 * 1024 }; /* bytes of text that are collected before they are written */
+enum { FLUSH_SIZE = 64 * 1024 }; /* bytes of text that are collected before they are passed to the output */
 static const uint32_t unnumbered = UINT32_MAX;
 
 struct public
@@ -23,10 +23,11 @@ struct text_writer {
     struct sl_buf out;
     struct public *publics;
     size_t public_count;
-    uint32_t *files, *origins; /* by the writer's ids: numbers in order of first use */
+    /* From ids of the writer's files and names to the numbers of FILE and INLINE_ORIGIN records, and back. */
+    uint32_t *files, *origins;
     uint32_t *file_order, *origin_order;
     uint32_t file_count, origin_count;
-    bool has_nameless; /* some line or call has no file */
+    bool has_nameless; /* some line or inlined call has no file */
     bool failed, stopped;
 };
 
@@ -36,6 +37,7 @@ SL_ORDER_BY(breakpad_write_by_start, struct breakpad_record, address, order)
 
 SL_ORDER_BY(breakpad_write_by_address, struct breakpad_symbol, address, order)
 
+/* qsort() comparison: by range, then in the order of the input. */
 static int by_range(const void *left, const void *right)
 {
     const struct breakpad_record *a = left, *b = right;
@@ -44,7 +46,8 @@ static int by_range(const void *left, const void *right)
     return breakpad_write_by_start(left, right);
 }
 
-/* Removes all but the last of several functions with equal ranges, and sorts the records by address. */
+/* Removes all but the last of several functions with equal ranges, and sorts the records by address. The one that stays is marked
+ * `multiple` if the names differ. */
 static void merge_equal_ranges(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
@@ -64,8 +67,8 @@ static void merge_equal_ranges(struct sl_breakpad_writer *w)
     qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
-/* Sorts functions (w->records) and symbols by address, and adds unnamed functions for code that has neither. breakpad_add_unnamed needs both
- * lists sorted and appends to the functions, so these are sorted again if it added any. */
+/* Sorts functions (w->records) and symbols by address, and adds unnamed functions for code that has neither. breakpad_add_unnamed needs
+ * both lists sorted and appends to the functions, so these are sorted again if it added any. */
 static void order_records(struct sl_breakpad_writer *w)
 {
     size_t named;
@@ -78,21 +81,21 @@ static void order_records(struct sl_breakpad_writer *w)
         qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
-/* True if two names are equal when demangled. Mangled names may differ where demangled ones do not, e.g. those of one
- * constructor. */
+/* True if two names are equal when demangled, although the mangled ones differ, as those of one C++ constructor do. */
 static bool same_when_demangled(struct text_writer *t, struct sl_str a, struct sl_str b)
 {
     struct sl_buf *out = &t->w->scratch;
     if (sl_str_equal(a, b))
         return true;
-    sl_buf_clear(out);
+    sl_buf_clear(out); /* gets both names, one after the other */
     breakpad_render_name(out, a, SL_LANG_UNKNOWN);
     size_t size = out->size;
     breakpad_render_name(out, b, SL_LANG_UNKNOWN);
     return out->size == 2 * size && memcmp(out->data, out->data + size, size) == 0;
 }
 
-/* Merges the symbols at one address. */
+/* Merges the symbols at one address: the name is that of the first, the parameter size the first that is not 0; `multiple` if one of them
+ * is so or their names differ. */
 static struct public merge_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count)
 {
     struct public all = {symbols->address, symbols->name, 0, false};
@@ -103,7 +106,8 @@ static struct public merge_symbols(struct text_writer *t, const struct breakpad_
     return all;
 }
 
-/* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
+/* Uses the symbols at one address for the functions that begin there: for a missing parameter size and the mark `m`, and with the option
+ * prefer_public for the name. Without functions it makes a PUBLIC record. */
 static void use_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count,
                         struct breakpad_record *functions, size_t function_count)
 {
@@ -129,12 +133,13 @@ static void use_symbols(struct text_writer *t, const struct breakpad_symbol *sym
 
 struct symbol_merge {
     struct text_writer *text;
-    struct sl_nesting nesting;
-    size_t next;      /* the first record at or after the address */
-    uint64_t covered; /* end of all functions that begin before the address */
+    struct sl_nesting nesting; /* the symbols around the current address; a tag is an index in w->symbols */
+    size_t next;               /* the first record (function) at or after the address */
+    uint64_t covered;          /* the highest end of a function that begins before the address */
 };
 
-/* Returns the number of records that begin at the address; they start at `p->next`. */
+/* Moves to `address`, which must not be less than the last one. Returns the number of records (functions) that begin there; the first is
+ * p->next. */
 static size_t records_at(struct symbol_merge *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;
@@ -147,7 +152,8 @@ static size_t records_at(struct symbol_merge *p, uint64_t address)
     return found - p->next;
 }
 
-/* Where a nested symbol ends before `limit`, adds a record that resumes the symbol around it. */
+/* For each nested symbol that ends before `limit`, adds a PUBLIC record at its end for the symbol around it; not where a function begins or
+ * has code. */
 static void resume_symbols(struct symbol_merge *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
@@ -159,12 +165,12 @@ static void resume_symbols(struct symbol_merge *p, uint64_t limit)
             continue;
         struct breakpad_symbol rest = w->symbols[inner->tag];
         rest.address = end;
-        rest.parameters = 0;
+        rest.parameters = 0; /* it is not the symbol's entry */
         use_symbols(p->text, &rest, 1, NULL, 0);
     }
 }
 
-/* Turns symbols into names of functions or PUBLIC records. Symbols within a function are dropped. */
+/* Uses symbols for the functions at their addresses, or makes PUBLIC records of them. Symbols within a function are dropped. */
 static void merge_into_records(struct text_writer *t)
 {
     struct sl_breakpad_writer *w = t->w;
@@ -178,7 +184,7 @@ static void merge_into_records(struct text_writer *t)
         if (found || address >= p.covered)
             use_symbols(t, &w->symbols[i], end - i, w->records + p.next, found);
         sl_nesting_at(&p.nesting, address);
-        for (size_t j = end; j-- > i && !t->failed;)
+        for (size_t j = end; j-- > i && !t->failed;) /* the first of the file last, so that it is the innermost */
             if (w->symbols[j].size && w->symbols[j].size < UINT64_MAX - address)
                 t->failed = !sl_nesting_open(&p.nesting, address + w->symbols[j].size, (uint32_t)j);
     }
@@ -188,7 +194,7 @@ static void merge_into_records(struct text_writer *t)
 
 /* ---- numbers ---- */
 
-/* Gives an id the next number when it is used for the first time. */
+/* Gives `id` the next number when it is used for the first time: numbers[id] becomes *count, order[*count] becomes `id`. */
 static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *count, uint32_t id)
 {
     if (id == SL_NO_FILE || numbers[id] != unnumbered)
@@ -197,20 +203,22 @@ static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *cou
     numbers[id] = (*count)++;
 }
 
+/* Gives a file its number when it is used for the first time. */
 static void use_file(struct text_writer *t, uint32_t id)
 {
     t->has_nameless = t->has_nameless || id == SL_NO_FILE;
     breakpad_write_use(t->files, t->file_order, &t->file_count, id);
 }
 
-/* Numbers the files and inlined functions of a record in the order in which the text names them. */
+/* Numbers the files and inlined functions of a record in the order of the text: first the inlined calls, then the lines. The record has the
+ * lines first, so a second reader (`calls`) skips these. */
 static void use_record(struct text_writer *t, const struct breakpad_record *record)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
     int64_t file = 0;
     uint64_t lines = sl_read_uleb(&r);
     struct sl_reader calls = r;
-    for (uint64_t i = 0; i < lines; i++) /* in the text, calls precede lines */
+    for (uint64_t i = 0; i < lines; i++)
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     for (uint64_t count = sl_read_uleb(&calls); count; count--) {
         sl_read_uleb(&calls), sl_read_uleb(&calls);
@@ -226,7 +234,7 @@ static void use_record(struct text_writer *t, const struct breakpad_record *reco
     }
 }
 
-/* Allocates numbers that are all `unnumbered`. */
+/* Returns an array of `count` numbers that are all `unnumbered`; NULL, with t->failed set, when out of memory. */
 static uint32_t *numbers_new(struct text_writer *t, size_t count)
 {
     uint32_t *numbers = sl_arena_alloc(&t->w->arena, (count + 1) * sizeof *numbers, _Alignof(uint32_t));
@@ -250,7 +258,7 @@ static void breakpad_write_number(struct text_writer *t)
 
 /* ---- text ---- */
 
-/* Passes the collected text to the output if it has at least `least` bytes. */
+/* Passes the collected text to the output if it has at least `least` bytes. Sets t->stopped if the output wants no more. */
 static void breakpad_write_flush(struct text_writer *t, size_t least)
 {
     if (t->out.size < least)
@@ -265,8 +273,8 @@ static void put_text(struct sl_buf *out, struct sl_str text)
     sl_buf_u8(out, '\n');
 }
 
-/* Returns the number of a file. Lines without a file get the last number, of the file `<unknown>`: readers treat a number
- * without a FILE record as an error. */
+/* Returns the number of a file in the text. Lines without a file (SL_NO_FILE) get the number after the last, for which write_files() writes
+ * a FILE record `<unknown>`: readers treat a number without a FILE record as an error. */
 static uint32_t file_number(const struct text_writer *t, uint64_t id)
 {
     return id >= t->w->files.count ? t->file_count : t->files[id];
@@ -292,7 +300,7 @@ static void write_header(struct text_writer *t)
     }
 }
 
-/* Writes the FILE records, the last for `<unknown>` if a line has no file, and the INLINE_ORIGIN records. */
+/* Writes the FILE records, the last one for `<unknown>` if a line or inlined call has no file, and the INLINE_ORIGIN records. */
 static void write_files(struct text_writer *t)
 {
     const struct sl_breakpad_options *o = t->w->options;
@@ -302,7 +310,7 @@ static void write_files(struct text_writer *t)
         sl_buf_number(&t->out, i, ' ');
         breakpad_render_text(&t->out, o->map_path ? o->map_path(o->map_arg, path) : path);
         sl_buf_u8(&t->out, '\n');
-        breakpad_write_flush(t, PIECE);
+        breakpad_write_flush(t, FLUSH_SIZE);
     }
     if (t->has_nameless) {
         sl_buf_cstr(&t->out, "FILE ");
@@ -313,11 +321,11 @@ static void write_files(struct text_writer *t)
         sl_buf_cstr(&t->out, "INLINE_ORIGIN ");
         sl_buf_number(&t->out, i, ' ');
         put_text(&t->out, t->w->names.items[t->origin_order[i]]);
-        breakpad_write_flush(t, PIECE);
+        breakpad_write_flush(t, FLUSH_SIZE);
     }
 }
 
-/* Writes the INLINE records of a function: depth, line and file of the call, the function called, and its ranges. */
+/* Writes the INLINE records of a function that begins at `start`: depth, line and file of the call, the function called, and its ranges. */
 static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t start)
 {
     for (uint64_t count = sl_read_uleb(r); count; count--) {
@@ -362,10 +370,11 @@ static void write_function(struct text_writer *t, const struct breakpad_record *
         sl_buf_number(&t->out, line, ' ');
         sl_buf_number(&t->out, file_number(t, (uint64_t)file), '\n');
         at += size;
-        breakpad_write_flush(t, PIECE);
+        breakpad_write_flush(t, FLUSH_SIZE);
     }
 }
 
+/* Writes a PUBLIC record. */
 static void write_public(struct text_writer *t, const struct public *p)
 {
     sl_buf_cstr(&t->out, p->multiple && t->w->options->multiple ? "PUBLIC m " : "PUBLIC ");
@@ -386,7 +395,7 @@ static void write_records(struct text_writer *t)
             write_function(t, &w->records[function++]);
         else
             write_public(t, &t->publics[public ++]);
-        breakpad_write_flush(t, PIECE);
+        breakpad_write_flush(t, FLUSH_SIZE);
     }
 }
 
@@ -395,7 +404,8 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
 {
     struct text_writer t = {.w = w, .output = output, .failed = w->failed};
     if (!w->options->header_only && !t.failed) {
-        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1); /* with the resumed symbols */
+        /* a symbol makes at most two: at its begin, and at its end one that resumes the symbol around it */
+        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1);
         order_records(w);
         t.failed = !t.publics || w->failed;
         if (!t.failed)

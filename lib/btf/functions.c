@@ -1,4 +1,4 @@
-/* Makes one batch of the stream from the records of functions and lines, both sorted by address. */
+/* Makes functions with lines from the records of .BTF.ext, and passes them to the sink in one batch. */
 #include "btf/impl.h"
 
 #include "function/assemble.h"
@@ -9,7 +9,7 @@
 /* Steps of the budget for each record, which cover sorting it. */
 enum { STEPS_PER_RECORD = 4 };
 
-struct sorted {
+struct sorted { /* indexes of records or symbols, with their addresses, sorted by address */
     struct sl_ordered *items;
     size_t count;
 };
@@ -19,7 +19,7 @@ struct btf_reader {
     struct sorted functions, lines, symbols;
     const struct sl_symbol *all_symbols;
     size_t next_line, next_symbol; /* first one that may belong to the next function */
-    struct sl_line *rows;          /* of the current function */
+    struct sl_line *rows;          /* lines of the current function */
     size_t row_count, row_capacity;
     struct sl_assembler assembler;
     struct sl_arena arena;
@@ -30,7 +30,8 @@ struct btf_reader {
     uint32_t *file_at; /* by offset of a path in the strings: index in `files` + 1 */
 };
 
-/* Allocates the list and charges the budget for `count` records. It has one element more, so that an empty list is not NULL. */
+/* Allocates a list for `count` indexes, with one more, so that an empty list is not NULL; takes the steps for sorting it from the budget.
+ * False, with account.failed set, if memory or budget is exhausted. */
 static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
 {
     list->items = sl_account_alloc(&b->tables.account, count + 1, sizeof *list->items);
@@ -39,6 +40,7 @@ static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
     return !b->tables.account.failed;
 }
 
+/* Sorts the list; account.failed is set when out of memory. */
 static void sort(struct btf_reader *b, struct sorted *list)
 {
     struct sl_ordered *scratch = sl_account_alloc(&b->tables.account, list->count + 1, sizeof *scratch);
@@ -47,7 +49,7 @@ static void sort(struct btf_reader *b, struct sorted *list)
     sl_account_free(&b->tables.account, scratch, list->count + 1, sizeof *scratch);
 }
 
-/* Sorts indices of the records by address; the records stay in file order. */
+/* Fills `list` with the indexes of the records, sorted by address; the records themselves stay in file order. */
 static void sort_records(struct btf_reader *b, const struct btf_records *records, struct sorted *list)
 {
     if (!allocate(b, list, records->count))
@@ -58,7 +60,8 @@ static void sort_records(struct btf_reader *b, const struct btf_records *records
     sort(b, list);
 }
 
-/* Sorts the symbols that can name a function: labels inside functions and nameless ones are left out. */
+/* Fills b->symbols with the indexes, sorted by address, of the symbols that can name a function: not labels inside functions, nor symbols
+ * without a name. Lack of memory or budget sets account.failed; the returned error is that of reading the symbols. */
 static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
 {
     size_t count;
@@ -73,7 +76,8 @@ static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
     return code;
 }
 
-/* Returns the index of the file whose path is at that offset of the strings; adds it at its first use. SL_NO_FILE if there is no path. */
+/* Returns the index of the file whose path is at offset `path` of the string table; adds it to b->files at its first use. SL_NO_FILE if
+ * there is no path, or, with account.failed set, when out of memory. */
 static uint32_t intern_file(struct btf_reader *b, uint32_t path)
 {
     if (!path || path >= b->tables.strings.size)
@@ -91,9 +95,9 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
     return b->file_at[path] - 1;
 }
 
-/* Collects the lines of [address, end) into b->rows; adjacent equal ones are joined. Lines before `address` belong to no function and
- * are dropped. Of two lines at one address the last one counts: the first has size 0. Call with ascending addresses: b->next_line only
- * moves on. */
+/* Collects the lines of [address, end) into b->rows; adjacent equal ones are joined. A line ends where the next one begins. Lines before
+ * `address` belong to no function and are dropped. Of several at one address the last one counts: the others end where they begin. Call it
+ * with ascending addresses: b->next_line only moves forward. */
 static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
 {
     const struct sorted *lines = &b->lines;
@@ -105,7 +109,7 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
         const struct sl_ordered *at = &lines->items[b->next_line];
         uint64_t stop = b->next_line + 1 < lines->count && at[1].key < end ? at[1].key : end;
         const struct btf_record *record = &b->tables.lines.items[at->index];
-        if (stop == at->key || !record->line)
+        if (stop == at->key || !record->line) /* line 0: code without a line */
             continue;
         struct sl_line row = {at->key, stop - at->key, intern_file(b, record->text), record->line};
         struct sl_line *last = b->row_count ? &b->rows[b->row_count - 1] : NULL;
@@ -118,8 +122,8 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
     }
 }
 
-/* Returns the symbol at the address that has this name, else the first one there, or NULL. `*next` becomes the address of the next
- * symbol, UINT64_MAX if there is none. Call with ascending addresses: b->next_symbol only moves on. */
+/* Returns the symbol at `address` with the name `name`, else the first symbol there, or NULL. `*next` becomes the address of the first
+ * symbol after `address`, UINT64_MAX if there is none. Call it with ascending addresses: b->next_symbol only moves forward. */
 static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t address, struct sl_str name, uint64_t *next)
 {
     const struct sl_symbol *found = NULL;
@@ -136,13 +140,14 @@ static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t addres
     return found;
 }
 
-/* Adds the function of the record. It ends at `next` (start of the next function), its section's end, or its symbol's end, whichever
- * comes first; without a symbol at its address it ends at the next symbol. Left out if it has neither a symbol nor a name. */
+/* Adds the function of a record of func_info to the batch. It ends at `next` (the begin of the next function), its section's end, or its
+ * symbol's end, whichever comes first; without a symbol at its address it ends at the next symbol at the latest. It is left out if it has
+ * neither a symbol nor a name. */
 static void read_function(struct btf_reader *b, const struct btf_record *record, uint64_t next)
 {
     struct sl_str name = {NULL, 0};
     uint64_t end = next < record->section_end ? next : record->section_end, next_symbol;
-    if (record->text)
+    if (record->text) /* the offset of its name in the string table; 0 = none */
         name = btf_text(&b->tables, record->text);
     const struct sl_symbol *symbol = find_symbol(b, record->address, name, &next_symbol);
     if (symbol && symbol->size && symbol->size < end - record->address)
@@ -150,7 +155,7 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     if (!symbol && next_symbol < end)
         end = next_symbol;
     name = symbol ? symbol->name : name;
-    collect_rows(b, record->address, end);
+    collect_rows(b, record->address, end); /* also if the function is left out: lines are read in ascending order */
     if (!name.size || b->tables.account.failed)
         return;
     struct sl_function *function = &b->batch[b->function_count++];
@@ -158,7 +163,7 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     b->tables.account.failed = !sl_assemble(&b->assembler, &b->arena, function, NULL, 0, b->rows, b->row_count);
 }
 
-/* Reads all functions, in the order of their addresses, into b->batch. Failure is in the account. */
+/* Reads all functions, in the order of their addresses, into b->batch. Sets account.failed if memory or budget is exhausted. */
 static void read_functions(struct btf_reader *b)
 {
     size_t strings = b->tables.strings.size;
@@ -170,7 +175,7 @@ static void read_functions(struct btf_reader *b)
     memset(b->file_at, 0, (strings + 1) * sizeof *b->file_at);
     for (size_t i = 0; i < b->functions.count && !b->tables.account.failed; i++) {
         const struct sl_ordered *at = &b->functions.items[i];
-        size_t next = i + 1; /* of several functions at one address, the first one counts */
+        size_t next = i + 1; /* of several records at one address only the first counts */
         while (next < b->functions.count && b->functions.items[next].key == at->key)
             next++;
         read_function(b, &b->tables.functions.items[at->index],
@@ -179,7 +184,8 @@ static void read_functions(struct btf_reader *b)
     }
 }
 
-/* Passes the only batch to the sink. Names and paths are in the file or the object, which outlive the batch (`lasting`). */
+/* Passes all functions to the sink in one batch; SL_NOT_FOUND if there are none. `lasting` tells the sink that names and paths live as long
+ * as the object. */
 static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink, struct sl_error *error)
 {
     struct sl_function_batch batch = {
@@ -211,6 +217,7 @@ static enum sl_code read_all(struct btf_reader *b, struct sl_object *object, str
         read_functions(b);
     if (b->tables.account.failed || sl_budget_exhausted(b->tables.account.budget))
         return code != SL_OK ? code : sl_budget_fail(b->tables.account.budget, error);
+    /* first_skipped of the sink is the error of the first part skipped, here or by an earlier reader */
     if (b->tables.skipped && !sink->skipped_units)
         sink->first_skipped = b->tables.first_skipped;
     sink->skipped_units += b->tables.skipped;

@@ -19,7 +19,7 @@ struct btf_records {
 
 struct btf_section {
     struct sl_section_info info;
-    bool is_double; /* another section has the same name, by which records refer to it: theirs are ambiguous */
+    bool is_double; /* another section has its name, by which records refer to sections: records with it are not used */
 };
 
 struct btf_tables {
@@ -37,11 +37,11 @@ struct btf_tables {
     struct sl_error first_skipped;
 };
 
-/* Reads the sections .BTF and .BTF.ext. Damaged parts are left out and counted in `skipped`. Call btf_tables_close in any case, also
- * after an error. SL_NOT_FOUND unless the object has both sections. If the budget ends: SL_MALFORMED for work, SL_UNSUPPORTED for memory
- * or time; SL_BUSY when the process is out of memory. */
+/* Reads the sections .BTF and .BTF.ext. Damaged parts are left out and counted in `skipped`. Call btf_tables_close() in any case, also
+ * after an error. SL_NOT_FOUND unless the object has both sections. SL_MALFORMED if they need more work than the budget allows,
+ * SL_UNSUPPORTED for more memory or time, SL_BUSY when the process is out of memory. */
 enum sl_code btf_tables_open(struct btf_tables *tables, struct sl_object *object, struct sl_error *error);
 void btf_tables_close(struct btf_tables *tables);
 
-/* Returns the text at an offset of the strings; empty if there is none or the budget is exhausted. */
+/* Returns the text at an offset of the string table; empty if there is none, or, with account.failed set, if the budget is exhausted. */
 struct sl_str btf_text(struct btf_tables *tables, uint32_t offset);

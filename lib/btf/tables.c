@@ -14,11 +14,12 @@ enum {
     LINE_RECORD = 16,
     LINE_SHIFT = 10, /* the lower bits are the column */
     STEPS_PER_SECTION = 2,
-    STEPS_PER_OVERLAP = 16, /* per byte of names beyond the size of the string section: then names overlap */
+    /* For each byte of text that is read beyond the size of the string table, which shows that texts overlap. */
+    STEPS_PER_OVERLAP = 16,
 };
 
-/* By kind: bytes after the 12-byte header of a type, and bytes for each of its members. Kinds that are not listed have neither; kinds
- * above the last are unknown, so the size of their records is, too. */
+/* For each BTF_KIND: `fixed` bytes after the 12-byte header of a type, and `each` bytes for each of its members. Kinds that are not listed
+ * have neither. Of kinds above the last the size is unknown. */
 static const struct {
     uint8_t fixed, each;
 } kinds[] = {
@@ -33,8 +34,8 @@ static const struct {
             sl_fail(&(tables)->first_skipped, SL_MALFORMED, __VA_ARGS__);                                              \
     } while (0)
 
-/* Checks the header. `parts` becomes the bytes after the header, which the offsets of the parts count from. `r` is left at the part
- * list: offset and size (u32 each) of every part. */
+/* Checks the header of a section. `*parts` becomes the bytes after the header, from which the offsets in the header count. `*r` is left in
+ * the header at the offsets and sizes (u32 each) of the section's parts. False, with the section counted as skipped, if it is invalid. */
 static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes section, struct sl_bytes *parts,
                          struct sl_reader *r)
 {
@@ -57,7 +58,8 @@ static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes
     return true;
 }
 
-/* Reads the offset and size of the next part. Returns its bytes; a part that extends beyond the section is counted as skipped. */
+/* Reads the offset and size of the next part from the header and returns its bytes. A part that extends beyond the section is counted as
+ * skipped; it is empty. */
 static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, struct sl_reader *r, const char *what)
 {
     bool inside;
@@ -68,13 +70,13 @@ static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, st
     return part;
 }
 
-/* Reads the names of functions into t->names. Records of types have different sizes, so reading ends at the first unknown or truncated one;
- * functions whose type comes later stay without a name. */
+/* Fills t->names, by type number: the offset of the name of a type of kind FUNC, 0 for others. Records of types have different sizes, so
+ * reading ends at the first unknown or truncated one; functions whose type comes later stay without a name. */
 static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_endian)
 {
     struct sl_reader r = sl_reader(types, big_endian);
     uint32_t name = 0; /* type 0 is void */
-    for (;;) {
+    for (;;) {         /* adds the name of the type before, then reads the next type */
         if (!sl_account_grow(&t->account, &t->names, &t->type_capacity, t->type_count + 1, sizeof *t->names))
             return;
         t->names[t->type_count++] = name;
@@ -97,8 +99,8 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
     }
 }
 
-/* Returns a text of the string table. A table without overlaps cannot give more text than its own size, so further text is charged to the
- * budget: hostile records may all refer to one long name. */
+/* If no text is read twice, all texts together are not larger than the table. Text beyond that costs steps of the budget: records of a
+ * hostile file may all refer to one long text. */
 struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
 {
     struct sl_str text = sl_account_read_name(&t->account, t->strings, offset);
@@ -109,7 +111,8 @@ struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
     return text;
 }
 
-/* Fills the map from section names to sections, for the records of .BTF.ext, which refer to sections by name. */
+/* Fills t->sections, and t->by_name, which finds them by name: records of .BTF.ext refer to sections by name. account.failed if memory or
+ * budget is exhausted. */
 static void index_sections(struct btf_tables *t)
 {
     struct sl_section_info info;
@@ -130,7 +133,7 @@ static void index_sections(struct btf_tables *t)
     }
 }
 
-/* Returns the section with the name; NULL if there is none or more than one. */
+/* Returns the section whose name is at `offset` of the string table; NULL, counted as skipped, if there is none or more than one. */
 static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t offset)
 {
     struct sl_str name = btf_text(t, offset);
@@ -143,14 +146,14 @@ static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t
 }
 
 /* Adds `count` records of `size` bytes each for code of one section; newer versions may have longer records, whose additional bytes are
- * ignored. A function record refers to a type, a line record to a path. A line 0 marks code without a line: it has no file. Stops at the
- * first record beyond the section. */
+ * ignored. A function record refers to a type, from which its name is taken; a line record refers to a path. Line 0 marks code without a
+ * line: its path is not used. Stops at the first record beyond the section. */
 static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t count, uint32_t size,
                          const struct sl_section_info *section, bool are_lines)
 {
     struct btf_records *list = are_lines ? &t->lines : &t->functions;
     uint64_t begin = section->address - sl_object_info(t->object)->load_address;
-    bool good = begin <= UINT64_MAX - section->size;
+    bool good = begin <= UINT64_MAX - section->size; /* false: no address of the section can be used */
     t->account.failed = t->account.failed || !sl_account_grow(&t->account, &list->items, &list->capacity,
                                                               list->count + count, sizeof *list->items);
     for (uint32_t i = 0; i < count && good && !t->account.failed; i++) {
@@ -172,8 +175,8 @@ static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t cou
              are_lines ? "lines" : "functions", SL_STR_ARG(section->name));
 }
 
-/* Reads func_info or line_info: the size of a record, then per section its name, the number of its records, and the records. A section
- * that is not found is skipped as a whole. */
+/* Reads func_info (or with `are_lines` line_info): the size of a record, then for each section its name, the number of its records, and the
+ * records. The records of a section that is not found are skipped. */
 static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endian, bool are_lines)
 {
     struct sl_reader r = sl_reader(part, big_endian);
@@ -211,7 +214,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
         t->strings = read_part(t, parts, &r, "strings");
         read_types(t, types, r.big_endian);
     }
-    if (t->strings.size && open_section(t, "BTF.ext", ext, &parts, &r)) {
+    if (t->strings.size && open_section(t, "BTF.ext", ext, &parts, &r)) { /* without strings no section can be found */
         struct sl_bytes functions = read_part(t, parts, &r, "functions");
         struct sl_bytes lines = read_part(t, parts, &r, "lines");
         index_sections(t);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Sorts by name, then by position. */
+/* qsort() comparison of pointers to registers: by name, then by position in the array that they point into. */
 static int register_by_name(const void *left, const void *right)
 {
     const struct sl_crash_register *a = *(const struct sl_crash_register *const *)left;
@@ -24,7 +24,7 @@ bool sl_crash_set_registers(struct sl_crash_thread *thread, const struct sl_cras
     qsort(order, count, sizeof *order, register_by_name);
     for (size_t i = 0; i < count; i++) {
         if (kept && sl_str_equal(sorted[kept - 1].name, order[i]->name))
-            kept--;
+            kept--; /* the later one of this name replaces it */
         sorted[kept++] = *order[i];
     }
     thread->registers = sorted;

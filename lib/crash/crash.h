@@ -1,5 +1,5 @@
-/* A crash as read from a file (lib/apple, lib/minidump): the data at the top of a response, and the threads and
- * modules to symbolicate.
+/* A crash as read from a file (lib/apple, lib/minidump): what the file says about the crash and the system, and the threads and modules to
+ * symbolicate.
  *
  * It lies in the arena that was passed to the reader. Texts are UTF-8 and lie in the arena or in the input; data NULL means unknown. */
 #pragma once
@@ -83,7 +83,7 @@ struct sl_crash {
     struct sl_crash_thread *threads;
     struct sl_crash_module *modules;
     struct sl_crash_extra *extras;
-    struct sl_crash_extra *members; /* the same, for the top level of an answer */
+    struct sl_crash_extra *members; /* further data, which becomes members of the top level of a response */
     size_t thread_count, module_count, extra_count, member_count;
 };
 

@@ -6,8 +6,9 @@
 #include "base/json.h"
 
 enum {
-    MAX_TRUST = 7, /* the bits of sl_crash_frame.trust */
-    /* The least bytes of each item when it is written: a count that the rest cannot hold is refused before memory is allocated. */
+    TRUST_MASK = 7, /* sl_crash_frame.trust has three bits; its values go up to 6 */
+    /* The least number of bytes that each item takes: a count of more items than the bytes left can hold is refused before memory is
+     * allocated. */
     NUMBER = 8,
     TEXT = 8, /* an absent one has only its size */
     FLAG = 1,
@@ -17,11 +18,13 @@ enum {
     DEBUG_ID_BYTES = 16 + NUMBER + FLAG,
     MODULE_BYTES = 3 * NUMBER + 4 * TEXT + DEBUG_ID_BYTES + FLAG,
     EXTRA_BYTES = 2 * TEXT,
-    MAX_EXTRAS = 64, /* more than any reader makes: each is parsed, and many could be views of one long text */
+    /* More than any reader of crash files makes. Hostile bytes could have many that share one long text, each of which is parsed. */
+    MAX_EXTRAS = 64,
 };
 
 /* ---- values ---- */
 
+/* Written instead of a text's size: it has data NULL; it was written before, and its number follows. */
 static const uint64_t no_text = UINT64_MAX, known_text = UINT64_MAX - 1;
 
 void sl_packer_free(struct sl_packer *packer)
@@ -39,7 +42,7 @@ static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
     const void *known = sl_map_get(&packer->texts, key);
     if (known)
         return (size_t)(uintptr_t)known;
-    packer->arena.budget = packer->texts.budget = packer->out->budget;
+    packer->arena.budget = packer->texts.budget = packer->out->budget; /* both are still empty at the first call */
     key.data = sl_arena_strndup(&packer->arena, key.data, key.size);
     if (!key.data || !sl_map_put(&packer->texts, key, (void *)(uintptr_t)(packer->texts.count + 1)))
         packer->out->failed = true;
@@ -48,7 +51,6 @@ static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 
 void sl_pack_text(struct sl_packer *packer, struct sl_str text)
 {
-    /* the number plus 1 of this text if it was written before, else 0 */
     size_t known = text.data && text.size >= SL_PACK_LONG ? find_packed_text(packer, text) : 0;
     sl_buf_u64(packer->out, !text.data ? no_text : known ? known_text : text.size);
     if (known)
@@ -57,7 +59,7 @@ void sl_pack_text(struct sl_packer *packer, struct sl_str text)
         sl_buf_str(packer->out, text);
 }
 
-/* Gives the text the next number. False when out of memory. */
+/* Gives a long text that was read the next number, by which later texts may refer to it. False when out of memory. */
 static bool remember_text(struct sl_unpacker *u, struct sl_str text)
 {
     if (!sl_grow_in_arena(u->arena, &u->texts, &u->text_capacity, u->text_count + 1, sizeof *u->texts))
@@ -153,6 +155,7 @@ static void pack_module(struct sl_packer *p, const struct sl_crash_module *modul
     sl_buf_u64(p->out, module->list_index);
 }
 
+/* Writes a list of names with JSON values; unpack_extras() reads it. */
 static void pack_extras(struct sl_packer *p, const struct sl_crash_extra *extras, size_t count)
 {
     sl_buf_u64(p->out, count);
@@ -189,8 +192,8 @@ void sl_crash_pack(const struct sl_crash *crash, struct sl_packer *p)
 
 /* ---- reading ---- */
 
-/* Reads the length of a list of items of at least `least` bytes, and allocates the list; NULL when out of memory.
- * After any failure `*count` is 0, so that callers need not check. */
+/* Reads the number of items of a list into `*count`, and returns a zeroed array for them. An item was written with at least `least` bytes
+ * and takes `item_size` bytes in memory. NULL when out of memory. After any failure `*count` is 0, so that callers read no items. */
 static void *unpack_list(struct sl_unpacker *u, size_t least, size_t item_size, size_t *count)
 {
     *count = sl_unpack_count(&u->r, least);
@@ -201,8 +204,8 @@ static void *unpack_list(struct sl_unpacker *u, size_t least, size_t item_size, 
     return items;
 }
 
-/* Reads what pack_frame() wrote. The bytes come from a worker that may have been taken over: a number above the limit fails the reader, and
- * the masks keep what is stored within the bit-fields even then. */
+/* Reads what pack_frame() wrote. The bytes come from a worker process that a hostile file may have taken over: a number above its limit
+ * fails the reader. The masks show the compiler that the values fit into their bit-fields. */
 static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
 {
     struct sl_reader *r = &u->r;
@@ -212,11 +215,11 @@ static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
     frame->filename = sl_unpack_text(u);
     frame->symbol_offset = (uint32_t)sl_unpack_number(r, UINT32_MAX);
     frame->line = (uint32_t)sl_unpack_number(r, SL_CRASH_MAX_LINE) & SL_CRASH_MAX_LINE;
-    frame->trust = (uint32_t)sl_unpack_number(r, MAX_TRUST - 1) & MAX_TRUST;
+    frame->trust = (uint32_t)sl_unpack_number(r, TRUST_MASK - 1) & TRUST_MASK;
     frame->is_exact = sl_unpack_flag(r);
 }
 
-/* Reads what pack_thread() wrote; hostile bytes fail the reader. */
+/* Reads what pack_thread() wrote; bytes that are not valid fail the reader. */
 static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
 {
     struct sl_reader *r = &u->r;
@@ -234,7 +237,7 @@ static void unpack_thread(struct sl_unpacker *u, struct sl_crash_thread *thread)
         unpack_frame(u, &thread->frames[i]);
 }
 
-/* Reads what pack_module() wrote; hostile bytes fail the reader. */
+/* Reads what pack_module() wrote; bytes that are not valid fail the reader. */
 static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
 {
     struct sl_reader *r = &u->r;
@@ -253,7 +256,7 @@ static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
     module->list_index = (size_t)sl_read_u64(r);
 }
 
-/* True if the text is one JSON value: answers contain the bytes as they are. */
+/* True if the text is one JSON value. Responses contain the text as it is, so anything else would damage them. */
 static bool is_json(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -264,6 +267,7 @@ static bool is_json(struct sl_str text)
     return good;
 }
 
+/* Reads a name and its JSON value; the reader fails if one is absent or the value is not JSON. */
 static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
 {
     struct sl_reader *r = &u->r;
@@ -272,7 +276,7 @@ static void unpack_extra(struct sl_unpacker *u, struct sl_crash_extra *extra)
     r->failed = r->failed || !extra->name.data || !extra->json.data || !is_json(extra->json);
 }
 
-/* Reads a list of names with JSON values, each at least 16 bytes. A list longer than any that is written fails the reader. */
+/* Reads a list of names with JSON values; a list of more than MAX_EXTRAS items fails the reader. */
 static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count)
 {
     struct sl_crash_extra *extras = unpack_list(u, EXTRA_BYTES, sizeof *extras, count);
@@ -282,7 +286,7 @@ static struct sl_crash_extra *unpack_extras(struct sl_unpacker *u, size_t *count
     return extras;
 }
 
-/* Reads the lists at the end of a crash. */
+/* Reads the threads, modules, extras and members, which sl_crash_pack() wrote last. */
 static void unpack_lists(struct sl_unpacker *u, struct sl_crash *crash)
 {
     crash->threads = unpack_list(u, THREAD_BYTES, sizeof *crash->threads, &crash->thread_count);

@@ -4,9 +4,8 @@
  *     text    number of bytes (UINT64_MAX: data NULL), bytes        list   number of items, items
  *     text of at least SL_PACK_LONG bytes that came before     UINT64_MAX - 1, number: 0 is the first such text
  *
- * Frames share the names of their images, so a long text is written once, however many members are views of the same bytes. The
- * members of struct sl_crash follow each other in the order of crash.h. Reading checks every number, flag and text: whatever the
- * bytes are, the result is a valid crash or SL_MALFORMED. */
+ * Frames share the names of their images, so a long text is written once, however many members are views of the same bytes in memory.
+ * Reading checks every number, flag and text: whatever the bytes are, the result is a valid crash or SL_MALFORMED. */
 #pragma once
 
 #include "base/map.h"
@@ -14,13 +13,13 @@
 
 enum { SL_PACK_LONG = 32 };
 
-struct sl_packer { /* zero but for `out` */
+struct sl_packer { /* the caller sets `out`, the rest to zero */
     struct sl_buf *out;
     struct sl_arena arena; /* keys of `texts` */
-    struct sl_map texts;   /* from the address of a long text in memory to its number plus 1 */
+    struct sl_map texts;   /* from a long text (address and size, not contents) to its number plus 1 */
 };
 
-struct sl_unpacker { /* zero but for the reader and the arena */
+struct sl_unpacker { /* the caller sets `r` and `arena`, the rest to zero */
     struct sl_reader r;
     struct sl_arena *arena;
     struct sl_str *texts; /* the long texts that were read; in the arena */
@@ -28,17 +27,20 @@ struct sl_unpacker { /* zero but for the reader and the arena */
     bool no_memory;
 };
 
-/* Appends the crash. `out->failed` when out of memory. */
+/* Appends the crash to packer->out, which has `failed` set when out of memory. */
 void sl_crash_pack(const struct sl_crash *crash, struct sl_packer *packer);
-void sl_packer_free(struct sl_packer *packer); /* all but `out` */
+void sl_packer_free(struct sl_packer *packer); /* frees all but `out` */
 
-/* Reads a crash; texts are views of the reader's bytes, everything else lies in the arena. SL_MALFORMED, SL_BUSY. */
+/* Reads a crash; texts are views of the reader's bytes, everything else lies in the arena. SL_MALFORMED if a value is not valid, SL_BUSY
+ * when out of memory. */
 enum sl_code sl_crash_unpack(struct sl_unpacker *unpacker, struct sl_crash *crash, struct sl_error *error);
 
-/* ---- for packers of what surrounds a crash ---- */
+/* ---- for data that callers write in front of or after a crash ---- */
 
 void sl_pack_text(struct sl_packer *packer, struct sl_str text);
-/* Read a value; the reader fails if it is not valid: UTF-8, 0 or 1, at most `most`, an array of items of at least `least` bytes each. */
+
+/* Read a value. If it is not valid, the reader fails and the result is 0, false or empty. A text must be UTF-8, a flag 0 or 1, a number at
+ * most `most`; a count of items that have at least `least` bytes each must not exceed what the bytes left can hold. */
 struct sl_str sl_unpack_text(struct sl_unpacker *unpacker);
 bool sl_unpack_flag(struct sl_reader *r);
 uint64_t sl_unpack_number(struct sl_reader *r, uint64_t most);
