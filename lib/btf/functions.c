@@ -155,7 +155,7 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     if (!symbol && next_symbol < end)
         end = next_symbol;
     name = symbol ? symbol->name : name;
-    collect_rows(b, record->address, end); /* also if the function is left out: lines are read in ascending order */
+    collect_rows(b, record->address, end); /* may set account.failed */
     if (!name.size || b->tables.account.failed)
         return;
     struct sl_function *function = &b->batch[b->function_count++];

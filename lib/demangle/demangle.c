@@ -1,3 +1,4 @@
+/* Detects the language of a name and calls its demangler. */
 #include "demangle/demangle.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ enum {
     MAX_NAME = 64 * 1024,
     MAX_OUTPUT = 4096,
     MAX_RUST_OUTPUT = 16 * 1024, /* generic arguments are printed in full */
-    /* bounds the recursion of LLVM's demangler, and so the stack; see llvm.h */
+    /* LLVM's demangler recurses with the nesting of a name, with up to several hundred bytes of stack for each character. */
     MAX_CPP_NAME = 4096,
     MAX_TOOL_OUTPUT = 256 * 1024, /* for C++ in the styles of tools, which have no limit themselves */
 };
@@ -35,13 +36,14 @@ static bool is_md5(struct sl_str name)
     return true;
 }
 
+/* True for a method of Objective-C: "-[Class method:]" or "+[Class method]". */
 static bool is_objc(struct sl_str name)
 {
     return name.size >= 3 && (name.data[0] == '-' || name.data[0] == '+') && name.data[1] == '[' &&
            name.data[name.size - 1] == ']';
 }
 
-/* Returns the length of the underscores and the `Z` at the beginning of an Itanium name; 0 = none. */
+/* Returns the length of the one to four underscores and the `Z` with which an Itanium name begins; 0 for any other name. */
 static size_t itanium_prefix(struct sl_str name)
 {
     size_t underscores = 0;
@@ -68,7 +70,7 @@ static bool is_swift(struct sl_str name)
 
 /* ---- C++ ---- */
 
-/* Removes `$` and 32 hex digits, which some linkers append. */
+/* Returns the name without `$` and 32 hex digits at its end, which some linkers append. */
 static struct sl_str without_hash_suffix(struct sl_str name)
 {
     if (name.size <= 33 || name.data[name.size - 33] != '$')
@@ -79,8 +81,9 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     return (struct sl_str){name.data, name.size - 33};
 }
 
-/* Demangles a C++ name of the Itanium ABI. One underscore precedes the `Z`, three for the blocks of functions; LLVM's demangler gets the
- * name with one (`skip`), and if it refuses that, the whole name. Output of tools may be long, so for them a larger buffer is tried. */
+/* Demangles a C++ name of the Itanium ABI. LLVM's demangler gets the name with one underscore before the `Z` (`skip` drops more, which
+ * platforms prefix); if it refuses that, and there are three or four, it gets the whole name: "___Z" begins the block of a function. Tools
+ * have no limit of output, so in their styles a larger buffer is tried. */
 static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
     char usual[MAX_OUTPUT], *readable = usual;
@@ -90,11 +93,11 @@ static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struc
         return false;
     name = without_hash_suffix(name);
     size_t skip = prefix - 2, size = demangle_itanium(name.data + skip, name.size - skip, style, readable, capacity);
-    if (!size && as_tool && (readable = malloc(MAX_TOOL_OUTPUT))) {
+    if (!size && as_tool && (readable = malloc(MAX_TOOL_OUTPUT))) { /* size 0: refused, or too long */
         capacity = MAX_TOOL_OUTPUT;
         size = demangle_itanium(name.data + skip, name.size - skip, style, readable, capacity);
     }
-    if (!size && prefix > 3 && readable) /* more underscores: the name of a block function as a whole */
+    if (!size && prefix > 3 && readable) /* NULL only when out of memory */
         size = demangle_itanium(name.data, name.size, style, readable, capacity);
     sl_buf_add(out, readable, size);
     if (readable != usual)
@@ -102,7 +105,7 @@ static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struc
     return size > 0;
 }
 
-/* Demangles a name of Microsoft's compiler. An '@' before it is skipped. */
+/* Demangles a C++ name of Microsoft's compiler. An `@` before its question mark is skipped. With `full` also result types are printed. */
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
     if (name.size > MAX_CPP_NAME)
@@ -114,12 +117,13 @@ static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 
 /* ---- interface ---- */
 
+/* True if the name is well-formed in one of Rust's two manglings: without output they only check it. */
 static bool is_rust(struct sl_str name)
 {
     return rust_v0(name, NULL, 0) || rust_legacy(name, NULL, 0);
 }
 
-/* Checks the first character, which excludes most names that are not mangled. */
+/* False if no mangling has names with this first character, which is quick to tell for most names. */
 static bool may_be_mangled(struct sl_str name)
 {
     return name.size && memchr("_?$@-+RZ", name.data[0], 8);
@@ -138,8 +142,8 @@ enum sl_language sl_demangle_detect(struct sl_str name)
     return is_swift(name) ? SL_LANG_SWIFT : SL_LANG_UNKNOWN;
 }
 
-/* Writes the name as its language's demangler prints it, in the language that sl_demangle_detect() recognises if it is unknown. False if
- * the text is not mangled; `out` may then have a part of a name. */
+/* Calls the demangler of the language, or, for SL_LANG_UNKNOWN, of the language that sl_demangle_detect() returns. False if the name is not
+ * mangled; `out` may then have a part of a name. Objective-C names are not mangled but written as they are. */
 static bool demangle(struct sl_str name, enum sl_language language, enum sl_demangle_style style, struct sl_buf *out)
 {
     bool full = style != SL_DEMANGLE_CRASH;
@@ -159,8 +163,8 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
     }
 }
 
-/* Demangles a name within the limits; what was appended before a failure is removed. A name that is only an MD5 sum is returned
- * unchanged. */
+/* Demangles a name if it is not too long; removes from `out` what was appended before a failure. A name that Microsoft's compiler replaced
+ * by its MD5 sum is appended unchanged. */
 static bool demangle_checked(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                              struct sl_buf *out)
 {

@@ -12,18 +12,18 @@
 #include "demangle/style.h"
 #include "function/function.h"
 
-/* Detects the language from the mangled name; SL_LANG_UNKNOWN if it is not mangled. */
+/* Returns the language of a mangled name, judged by its form; SL_LANG_UNKNOWN if it is not mangled. */
 enum sl_language sl_demangle_detect(struct sl_str name);
 
-/* Appends the demangled form of `name` to `out`. False, with nothing appended, if the name is not mangled in the given language
- * or exceeds a limit (4096 bytes of output, 16 KiB for Rust; bounded recursion). SL_LANG_UNKNOWN detects the language first; a
- * given language is not checked. Names of C, D, Go and .NET count as not mangled. */
+/* Appends the demangled form of `name` to `out`. With SL_LANG_UNKNOWN it detects the language first. False, with nothing appended, if the
+ * name is not mangled in that language or exceeds a limit (4096 bytes of output, 16 KiB for Rust; nesting). Names of C, D, Go and .NET
+ * count as not mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
-/* Like sl_demangle(), in the style of a tool. C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
+/* Does what sl_demangle() does, in the style of a tool. C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
 bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                         struct sl_buf *out);
 
-/* Like sl_demangle(), for profilers, which drop template arguments: in the style of the binutils, with return types if they are mangled,
- * but `f<>` for `f<int>` in Itanium's C++. */
+/* Does what sl_demangle() does, in the style of profilers (SL_DEMANGLE_PROFILE), and detects the language: with return types if they are
+ * mangled, but in Itanium's C++ without template arguments, `f<>` for `f<int>`. */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);

@@ -1,3 +1,4 @@
+/* Prints the tree of a Microsoft name. */
 #include "demangle/microsoft_tree.h"
 
 enum { MAX_NODES = 10000 }; /* back references share nodes, so that a short name may stand for a very long text */
@@ -24,8 +25,8 @@ static void text(struct microsoft_printer *p, const char *s)
     sl_buf_cstr(p->out, s);
 }
 
-/* Appends a space where the reference implementation does: none after a digit (`Table4const&`). The text must be the same, because crashes
- * are grouped by it. */
+/* Appends a space where msvc-demangler of Rust does, the reference: none after a digit (`Table4const&`). The text must be the same, because
+ * crashes are grouped by it. */
 static void space(struct microsoft_printer *p)
 {
     uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
@@ -46,6 +47,7 @@ static void print_quals(struct microsoft_printer *p, uint8_t quals)
         }
 }
 
+/* Prints the types or template arguments of a list with commas. */
 static void print_list(struct microsoft_printer *p, const struct ms_list *list)
 {
     for (const struct ms_list *at = list; at && !p->failed; at = at->next) {
@@ -72,13 +74,13 @@ static void print_parameters(struct microsoft_printer *p, const struct ms_type *
 
 static void print_name(struct microsoft_printer *p, const struct ms_name *name);
 
-/* True for pointers to functions and arrays: "int (*)[3]". */
+/* True for a pointer to a function or array, which is printed in brackets: "int (*)[3]". */
 static bool needs_brackets(const struct ms_type *pointer)
 {
     return pointer->inner->kind == MS_FUNCTION || pointer->inner->kind == MS_ARRAY;
 }
 
-/* Prints the part of a type before the declarator. */
+/* Prints the part of a type before the declared name: "int (*" of "int (*)[3]". */
 static void print_before(struct microsoft_printer *p, const struct ms_type *type)
 {
     if (!count_node(p))
@@ -96,7 +98,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
             text(p, "::");
         }
         text(p, type->sigil);
-        break;
+        break; /* its qualifiers follow: "int* const" */
     case MS_ARRAY: print_before(p, type->inner); break;
     case MS_FUNCTION:
         if (type->inner)
@@ -114,7 +116,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
     print_quals(p, type->quals);
 }
 
-/* Prints the part of a type after the declarator. */
+/* Prints the part of a type after the declared name: ")[3]" of "int (*)[3]". */
 static void print_behind(struct microsoft_printer *p, const struct ms_type *type)
 {
     if (!count_node(p))
@@ -136,7 +138,7 @@ static void print_behind(struct microsoft_printer *p, const struct ms_type *type
     }
 }
 
-/* Prints a type without a declarator. A function type has a space where its name would be. */
+/* Prints a type that declares no name. A function type with a result has a space where its name would be: "int (char)". */
 static void print_type(struct microsoft_printer *p, const struct ms_type *type)
 {
     print_before(p, type);
@@ -156,7 +158,7 @@ static void print_arguments(struct microsoft_printer *p, const struct ms_piece *
     text(p, p->out->size && p->out->data[p->out->size - 1] == '>' ? " >" : ">");
 }
 
-/* Prints a component of a name. Constructors and destructors are named after the scope around them. */
+/* Prints a component of a name with its template arguments. Constructors and destructors have the name of the scope around them. */
 static void print_piece(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     if (!count_node(p))
@@ -210,7 +212,7 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
     print_scopes(p, name->innermost);
 }
 
-/* Prints a symbol; the type of a variable and the result of a function only if `full`. */
+/* Prints a symbol; the type of a variable and the result of a function only with p->full. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
     if (!count_node(p))
@@ -235,6 +237,7 @@ static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *sy
         print_behind(p, result);
 }
 
+/* True if printing has not failed and the output is within its limit. */
 static bool good(const struct microsoft_printer *p)
 {
     return !p->failed && !p->out->failed && p->out->size - p->start <= p->limit;

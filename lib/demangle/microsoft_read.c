@@ -1,3 +1,4 @@
+/* Reads a Microsoft name into a tree: lexer, qualified names with operators and templates, kinds of symbols. */
 #include "demangle/microsoft.h"
 
 #include <stdarg.h>
@@ -5,12 +6,12 @@
 
 #include "demangle/microsoft_tree.h"
 
-/* Limits for hostile names: nesting, bytes of all nodes, bytes of a name that is printed in order to be recorded or shown in a table. */
+/* Limits for hostile names: nesting, bytes of all nodes, bytes of a template or a vtable's class that is printed while reading. */
 enum { MAX_DEPTH = 128, MAX_MEMORY = 1 << 20, MAX_PIECE = 4096 };
 
 /* ---- lexer ---- */
 
-/* Records a failure, and moves to the end of the text, so that every loop over the text ends. Returns NULL, for the caller to return. */
+/* Records a failure, and moves to the end of the name, so that every loop over it ends. Returns NULL, for the caller to return. */
 void *ms_fail(struct ms_reader *r)
 {
     r->failed = true;
@@ -56,7 +57,6 @@ bool ms_enter(struct ms_reader *r)
     return true;
 }
 
-/* Formats a text in the arena. Fails the reader, with an empty text, when it is longer than 511 bytes or memory is short. */
 struct sl_str ms_format(struct ms_reader *r, const char *format, ...)
 {
     char text[512];
@@ -70,7 +70,7 @@ struct sl_str ms_format(struct ms_reader *r, const char *format, ...)
     return copy ? (struct sl_str){copy, (size_t)size} : SL_STR("");
 }
 
-/* Reads a number: 0 to 9 mean 1 to 10; others are hexadecimal with the digits A to P, up to an `@`. */
+/* In a mangled number a question mark is the sign; 0 to 9 mean 1 to 10; others are hexadecimal with the digits A to P, up to an `@`. */
 bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative)
 {
     *negative = ms_next(r, '?');
@@ -84,7 +84,6 @@ bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative)
     return c == '@' || ms_fail(r);
 }
 
-/* Reads a number as decimal text; empty if it is malformed. */
 struct sl_str ms_number_text(struct ms_reader *r)
 {
     uint64_t value;
@@ -107,7 +106,7 @@ static struct ms_piece *new_piece(struct ms_reader *r, enum ms_piece_kind kind, 
     return piece;
 }
 
-/* Records a name for back references: a digit refers to one of the first ten different names. */
+/* Records a name for back references, unless it is known or there are ten: a digit refers to one of the first ten different names. */
 static void store_name(struct ms_reader *r, struct sl_str text, const struct ms_piece *piece)
 {
     struct ms_references *known = &r->references;
@@ -120,7 +119,7 @@ static void store_name(struct ms_reader *r, struct sl_str text, const struct ms_
     known->pieces[known->name_count++] = piece;
 }
 
-/* Reads a name up to an `@`, and records it if `memorize`. */
+/* Reads an identifier up to an `@`, and with `memorize` records it for back references. */
 static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
 {
     const char *end = memchr(r->at, '@', (size_t)(r->end - r->at));
@@ -133,7 +132,7 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     return piece;
 }
 
-/* Reads a digit, which refers to a recorded name. The piece is copied, because its scopes differ. */
+/* Reads a digit, which refers to a recorded name, and returns a copy of that: its `outer` is set to the scopes of the new place. */
 static struct ms_piece *read_reference(struct ms_reader *r)
 {
     unsigned index = (unsigned)(ms_take(r) - '0');
@@ -159,6 +158,7 @@ struct operator_row {
     const char *text;
 };
 
+/* Returns the text for the code; NULL if the table does not have it. */
 static const char *operator_text(const struct operator_row *rows, size_t count, char code)
 {
     for (size_t i = 0; i < count; i++)
@@ -168,7 +168,8 @@ static const char *operator_text(const struct operator_row *rows, size_t count, 
 }
 #define OPERATOR_TEXT(rows, code) operator_text(rows, sizeof(rows) / sizeof *(rows), code)
 
-/* Reads the code of an operator or special function, after `_` and `__` from further tables; NULL if it is unknown. */
+/* Reads the code of an operator or special function, one character; those after `_` and `__` are in tables of their own. Returns its text,
+ * NULL if it is unknown. */
 static const char *read_operator(struct ms_reader *r)
 {
     static const struct operator_row plain[] = {
@@ -230,7 +231,8 @@ static const char *read_operator(struct ms_reader *r)
     return OPERATOR_TEXT(plain, ms_take(r));
 }
 
-/* Reads the object after `??__E` or `??__F`: a variable, or its name and the function's type. */
+/* Reads the variable that the function `text`, mangled as `??__E` or `??__F`, initializes or destroys: a whole symbol up to `@`, or only
+ * the variable's name. */
 static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
 {
     struct ms_piece *piece = new_piece(r, MS_INITIALIZER, sl_str(text));
@@ -249,7 +251,7 @@ static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
     return piece;
 }
 
-/* Reads a piece of RTTI; the described class precedes or surrounds it. */
+/* Reads the kind of a table of run-time type information: 1, with four offsets, to 4. The class that it describes follows as its scope. */
 static struct ms_piece *read_rtti(struct ms_reader *r)
 {
     static const char *const tables[] = {"`RTTI Base Class Array'", "`RTTI Class Hierarchy Descriptor'",
@@ -268,7 +270,7 @@ static struct ms_piece *read_rtti(struct ms_reader *r)
                   SL_STR_ARG(numbers[0]), SL_STR_ARG(numbers[1]), SL_STR_ARG(numbers[2]), SL_STR_ARG(numbers[3])));
 }
 
-/* Reads an operator or special name after the question mark; `__K` begins a literal operator, whose suffix follows. */
+/* Reads an operator or special name after its question mark; `__K` begins a literal operator, whose suffix follows. */
 static struct ms_piece *read_operator_piece(struct ms_reader *r)
 {
     if (ms_next(r, '0'))
@@ -294,7 +296,7 @@ static struct ms_piece *read_operator_piece(struct ms_reader *r)
 
 /* ---- templates ---- */
 
-/* Reads a template; names and types inside have back references of their own. */
+/* Reads a template with its arguments; digits inside refer to names and types inside (`outside` is restored after it). */
 static struct ms_piece *read_template(struct ms_reader *r)
 {
     if (!ms_enter(r))
@@ -304,7 +306,7 @@ static struct ms_piece *read_template(struct ms_reader *r)
     struct ms_piece *piece = ms_next(r, '?') ? read_operator_piece(r) : read_simple(r, true);
     if (piece) {
         piece->is_template = true;
-        /* the back reference to the bare name has no arguments */
+        /* `piece` may have been recorded for back references, as the name without arguments; so the template is a copy */
         struct ms_piece *whole = new_piece(r, piece->kind, piece->text);
         if (whole) {
             *whole = *piece;
@@ -318,7 +320,8 @@ static struct ms_piece *read_template(struct ms_reader *r)
     return r->failed ? NULL : piece;
 }
 
-/* Records a template for back references by its printed text, arguments included, because recorded names are compared by text. */
+/* Records a template for back references. Recorded names are compared by text, so it is printed, with its arguments; one that is too long
+ * to print is not recorded. */
 static void store_template(struct ms_reader *r, const struct ms_piece *piece)
 {
     struct sl_buf text = {0};
@@ -332,12 +335,12 @@ static void store_template(struct ms_reader *r, const struct ms_piece *piece)
     sl_buf_free(&text);
 }
 
-/* Reads a template and records it for back references. */
+/* Reads a template that is a scope or a class, and records it for back references. */
 static struct ms_piece *read_stored_template(struct ms_reader *r)
 {
     struct ms_piece *piece = read_template(r);
     if (piece && (piece->kind == MS_CTOR || piece->kind == MS_DTOR || piece->kind == MS_CONVERSION))
-        return ms_fail(r); /* they can only be the last component of a name */
+        return ms_fail(r); /* a constructor, destructor or conversion contains nothing else */
     if (piece)
         store_template(r, piece);
     return piece;
@@ -372,10 +375,10 @@ static bool at_block(const struct ms_reader *r)
     return at + 1 < r->end && at[0] == '@' && at[1] == '?';
 }
 
-/* Reads a block in a function as two scopes: its number, `2', and around it the function's whole symbol. */
+/* Reads a block in a function, `?1??f@@YAXXZ@`, as two scopes: its number, printed as `2', and around it the function's whole symbol. */
 static struct ms_piece *read_block(struct ms_reader *r)
 {
-    r->at++;
+    r->at++; /* the question mark */
     struct sl_str number = ms_number_text(r);
     if (!ms_next(r, '?'))
         return ms_fail(r);
@@ -406,7 +409,7 @@ static struct ms_piece *read_scope(struct ms_reader *r)
     return ms_starts(r, "?") ? ms_fail(r) : read_simple(r, true);
 }
 
-/* Reads the scopes of `piece`, innermost first, up to the end of the list. */
+/* Reads the scopes of `piece`, innermost first, up to an `@`, and links them by `outer`. */
 static void read_scopes(struct ms_reader *r, struct ms_piece *piece)
 {
     while (!r->failed && !ms_next(r, '@')) {
@@ -414,11 +417,11 @@ static void read_scopes(struct ms_reader *r, struct ms_piece *piece)
         if (!scope)
             return;
         piece->outer = scope;
-        piece = scope->outer ? scope->outer : scope;
+        piece = scope->outer ? scope->outer : scope; /* a block is two scopes */
     }
 }
 
-/* Reads the last part of a type's name: a reference to an earlier part, a template, or an identifier. */
+/* Reads the name of a class without its scopes: a back reference (a digit), a template, or an identifier. */
 struct ms_piece *ms_read_type_piece(struct ms_reader *r)
 {
     if (at_digit(r))
@@ -428,7 +431,6 @@ struct ms_piece *ms_read_type_piece(struct ms_reader *r)
     return ms_starts(r, "?") ? ms_fail(r) : read_simple(r, true);
 }
 
-/* Reads the qualified name of a type; NULL if it is malformed. */
 const struct ms_name *ms_read_type_name(struct ms_reader *r)
 {
     struct ms_name *name = SL_ARENA_NEW(r->arena, struct ms_name);
@@ -443,7 +445,7 @@ const struct ms_name *ms_read_type_name(struct ms_reader *r)
 
 /* ---- symbols ---- */
 
-/* Reads the last part of a symbol's name. Unlike a type's, it may be an operator. */
+/* Reads the innermost component of a symbol's name: a back reference, a template, an operator or special name, or an identifier. */
 static struct ms_piece *read_symbol_piece(struct ms_reader *r)
 {
     if (at_digit(r))
@@ -455,8 +457,9 @@ static struct ms_piece *read_symbol_piece(struct ms_reader *r)
     return read_simple(r, true);
 }
 
-/* Reads a vtable or vbtable: 6 or 7, qualifiers, and the classes that it is for. A vbtable ends in two closing braces, as the reference
- * implementation (msvc-demangler of Rust) prints it. */
+/* Reads the encoding of a vtable (6) or vbtable (7): qualifiers, and the classes that it is for, up to `@`. They are printed after the name
+ * as {for `A's `B'}; after those of a vbtable is a second brace, because the reference implementation (msvc-demangler of Rust) prints
+ * it. */
 static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member, is_vbtable = ms_next(r, '7');
@@ -489,7 +492,7 @@ static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
     sl_buf_free(&names);
 }
 
-/* Reads the guard of a static variable: its type is fixed, a number may follow that is printed in braces. */
+/* Reads the encoding of the guard of a static variable: its type, always `4IA` or `5`, and perhaps a number, which is printed in braces. */
 static void read_guard(struct ms_reader *r, struct ms_symbol *symbol)
 {
     if (!ms_next_text(r, "4IA") && !ms_next(r, '5')) {
@@ -502,7 +505,7 @@ static void read_guard(struct ms_reader *r, struct ms_symbol *symbol)
     }
 }
 
-/* Reads a thunk that calls a virtual function by its offset in the vtable; printed as `vcall'{8, {flat}}. */
+/* Reads the encoding of a thunk that calls a virtual function by its offset in the vtable, which is printed: `vcall'{8, {flat}}. */
 static void read_vcall(struct ms_reader *r, struct ms_symbol *symbol)
 {
     if (!ms_next_text(r, "$B")) {
@@ -514,11 +517,12 @@ static void read_vcall(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->behind = ms_format(r, "{" SL_STR_FMT ", {flat}}", SL_STR_ARG(offset));
 }
 
-/* Reads the type of a variable. The qualifiers after it belong to what a pointer points to, else to the variable. */
+/* Reads the encoding of a variable: its access (one digit), type, and qualifiers. These belong to what a pointer points to if the variable
+ * is one, else to the variable. */
 static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member;
-    r->at++;
+    r->at++; /* the access is not printed */
     struct ms_type *type = ms_read_type(r, MS_BARE);
     if (!type)
         return;
@@ -531,7 +535,7 @@ static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->type = type;
 }
 
-/* Reads the numbers by which a thunk moves `this`; they are printed as `adjustor{8}'. */
+/* Reads the `count` numbers by which a thunk moves `this`; they are printed with the thunk's kind `name` as `adjustor{8}'. */
 static void read_adjustor(struct ms_reader *r, struct ms_symbol *symbol, const char *name, unsigned count)
 {
     struct sl_str numbers[4] = {{NULL, 0}};
@@ -548,7 +552,9 @@ static void read_adjustor(struct ms_reader *r, struct ms_symbol *symbol, const c
                   SL_STR_ARG(numbers[2]), count > 3 ? ", " : "", SL_STR_ARG(numbers[3]));
 }
 
-/* Reads a function. A letter encodes access and kind: eight letters for each access, in pairs of near and far. */
+/* Reads the encoding of a function: `$R` or `$0` to `$5` a thunk for a virtual base (vtordisp), else a letter for access and kind, then the
+ * type. A to H are private, I to P protected, Q to X public; in each eight, pairs (near, far) are: member, static, virtual, thunk. Y and Z
+ * are functions outside of classes. */
 static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool has_this = true;
@@ -569,14 +575,15 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
             ms_fail(r);
             return;
         }
-        if (code % 8 >= 6 && code < 24) /* the last two of eight: thunks that adjust `this` */
+        if (code % 8 >= 6 && code < 24) /* a thunk that adjusts `this` */
             read_adjustor(r, symbol, "adjustor", 1);
-        has_this = code < 24 && code % 8 != 2 && code % 8 != 3; /* neither a global (Y, Z) nor a static function */
+        has_this = code < 24 && code % 8 != 2 && code % 8 != 3; /* neither outside of classes nor static */
     }
     symbol->type = ms_read_function(r, has_this);
 }
 
-/* Reads the part after the name: the kind of symbol and its type. Special names, recognised by their text, have forms of their own. */
+/* Reads the part of a symbol after its name: what kind of symbol it is, and its type. The first character tells the kind, but for some
+ * special names, recognised by their text, this part has a form of its own. */
 static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 {
     struct sl_str special = symbol->name.innermost->text;
@@ -605,7 +612,7 @@ static const struct ms_symbol *read_string_literal(struct ms_reader *r, struct m
     return symbol;
 }
 
-/* Reads the RTTI type descriptor of a type: `?_R0` type `@8`. */
+/* Reads the rest of the RTTI descriptor of a type after `??_R0`: the type and `@8`. */
 static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct ms_symbol *symbol)
 {
     symbol->table_for = ms_read_type(r, MS_RESULT);
@@ -613,8 +620,8 @@ static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct 
     return ms_next_text(r, "@8") && symbol->name.innermost ? symbol : ms_fail(r);
 }
 
-/* Moves the result type of a conversion operator (also of a template) to its name: the type to which it converts is only mangled as the
- * result type. */
+/* If the symbol is a conversion operator, moves its result type to its name, "operator int": the type to which it converts is only mangled
+ * as the result type. */
 static void move_target(struct ms_symbol *symbol)
 {
     struct ms_piece *piece = symbol->name.innermost;
@@ -625,8 +632,8 @@ static void move_target(struct ms_symbol *symbol)
     type->inner = NULL;
 }
 
-/* Reads a symbol from its '?': the name from the inside to the outside, then the type. Constructors and destructors need a scope, whose
- * name they have. NULL if it is malformed. */
+/* Reads a symbol from its question mark: its name from the innermost component to the outermost, then its kind and type. Constructors and
+ * destructors need a scope, whose name they have. */
 const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
 {
     struct ms_symbol *symbol = SL_ARENA_NEW(r->arena, struct ms_symbol);
@@ -639,7 +646,7 @@ const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
     symbol->name.innermost = read_symbol_piece(r);
     if (symbol->name.innermost) {
         struct ms_piece *piece = symbol->name.innermost;
-        /* behind an initializer its function's type (Y) may follow at once; otherwise the scopes of the name come first */
+        /* an initializer may have no list of scopes: the encoding of its function (Y) follows at once */
         if (piece->kind != MS_INITIALIZER || !ms_starts(r, "Y"))
             read_scopes(r, piece);
         bool needs_scope = piece->kind == MS_CTOR || piece->kind == MS_DTOR;

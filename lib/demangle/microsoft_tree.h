@@ -16,18 +16,18 @@ enum ms_kind {
     MS_PRIMITIVE, /* text */
     MS_NAMED,     /* name */
     MS_POINTER,   /* sigil, inner; name: class of a pointer to member */
-    MS_ARRAY,     /* dimensions, inner */
-    MS_FUNCTION,  /* list, inner = result or NULL; quals and sigil: those of `this` */
+    MS_ARRAY,     /* list: sizes of the dimensions; inner: element */
+    MS_FUNCTION,  /* list: parameters; inner: result or NULL; quals and sigil: those of `this` */
     MS_NUMBER,    /* text */
     MS_SYMBOL,    /* sigil, symbol, text: the offsets in braces after it */
     MS_NOTHING,   /* an empty pack */
 };
 
-struct ms_type {
+struct ms_type { /* a type or a template argument; enum ms_kind says which members are used */
     enum ms_kind kind;
-    uint8_t quals;
+    uint8_t quals; /* MS_CONST, MS_VOLATILE */
     bool variadic, no_except;
-    const char *sigil;
+    const char *sigil; /* "*", "&", "&&"; before a symbol also "{" or "" */
     struct sl_str text;
     const struct ms_name *name;
     const struct ms_type *inner;
@@ -37,8 +37,8 @@ struct ms_type {
 
 enum ms_piece_kind {
     MS_TEXT,       /* text, printed unchanged */
-    MS_CTOR,       /* constructor: has the name of the next outer piece */
-    MS_DTOR,       /* destructor: the same after a tilde */
+    MS_CTOR,       /* constructor: printed with the name of the next outer piece, its class */
+    MS_DTOR,       /* destructor: a tilde and the name of the next outer piece */
     MS_CONVERSION, /* conversion operator to the type of the symbol's result */
     MS_SCOPE,      /* a symbol as a scope: `f(void)' */
     MS_INITIALIZER /* text, a symbol */
@@ -51,7 +51,7 @@ struct ms_piece { /* a component of a qualified name */
     const struct ms_list *arguments; /* template arguments */
     const struct ms_type *target;    /* target type of a conversion */
     const struct ms_symbol *symbol;
-    struct ms_piece *outer;
+    struct ms_piece *outer; /* the scope around it; NULL: none */
 };
 
 struct ms_name {
@@ -61,9 +61,10 @@ struct ms_name {
 struct ms_symbol {
     struct ms_name name;
     bool thunk, is_function;
-    struct sl_str adjustor;                 /* printed after the name of a thunk */
-    const struct ms_type *type, *table_for; /* of a function or variable; may be NULL */
-    struct sl_str before, behind;           /* printed around the name of special symbols */
+    struct sl_str adjustor;          /* printed after the name of a thunk */
+    const struct ms_type *type;      /* of a function or variable; may be NULL */
+    const struct ms_type *table_for; /* RTTI type descriptors: the type that is described; else NULL */
+    struct sl_str before, behind;    /* printed around the name of special symbols */
 };
 
 /* ---- reader (microsoft_read.c, microsoft_type.c) ---- */
@@ -86,11 +87,11 @@ struct ms_reader {
     bool failed;
 };
 
-void *ms_fail(struct ms_reader *r); /* Sets the failure; returns NULL. */
-bool ms_next(struct ms_reader *r, char c);
-bool ms_next_text(struct ms_reader *r, const char *text);
-bool ms_starts(const struct ms_reader *r, const char *text);
-char ms_take(struct ms_reader *r); /* Returns NUL and fails at the end. */
+void *ms_fail(struct ms_reader *r);                          /* fails the reader; returns NULL */
+bool ms_next(struct ms_reader *r, char c);                   /* skips `c`; false if another character is next */
+bool ms_next_text(struct ms_reader *r, const char *text);    /* skips `text`; false if something else is next */
+bool ms_starts(const struct ms_reader *r, const char *text); /* true if `text` is next */
+char ms_take(struct ms_reader *r); /* takes the next character; at the end fails and returns NUL */
 
 /* Enters a recursion level; false, and failed, if it is too deep. Pair it with ms_leave(). */
 bool ms_enter(struct ms_reader *r);
@@ -99,26 +100,33 @@ static inline void ms_leave(struct ms_reader *r)
     r->depth--;
 }
 
-/* Reads a number; as text it lies in the arena. */
+/* Read a number: as sign and magnitude (false if it is malformed), or as decimal text in the arena (empty if it is malformed). */
 bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative);
 struct sl_str ms_number_text(struct ms_reader *r);
+
+/* Formats a text in the arena. Fails the reader, with an empty text, when it is longer than 511 bytes or memory is short. */
 struct sl_str ms_format(struct ms_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Read a part of a name. NULL, with the reader failed, if it is malformed; ms_read_arguments() also returns NULL for an empty list. */
 const struct ms_symbol *ms_read_symbol(struct ms_reader *r);  /* at its question mark */
-const struct ms_name *ms_read_type_name(struct ms_reader *r); /* of a class, with its scopes */
-struct ms_piece *ms_read_type_piece(struct ms_reader *r);     /* unqualified */
+const struct ms_name *ms_read_type_name(struct ms_reader *r); /* name of a class, with its scopes */
+struct ms_piece *ms_read_type_piece(struct ms_reader *r);     /* name of a class without scopes */
 const struct ms_list *ms_read_arguments(struct ms_reader *r); /* template arguments, including the end mark */
-uint8_t ms_read_quals(struct ms_reader *r, bool *is_member);  /* A to D; Q to T for members */
-void ms_skip_pointer_quals(struct ms_reader *r);              /* __ptr64, __unaligned, __restrict */
 
-/* Whether a type's own qualifiers are mangled: never, always, or after a question mark. */
+/* Reads `const` and `volatile` (MS_CONST, MS_VOLATILE): a letter A to D, or Q to T for the target of a pointer to member (`*is_member`). */
+uint8_t ms_read_quals(struct ms_reader *r, bool *is_member);
+void ms_skip_pointer_quals(struct ms_reader *r); /* __ptr64, __unaligned, __restrict: not printed */
+
+/* Whether a type's own qualifiers precede it: never, always, or after a question mark. */
 enum ms_mode { MS_BARE, MS_QUALIFIED, MS_RESULT };
-/* Returns a new type, which the caller may modify. */
+/* Reads a type. Returns a new one, which the caller may modify; NULL, with the reader failed, if it is malformed. */
 struct ms_type *ms_read_type(struct ms_reader *r, enum ms_mode mode);
+/* Reads the type of a function. `has_this`: it is a member function that is not static, so qualifiers of `this` come first. */
 struct ms_type *ms_read_function(struct ms_reader *r, bool has_this);
 
 /* ---- printer (microsoft_print.c) ---- */
 
-/* False if the output is too long. */
+/* Append the text of a symbol (`full`: with the type of the result or variable) or of one piece of a name. False if it is longer than
+ * `limit`, visits too many nodes, or memory is short. */
 bool ms_print_symbol(const struct ms_symbol *symbol, bool full, struct sl_buf *out, size_t limit);
 bool ms_print_piece(const struct ms_piece *piece, struct sl_buf *out, size_t limit);

@@ -1,3 +1,4 @@
+/* Reads the types and template arguments of Microsoft names. */
 #include "demangle/microsoft_tree.h"
 
 /* Makes a type; NULL, failing the reader, when out of memory. */
@@ -18,7 +19,7 @@ static struct ms_type *primitive(struct ms_reader *r, struct sl_str text)
     return type;
 }
 
-/* Reads qualifiers: A to D; Q to T are the same for the target of a pointer to member. */
+/* The letters A to D are: no qualifier, const, volatile, both; Q to T are the same for the target of a pointer to member. */
 uint8_t ms_read_quals(struct ms_reader *r, bool *is_member)
 {
     char c = ms_take(r);
@@ -30,14 +31,14 @@ uint8_t ms_read_quals(struct ms_reader *r, bool *is_member)
     return (uint8_t)(c - (*is_member ? 'Q' : 'A'));
 }
 
-/* Skips the qualifiers of a pointer: E __ptr64, F __unaligned, I __restrict. They are not printed. */
+/* Skips E (__ptr64), F (__unaligned) and I (__restrict). */
 void ms_skip_pointer_quals(struct ms_reader *r)
 {
     while (ms_next(r, 'E') || ms_next(r, 'F') || ms_next(r, 'I'))
         ;
 }
 
-/* Reads a built-in type: a letter, or '_' and a letter for later additions. */
+/* Reads a built-in type: `$$T`, a letter, or `_` and a letter for types that compilers added later. */
 static struct ms_type *read_primitive(struct ms_reader *r)
 {
     static const char *const plain[26] = {
@@ -67,10 +68,10 @@ static struct ms_type *read_primitive(struct ms_reader *r)
     return primitive(r, sl_str(names[c - 'A']));
 }
 
-/* Reads the name of a class, struct, union or enumeration; which of them it is, is not printed. */
+/* Reads a class (V), struct (U), union (T) or enumeration (W): the letter, which is not printed, and the name. */
 static struct ms_type *read_class(struct ms_reader *r)
 {
-    if (ms_take(r) == 'W') { /* an enumeration; its underlying type follows */
+    if (ms_take(r) == 'W') { /* the underlying type of an enumeration follows, a digit that is not printed */
         char size = ms_take(r);
         if (size < '0' || size > '7')
             return ms_fail(r);
@@ -81,7 +82,7 @@ static struct ms_type *read_class(struct ms_reader *r)
     return type;
 }
 
-/* Reads a type with a compiler-defined name. */
+/* Reads a type with a name that the compiler made: after the question mark a name and `@`. */
 static struct ms_type *read_custom(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NAMED);
@@ -93,7 +94,7 @@ static struct ms_type *read_custom(struct ms_reader *r)
     return ms_next(r, '@') ? type : ms_fail(r);
 }
 
-/* Reads an array: the number of dimensions, the size of each, qualifiers of the elements, and the element type. */
+/* Reads an array after its `Y`: the number of dimensions, the size of each, perhaps `$$C` and qualifiers, and the element type. */
 static struct ms_type *read_array(struct ms_reader *r)
 {
     enum { MAX_PIECES = 64 };
@@ -123,7 +124,8 @@ static struct ms_type *read_array(struct ms_reader *r)
 
 /* ---- pointers ---- */
 
-/* Reads a C++/CX handle to a class: it is mangled as a reference inside the pointer. */
+/* Reads the rest of a C++/CX handle to a class, after `P` `$`. It is mangled as a reference (A, qualifiers, class) that a pointer points
+ * to. */
 static struct ms_type *read_handle(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_POINTER);
@@ -139,7 +141,8 @@ static struct ms_type *read_handle(struct ms_reader *r)
     return type;
 }
 
-/* Reads what a pointer points to: `8` a member function, Q to T a member (both with the class), $ a handle, else a type. */
+/* Reads what a pointer points to into type->inner: `$` a handle, `8` a member function, qualifiers Q to T a member (type->name is the class
+ * of these two), other qualifiers a type. */
 static void read_pointee(struct ms_reader *r, struct ms_type *type)
 {
     ms_skip_pointer_quals(r);
@@ -162,7 +165,7 @@ static void read_pointee(struct ms_reader *r, struct ms_type *type)
     type->inner = inner;
 }
 
-/* Reads a pointer or reference; `6` after the code: to a function. */
+/* Reads a pointer or reference: its code, for the sigil and its own qualifiers, and what it points to: after `6` a function. */
 static struct ms_type *read_pointer(struct ms_reader *r)
 {
     static const struct {
@@ -188,15 +191,15 @@ static struct ms_type *read_pointer(struct ms_reader *r)
 
 /* ---- functions ---- */
 
-/* Reads a calling convention, which is not printed. */
+/* Reads a calling convention, which is not printed. False, with the reader failed, if it is unknown. */
 static bool read_calling_convention(struct ms_reader *r)
 {
     char c = ms_take(r);
     return (c >= 'A' && c <= 'Q') || c == 'S' || c == 'W' || c == 'w' || (ms_fail(r), false);
 }
 
-/* Records a parameter type for back references: a digit refers to one of the first ten different types that are longer than a
- * letter. */
+/* Records a parameter type for back references, by its mangled `text`: a digit refers to one of the first ten different types whose text is
+ * longer than one letter. */
 static void store_type(struct ms_references *known, const struct ms_type *type, struct sl_str text)
 {
     if (text.size <= 1 || known->type_count == MS_BACK_REFERENCES)
@@ -208,7 +211,7 @@ static void store_type(struct ms_references *known, const struct ms_type *type, 
     known->types[known->type_count++] = type;
 }
 
-/* Reads a parameter type: a digit, which refers to a recorded type, or any type, which is recorded. */
+/* Reads a parameter type: a digit, which refers to a recorded type, or any type, which store_type() records. */
 static const struct ms_type *read_parameter(struct ms_reader *r)
 {
     struct ms_references *known = &r->references;
@@ -223,7 +226,7 @@ static const struct ms_type *read_parameter(struct ms_reader *r)
     return type;
 }
 
-/* Reads the parameters: X for none, else types up to `@`, or up to `Z` if `...` follows them. */
+/* Reads the parameters of a function: X for none, else types up to `@`, or up to `Z` if it is variadic. */
 static void read_parameters(struct ms_reader *r, struct ms_type *function)
 {
     const struct ms_list **last = &function->list;
@@ -242,8 +245,8 @@ static void read_parameters(struct ms_reader *r, struct ms_type *function)
     function->variadic = !ms_next(r, '@') && ms_next(r, 'Z');
 }
 
-/* Reads the type of a function: with `has_this`, the qualifiers of the object; then calling convention, result ('@': none, as of
- * constructors), parameters, and noexcept. */
+/* The type of a function is mangled as: with `has_this`, qualifiers of the object that `this` points to; calling convention; result (`@`:
+ * none, as of constructors); parameters; `_E` for noexcept, else `Z`. */
 struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
 {
     struct ms_type *type = new_type(r, MS_FUNCTION);
@@ -270,7 +273,7 @@ struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
 
 /* ---- any type ---- */
 
-/* Reads a type without qualifiers before it; the first letter tells its kind. */
+/* Reads a type that has no qualifiers before it; its first characters tell the kind. */
 static struct ms_type *read_unqualified(struct ms_reader *r)
 {
     if (r->at == r->end)
@@ -299,6 +302,7 @@ static struct ms_type *read_unqualified(struct ms_reader *r)
     return read_primitive(r);
 }
 
+/* Every recursive reading of types passes through here, so the nesting is limited here. */
 struct ms_type *ms_read_type(struct ms_reader *r, enum ms_mode mode)
 {
     uint8_t quals = 0;
@@ -316,6 +320,7 @@ struct ms_type *ms_read_type(struct ms_reader *r, enum ms_mode mode)
 
 /* ---- template arguments ---- */
 
+/* Reads a template argument that is an integer. */
 static const struct ms_type *read_number_argument(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NUMBER);
@@ -324,7 +329,8 @@ static const struct ms_type *read_number_argument(struct ms_reader *r)
     return type;
 }
 
-/* Reads a pointer to member: offsets in braces, after the symbol if there is one. */
+/* Reads a template argument that is a pointer to member: with `has_symbol` perhaps a symbol, and `offsets` numbers. Printed in braces,
+ * "{symbol, 8}"; without offsets it is NULL, printed as "&". */
 static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_symbol, unsigned offsets)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);
@@ -343,7 +349,7 @@ static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_
     return type;
 }
 
-/* Reads a template argument that is a symbol; `sigil` is written before its name. */
+/* Reads a template argument that is a symbol; `sigil` is printed before its name. */
 static const struct ms_type *read_reference_argument(struct ms_reader *r, const char *sigil)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);
@@ -354,6 +360,7 @@ static const struct ms_type *read_reference_argument(struct ms_reader *r, const 
     return type;
 }
 
+/* Reads a template argument that is an alias template. */
 static const struct ms_type *read_alias_argument(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NAMED);
@@ -362,7 +369,7 @@ static const struct ms_type *read_alias_argument(struct ms_reader *r)
     return type;
 }
 
-/* Reads a template argument that is the number of a template parameter. */
+/* Reads a template argument that is a parameter of another template, given by its number: `template-parameter-1'. */
 static const struct ms_type *read_parameter_argument(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NUMBER);
@@ -372,11 +379,11 @@ static const struct ms_type *read_parameter_argument(struct ms_reader *r)
     return type;
 }
 
-/* Reads a template argument: $0 number, $1 and $E symbol, $1 F G H I J pointer to member, $D and $Q another template's parameter, $$Y alias
- * template, $S and $$V empty pack, else a type. */
+/* Reads a template argument: $0 a number; $1 and $E a symbol; $F to $J a pointer to member; $D and $Q a parameter of another template; $$Y
+ * an alias template; $S, $$V, $$Z and $$$V an empty pack; else a type, after $$C with qualifiers. */
 static const struct ms_type *read_argument(struct ms_reader *r)
 {
-    if (ms_next_text(r, "$M")) /* `auto`: its type is not printed */
+    if (ms_next_text(r, "$M")) /* a parameter declared `auto`: its type, which is not printed, precedes the value */
         ms_read_type(r, MS_BARE);
     if (ms_next_text(r, "$S") || ms_next_text(r, "$$V") || ms_next_text(r, "$$Z") || ms_next_text(r, "$$$V"))
         return new_type(r, MS_NOTHING);
@@ -407,7 +414,7 @@ static const struct ms_type *read_argument(struct ms_reader *r)
     return ms_read_type(r, MS_BARE);
 }
 
-/* Reads template arguments up to '@'. Empty packs (MS_NOTHING) are left out. NULL if there are none; see r->failed. */
+/* Reads template arguments up to `@`. Empty packs (MS_NOTHING) are left out; NULL if no argument is left or the reader has failed. */
 const struct ms_list *ms_read_arguments(struct ms_reader *r)
 {
     struct ms_list *first = NULL, **last = &first;

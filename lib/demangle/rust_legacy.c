@@ -1,4 +1,4 @@
-/* The legacy scheme looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. Characters that C++
+/* Rust's legacy mangling looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. Characters that C++
  * identifiers cannot contain are escaped: `$LT$`, `$u20$`, `..`.
  *
  *     _ZN4core3fmt9Formatter3pad17h0123456789abcdefE      core::fmt::Formatter::pad */
@@ -19,7 +19,7 @@ bool rust_suffix(struct sl_str rest, struct sl_str *shown)
     return true;
 }
 
-/* Removes the next identifier from the body; false if a length or its text is missing. */
+/* Removes the next identifier and its length (of up to five digits) from the body; false if there is none or the text is too short. */
 static bool next_identifier(struct sl_str *body, struct sl_str *identifier)
 {
     size_t length = 0, digits = 0;
@@ -43,7 +43,7 @@ static bool is_hash(struct sl_str id)
     return true;
 }
 
-/* Appends the character of an escape: `LT`, `u7e`; false if it is unknown. */
+/* Appends the character that `escape` stands for, like "LT" or "u7e"; false if it is unknown or a control character. */
 static bool add_escape(struct sl_buf *out, struct sl_str escape)
 {
     static const struct {
@@ -67,10 +67,10 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
     return true;
 }
 
-/* Appends an identifier; from an unknown escape on it is left unchanged. */
+/* Appends an identifier with its escapes replaced and ".." as "::"; from an unknown escape on it is left unchanged. */
 static void add_identifier(struct sl_buf *out, struct sl_str id)
 {
-    /* an escape at the beginning has an underscore in front, which is not shown */
+    /* rustc puts an underscore before an escape at the beginning; it is not shown */
     if (id.size > 1 && id.data[0] == '_' && id.data[1] == '$')
         id = (struct sl_str){id.data + 1, id.size - 1};
     while (id.size) {
@@ -101,6 +101,7 @@ bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit)
         memcmp(name.data + underscores, "ZN", 2) != 0)
         return false;
     struct sl_str body = {name.data + underscores + 2, name.size - underscores - 2};
+    /* Each identifier is kept in `hash` until the next one shows that it was not the last: the last one is the hash, which is not shown. */
     for (bool first = true; next_identifier(&body, &id);) {
         if (out && hash.data) {
             if (!first)
@@ -108,9 +109,9 @@ bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit)
             add_identifier(out, hash);
             first = false;
         }
-        hash = id; /* the last identifier is the hash, which is not shown */
+        hash = id;
     }
-    /* the hash must not be the first identifier, which would be right behind "ZN" and the two digits of its length */
+    /* The hash must not be the first identifier, which would begin after "ZN" and the two digits of its length: + 4. */
     if (!hash.data || !is_hash(hash) || !body.size || body.data[0] != 'E' ||
         hash.data - name.data <= (ptrdiff_t)underscores + 4 ||
         !rust_suffix((struct sl_str){body.data + 1, body.size - 1}, &suffix))

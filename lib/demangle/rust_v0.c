@@ -1,19 +1,20 @@
-/* The v0 scheme (RFC 2603): a prefix grammar of paths, types and constants, with back references into the name. Back references
- * can make the output exponentially long: the output limit stops that, and without output they are not followed. */
+/* Rust's v0 mangling (RFC 2603): a prefix grammar of paths, types and constants, with back references into the name. Each function reads a
+ * part and prints it. Back references can make the output exponentially long: the output limit stops that, and without output (v->out NULL)
+ * they are not followed. */
 #include "demangle/rust_v0.h"
 
-static void path(struct rust_v0_printer *v, bool value);
+static void path(struct rust_v0_printer *v, bool in_value);
 static void type(struct rust_v0_printer *v);
-static void constant(struct rust_v0_printer *v, bool value);
+static void constant(struct rust_v0_printer *v, bool in_value);
 
 /* ---- identifiers ---- */
 
 struct identifier {
-    struct sl_str ascii, punycode;
+    struct sl_str ascii, punycode; /* `punycode` is empty if the identifier is ASCII */
 };
 
-/* Reads [u] length [_] bytes: with u, the part after the last underscore is Punycode. */
-static struct identifier undisambiguated(struct rust_v0_printer *v)
+/* Reads an identifier: [u] length [_] bytes. With u, the part after the last underscore is Punycode. A length with a leading 0 is 0. */
+static struct identifier read_identifier(struct rust_v0_printer *v)
 {
     struct identifier id = {{"", 0}, {"", 0}};
     bool unicode = v0_eat(v, 'u');
@@ -33,6 +34,7 @@ static struct identifier undisambiguated(struct rust_v0_printer *v)
     v->at += length;
     if (!unicode)
         return id;
+    /* without an underscore all of it is Punycode */
     const char *mark = memrchr(id.ascii.data, '_', length);
     size_t split = mark ? (size_t)(mark - id.ascii.data) : 0, skip = mark ? split + 1 : 0;
     id.punycode = (struct sl_str){id.ascii.data + skip, length - skip};
@@ -42,7 +44,7 @@ static struct identifier undisambiguated(struct rust_v0_printer *v)
     return id;
 }
 
-/* Decodes an identifier; false if it is malformed or has surrogates. */
+/* Decodes an identifier with Punycode to code points; false if it is malformed, too long, or has surrogates. */
 static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count)
 {
     if (!text_punycode(id.ascii, id.punycode, '0', chars, count))
@@ -53,7 +55,7 @@ static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count
     return true;
 }
 
-/* Shows an identifier; Punycode that cannot be decoded as "punycode{ascii-rest}", as rustc's demangler does. */
+/* Prints an identifier; if its Punycode cannot be decoded, as "punycode{ascii-rest}", like rustc's demangler. */
 static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
@@ -74,8 +76,9 @@ static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 
 /* ---- back references, lifetimes, lists ---- */
 
-/* Continues at the target of a back reference and returns in `back` where to resume, which come_back() does. False when there is no output,
- * so that work stays linear, or if the target does not precede the reference. */
+/* Reads a back reference after its `B` and moves to its target. Returns true; then `*back` is where the text continues after the reference,
+ * to which come_back() returns. Does not move and returns false when there is no output, so that work stays linear, or with v->failed set
+ * if the target does not precede the reference or the nesting is too deep. */
 static bool follow(struct rust_v0_printer *v, size_t *back)
 {
     size_t begin = v->at - 1; /* position of the `B` */
@@ -89,14 +92,15 @@ static bool follow(struct rust_v0_printer *v, size_t *back)
     return true;
 }
 
-/* Resumes after the back reference that follow() has followed. */
+/* Moves back to the text after the reference that follow() has followed. */
 static void come_back(struct rust_v0_printer *v, size_t back)
 {
     v->at = back;
     v0_leave(v);
 }
 
-/* Shows a lifetime: 0 is the erased one, 1 the innermost bound one. */
+/* Prints the lifetime that a name gives as `index`: 0 is the erased one, '_; 1 is the one that a binder introduced last. The outermost is
+ * called 'a; after 'z come '_26, '_27 ... */
 static void show_lifetime(struct rust_v0_printer *v, uint64_t index)
 {
     if (index == 0) {
@@ -114,8 +118,8 @@ static void show_lifetime(struct rust_v0_printer *v, uint64_t index)
         v0_put_number(v, depth);
 }
 
-/* Reads `G` and a number of lifetimes, if they are there: shows `for<'a, 'b> ` and returns the number. The caller subtracts it from
- * `lifetimes` where they go out of scope. */
+/* Reads a binder, `G` and a number of lifetimes, if there is one: prints `for<'a, 'b> `, adds the number to v->lifetimes, and returns it.
+ * The caller subtracts it again where these lifetimes go out of scope. */
 static uint64_t binder(struct rust_v0_printer *v)
 {
     uint64_t count = v0_optional62(v, 'G');
@@ -130,14 +134,14 @@ static uint64_t binder(struct rust_v0_printer *v)
         v->lifetimes++;
         show_lifetime(v, 1);
     }
-    if (!v->out)
+    if (!v->out) /* the loop, which counts them one by one, has not run */
         v->lifetimes += count;
     if (count)
         v0_write(v, "> ");
     return count;
 }
 
-/* Reads a lifetime (L), a constant (K) or a type. */
+/* Reads and prints a generic argument: a lifetime (L), a constant (K) or a type. */
 static void generic_argument(struct rust_v0_printer *v)
 {
     if (v0_eat(v, 'L'))
@@ -148,7 +152,7 @@ static void generic_argument(struct rust_v0_printer *v)
         type(v);
 }
 
-/* Reads items up to `E`, separated by commas; returns their number. */
+/* Reads items up to `E`, each by `item`, and prints commas between them; returns their number. */
 static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printer *))
 {
     size_t count = 0;
@@ -162,7 +166,7 @@ static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printe
 
 /* ---- paths ---- */
 
-/* Reads the path of an impl without output, because an impl is shown by its type and trait. */
+/* Reads the path of an impl without printing it, because an impl is printed as its type and trait. */
 static void silent_impl_path(struct rust_v0_printer *v)
 {
     struct sl_buf *out = v->out;
@@ -172,16 +176,16 @@ static void silent_impl_path(struct rust_v0_printer *v)
     v->out = out;
 }
 
-/* Reads a path and an item in it. Small letters are namespaces that are not shown; capitals are shown: "::{closure#0}",
- * "::{shim:drop#0}". */
-static void nested(struct rust_v0_printer *v, bool value)
+/* Reads a namespace letter, a path and an item in it, and prints "path::item". Namespaces with a small letter (types, values) are not
+ * printed; items of those with a capital are: "::{closure#0}", "::{shim:drop#0}". */
+static void nested(struct rust_v0_printer *v, bool in_value)
 {
     char space = v0_next(v);
     if (!((space >= 'a' && space <= 'z') || (space >= 'A' && space <= 'Z')))
         v0_fail(v);
-    path(v, value);
+    path(v, in_value);
     uint64_t number = v0_optional62(v, 's');
-    struct identifier id = undisambiguated(v);
+    struct identifier id = read_identifier(v);
     bool named = id.ascii.size || id.punycode.size;
     if (space >= 'a') {
         v0_write(v, named ? "::" : "");
@@ -198,7 +202,7 @@ static void nested(struct rust_v0_printer *v, bool value)
     v0_write(v, "}");
 }
 
-/* Reads a type and, with `trait`, a trait; shows "<Type as Trait>". */
+/* Reads a type and, with `trait`, a trait; prints "<Type>" or "<Type as Trait>". */
 static void qualified(struct rust_v0_printer *v, bool trait)
 {
     v0_write(v, "<");
@@ -210,8 +214,8 @@ static void qualified(struct rust_v0_printer *v, bool trait)
     v0_write(v, ">");
 }
 
-/* Reads a path but omits the final `>` of generic arguments, because the caller has more to put before it. Returns whether it
- * was omitted. */
+/* Reads and prints a path, but not the `>` after its generic arguments, because the caller may print more arguments. True if it has such
+ * arguments, so that the `>` is still to be printed. */
 static bool open_path(struct rust_v0_printer *v)
 {
     size_t back;
@@ -232,17 +236,18 @@ static bool open_path(struct rust_v0_printer *v)
     return open;
 }
 
-/* Reads a path. `value`: in an expression, generic arguments are written `::<...>`. */
-static void path(struct rust_v0_printer *v, bool value)
+/* Reads and prints a path: C a crate, N an item in a path, M an inherent impl, X a trait impl, Y an item of a trait, I generic arguments, B
+ * a back reference. `in_value`: it names a value, not a type, and so has generic arguments after `::`, "f::<u8>". */
+static void path(struct rust_v0_printer *v, bool in_value)
 {
     size_t back;
     if (v0_enter(v)) {
         switch (v0_next(v)) {
         case 'C':
             v0_optional62(v, 's');
-            show_identifier(v, undisambiguated(v));
+            show_identifier(v, read_identifier(v));
             break;
-        case 'N': nested(v, value); break;
+        case 'N': nested(v, in_value); break;
         case 'M':
             silent_impl_path(v);
             qualified(v, false);
@@ -253,14 +258,14 @@ static void path(struct rust_v0_printer *v, bool value)
             break;
         case 'Y': qualified(v, true); break;
         case 'I':
-            path(v, value);
-            v0_write(v, value ? "::<" : "<");
+            path(v, in_value);
+            v0_write(v, in_value ? "::<" : "<");
             list(v, generic_argument);
             v0_write(v, ">");
             break;
         case 'B':
             if (follow(v, &back)) {
-                path(v, value);
+                path(v, in_value);
                 come_back(v, back);
             }
             break;
@@ -272,7 +277,7 @@ static void path(struct rust_v0_printer *v, bool value)
 
 /* ---- types ---- */
 
-/* Returns the type for a small letter; NULL if there is none. */
+/* Returns the name of the basic type for a letter; NULL if there is none. */
 static const char *basic_type(char c)
 {
     static const char *const names[26] = {"i8",    "bool", "char", "f64", "str",  "f32",  NULL,  "u8", "isize",
@@ -281,7 +286,7 @@ static const char *basic_type(char c)
     return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
 }
 
-/* Reads a function type: [G lifetimes] [U unsafe] [K ABI] parameters E result; result u, the unit type, is not shown. */
+/* Reads and prints a function type: [G lifetimes] [U: unsafe] [K ABI] parameters E result; the unit type (u) as result is not printed. */
 static void function_type(struct rust_v0_printer *v)
 {
     uint64_t bound = binder(v);
@@ -291,7 +296,7 @@ static void function_type(struct rust_v0_printer *v)
         if (v0_eat(v, 'C')) {
             v0_write(v, "C");
         } else {
-            struct identifier abi = undisambiguated(v);
+            struct identifier abi = read_identifier(v);
             if (!abi.ascii.size || abi.punycode.size)
                 v0_fail(v);
             for (size_t i = 0; i < abi.ascii.size; i++)
@@ -309,21 +314,22 @@ static void function_type(struct rust_v0_printer *v)
     v->lifetimes -= bound;
 }
 
-/* Reads a trait of a trait object and its associated types (p): "Iterator<Item = u8>". */
+/* Reads and prints a trait of a trait object, with its associated types (p) among the generic arguments: "Iterator<Item = u8>". */
 static void dyn_trait(struct rust_v0_printer *v)
 {
     bool open = open_path(v);
     while (v0_eat(v, 'p')) {
         v0_write(v, open ? ", " : "<");
         open = true;
-        show_identifier(v, undisambiguated(v));
+        show_identifier(v, read_identifier(v));
         v0_write(v, " = ");
         type(v);
     }
     v0_write(v, open ? ">" : "");
 }
 
-/* Prints a trait object: "dyn A + B + 'a". The erased lifetime, 0, is not shown. Lifetimes of the binder end with the traits. */
+/* Reads and prints a trait object: "dyn A + B + 'a". The binder's lifetimes are only valid in the traits, not in the lifetime after them.
+ * An erased lifetime (0) is not printed. */
 static void dyn_type(struct rust_v0_printer *v)
 {
     v0_write(v, "dyn ");
@@ -342,7 +348,7 @@ static void dyn_type(struct rust_v0_printer *v)
     }
 }
 
-/* Prints a reference type; an erased lifetime is not shown. */
+/* Reads and prints a reference type: "&'a mut T". An erased lifetime (0) is not printed. */
 static void reference(struct rust_v0_printer *v, bool mutable)
 {
     v0_write(v, "&");
@@ -355,8 +361,8 @@ static void reference(struct rust_v0_printer *v, bool mutable)
     type(v);
 }
 
-/* Reads a type with the letter `tag`: A array, S slice, T tuple, R and Q references (Q: mut), P and O pointers (O: mut), F function, D
- * trait object, B back reference. Any other letter begins a path. */
+/* Reads and prints a type that begins with the letter `tag`, already taken: A array, S slice, T tuple, R and Q references (Q: mut), P and O
+ * pointers (O: mut), F function, D trait object, B back reference. Any other letter begins a path. */
 static void compound_type(struct rust_v0_printer *v, char tag)
 {
     size_t back;
@@ -373,7 +379,7 @@ static void compound_type(struct rust_v0_printer *v, char tag)
         break;
     case 'T':
         v0_write(v, "(");
-        v0_write(v, list(v, type) == 1 ? ",)" : ")");
+        v0_write(v, list(v, type) == 1 ? ",)" : ")"); /* a tuple of one type has a comma */
         break;
     case 'R':
     case 'Q': reference(v, tag == 'Q'); break;
@@ -396,7 +402,7 @@ static void compound_type(struct rust_v0_printer *v, char tag)
     }
 }
 
-/* Prints a type. Nesting is limited (v0_enter). */
+/* Reads and prints a type: a basic one, a letter, or a compound one. */
 static void type(struct rust_v0_printer *v)
 {
     if (v0_enter(v)) {
@@ -412,14 +418,14 @@ static void type(struct rust_v0_printer *v)
 
 /* ---- constants ---- */
 
-/* Parses hexadecimal digits; none mean 0. False above 64 bits. */
+/* Parses hexadecimal digits; no digits mean 0. False if the number exceeds 64 bits. */
 static bool hex_value(struct sl_str digits, uint64_t *value)
 {
     *value = 0;
     return !digits.size || sl_parse_hex_u64(digits, value);
 }
 
-/* Shows an integer in decimal; one above 64 bits in hexadecimal. */
+/* Reads and prints an integer constant: in decimal, in hexadecimal if it exceeds 64 bits. `n` is the sign of a negative one. */
 static void integer(struct rust_v0_printer *v, bool is_signed)
 {
     uint64_t value;
@@ -433,7 +439,8 @@ static void integer(struct rust_v0_printer *v, bool is_signed)
     }
 }
 
-/* Prints a constant of type char, given as the hexadecimal digits of its code point; surrogates and larger numbers are malformed. */
+/* Reads and prints a constant of type char, given as the hexadecimal digits of its code point; fails for surrogates and numbers above
+ * U+10FFFF. */
 static void character(struct rust_v0_printer *v)
 {
     uint64_t c;
@@ -446,7 +453,7 @@ static void character(struct rust_v0_printer *v)
     v0_write(v, "'");
 }
 
-/* Reads a string literal: the hex digits of its UTF-8 bytes. */
+/* Reads the hexadecimal digits of a string's UTF-8 bytes and prints it as a string literal. */
 static void string(struct rust_v0_printer *v)
 {
     struct sl_str digits = v0_hex_digits(v);
@@ -465,20 +472,22 @@ static void string(struct rust_v0_printer *v)
     sl_buf_free(&bytes);
 }
 
+/* Reads and prints an element of a constant array, tuple or struct, for list(). */
 static void element(struct rust_v0_printer *v)
 {
     constant(v, true);
 }
 
+/* Reads and prints a field of a constant struct, "name: value", for list(). */
 static void field(struct rust_v0_printer *v)
 {
     v0_optional62(v, 's');
-    show_identifier(v, undisambiguated(v));
+    show_identifier(v, read_identifier(v));
     v0_write(v, ": ");
     constant(v, true);
 }
 
-/* Reads a value of a struct or enum: its path, then U without fields, T with unnamed ones, S with named ones. */
+/* Reads and prints a constant of a struct or enum: its path, then U without fields, T with unnamed fields, S with named ones. */
 static void structure(struct rust_v0_printer *v)
 {
     path(v, true);
@@ -498,15 +507,16 @@ static void structure(struct rust_v0_printer *v)
     }
 }
 
-/* Reads a compound constant. A generic argument (`value` is false) is put in braces; a reference to a string is shown as a string
+/* Reads and prints a compound constant that begins with the letter `tag`: e string, R and Q references (Q: mut), A array, T tuple, V struct
+ * or enum. It is put in braces unless it is part of another constant (`in_value`). A reference to a string is printed as a string
  * literal. */
-static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
+static void compound_constant(struct rust_v0_printer *v, char tag, bool in_value)
 {
     if (tag == 'R' && v0_eat(v, 'e')) {
         string(v);
         return;
     }
-    v0_write(v, value ? "" : "{");
+    v0_write(v, in_value ? "" : "{");
     switch (tag) {
     case 'e':
         v0_write(v, "*");
@@ -529,12 +539,13 @@ static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
     case 'V': structure(v); break;
     default: v0_fail(v);
     }
-    v0_write(v, value ? "" : "}");
+    v0_write(v, in_value ? "" : "}");
 }
 
-/* Reads a constant: the letter is its type (see basic_type()), p a placeholder, B a back reference. `value` is false for a constant that is
- * a generic argument: Rust puts braces around it if it is compound, f::<{S(1)}>. Inside another constant it is true: no braces. */
-static void constant(struct rust_v0_printer *v, bool value)
+/* Reads and prints a constant: its first letter is p for a placeholder, B for a back reference, else that of its type. `in_value` is false
+ * for a generic argument: Rust puts braces around it if it is compound, f::<{S(1)}>. It is true for a part of another constant: no
+ * braces. */
+static void constant(struct rust_v0_printer *v, bool in_value)
 {
     size_t back;
     uint64_t truth;
@@ -563,11 +574,11 @@ static void constant(struct rust_v0_printer *v, bool value)
         case 'c': character(v); break;
         case 'B':
             if (follow(v, &back)) {
-                constant(v, value);
+                constant(v, in_value);
                 come_back(v, back);
             }
             break;
-        default: compound_constant(v, tag, value);
+        default: compound_constant(v, tag, in_value);
         }
     }
     v0_leave(v);
@@ -586,7 +597,7 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
     struct sl_str suffix;
     path(&v, true);
-    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic: read but not shown */
+    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic function: not printed */
         v.out = NULL;
         path(&v, false);
         v.out = out;

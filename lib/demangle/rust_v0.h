@@ -1,37 +1,38 @@
-/* Lexer and output of the reader of Rust's v0 names. Private to rust_v0*.c. */
+/* Lexer and output for the reader of Rust's v0 names, which prints while it reads. Private to rust_v0*.c. */
 #pragma once
 
 #include "demangle/rust.h"
 #include "demangle/text.h"
 
-enum { MAX_STEPS = 1 << 16 };
+enum { MAX_STEPS = 1 << 16 }; /* characters read, repeatedly where back references are followed */
 
 struct rust_v0_printer {
     struct sl_str text; /* after `_R` */
     size_t at;
     struct sl_buf *out; /* NULL: no output */
     size_t end;         /* limit of `out` */
-    uint64_t lifetimes; /* number of lifetimes bound by the enclosing binders */
+    uint64_t lifetimes; /* number of lifetimes that the enclosing binders (`for<'a, 'b>`) have introduced */
     unsigned depth, steps;
     bool failed;
 };
 
 void v0_fail(struct rust_v0_printer *v);
 
-/* ---- lexer: '\0' or 0 at the end and after a failure ---- */
-char v0_peek(const struct rust_v0_printer *v);
-char v0_next(struct rust_v0_printer *v);
-bool v0_eat(struct rust_v0_printer *v, char c);
+/* ---- lexer: functions return NUL, 0 or false at the end of the name and after a failure ---- */
 
-/* Enters a recursion level; false at the limit. Pair every call with v0_leave(). */
+char v0_peek(const struct rust_v0_printer *v);  /* the next character */
+char v0_next(struct rust_v0_printer *v);        /* takes the next character; fails at the end */
+bool v0_eat(struct rust_v0_printer *v, char c); /* skips `c`; false if another character is next */
+
+/* Enters a recursion level; false, with the printer failed, at the limit. Pair every call with v0_leave(). */
 bool v0_enter(struct rust_v0_printer *v);
 void v0_leave(struct rust_v0_printer *v);
 
 /* Reads a number in base 62: `_` is 0, `0_` is 1, and so on. */
 uint64_t v0_base62(struct rust_v0_printer *v);
-/* Reads `tag` and a number; returns the number plus one, or 0 if the tag is absent. */
+/* Reads `tag` and a number in base 62; returns the number plus one, or 0 if another character is next. */
 uint64_t v0_optional62(struct rust_v0_printer *v, char tag);
-/* Reads hexadecimal digits up to `_`. */
+/* Reads lower-case hexadecimal digits up to `_`, which is taken as well; returns the digits. */
 struct sl_str v0_hex_digits(struct rust_v0_printer *v);
 
 /* ---- output: nothing if `out` is NULL ---- */

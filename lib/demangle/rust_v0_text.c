@@ -1,8 +1,9 @@
+/* Lexer and output for the reader of Rust's v0 names. */
 #include "demangle/rust_v0.h"
 
 #include <stdio.h>
 
-enum { MAX_DEPTH = 160 }; /* bounds the recursion */
+enum { MAX_DEPTH = 160 }; /* limit of the recursion, and so of the stack */
 
 void v0_fail(struct rust_v0_printer *v)
 {
@@ -16,8 +17,8 @@ char v0_peek(const struct rust_v0_printer *v)
     return !v->failed && v->at < v->text.size ? v->text.data[v->at] : '\0';
 }
 
-/* Takes the next character. NUL, with the printer failed, at the end or after too many steps: back references can
- * make a short name long. */
+/* Takes the next character. Returns NUL, with v->failed set, at the end or after MAX_STEPS characters: back references are read again each
+ * time they are followed. */
 char v0_next(struct rust_v0_printer *v)
 {
     char c = v0_peek(v);
@@ -48,6 +49,7 @@ void v0_leave(struct rust_v0_printer *v)
     v->depth--;
 }
 
+/* Returns the value of a digit in base 62; 62 for other characters. */
 static unsigned base62_digit(char c)
 {
     return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
@@ -65,7 +67,7 @@ uint64_t v0_base62(struct rust_v0_printer *v)
         unsigned digit = base62_digit(*c);
         over = digit == 62 || __builtin_mul_overflow(value, 62, &value) || __builtin_add_overflow(value, digit, &value);
     }
-    bool none = c == digits;
+    bool none = c == digits; /* `_` alone is 0; other numbers are one more than their digits say */
     v->steps += (unsigned)(c - digits) + 1;
     if (v->failed || over || c == end || (!none && value == UINT64_MAX) || v->steps > MAX_STEPS) {
         v0_fail(v);
@@ -96,7 +98,7 @@ struct sl_str v0_hex_digits(struct rust_v0_printer *v)
 
 /* ---- output ---- */
 
-/* Appends the text, or fails beyond the limit of the output; nothing while output is off (`out` NULL). */
+/* Appends the text, or fails if the output would exceed its limit; does nothing if there is no output (v->out NULL). */
 void v0_put(struct rust_v0_printer *v, struct sl_str text)
 {
     if (!v->out || v->failed)

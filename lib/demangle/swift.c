@@ -1,3 +1,4 @@
+/* Demangles a Swift name: chooses the reader by the prefix, and prints the tree that it makes. */
 #include "demangle/swift.h"
 
 #include "demangle/swift_tree.h"
@@ -5,7 +6,8 @@
 
 enum { MAX_MEMORY = 4 << 20 };
 
-/* Reads a symbol after its prefix. `old`: of the mangling before Swift 4. */
+/* Reads a symbol after its prefix; with `old` in the mangling before Swift 4. Returns an N_LIST of its attributes and the symbol; NULL if a
+ * part is not supported or memory is short. */
 static struct swift_node *read_symbol(struct swift_reader *r, bool old)
 {
     r->stack = node_new(r, N_LIST);
@@ -18,7 +20,7 @@ static struct swift_node *read_symbol(struct swift_reader *r, bool old)
 bool swift_demangle(struct sl_str name, bool returns, struct sl_buf *out, size_t limit)
 {
     static const char *const prefixes[] = {"$s", "_$s", "$S", "_$S", "$e", "_$e", "@__swiftmacro_", "_T0", "_T"};
-    enum { FIRST_LABELS_IN_TYPES = 7, FIRST_OLD = 8, COUNT };
+    enum { FIRST_LABELS_IN_TYPES = 7, FIRST_OLD = 8, COUNT }; /* "_T0" of Swift 4.0; "_T" of earlier versions */
     size_t prefix = 0;
     while (prefix < COUNT && !sl_str_starts(name, sl_str(prefixes[prefix])))
         prefix++;

@@ -1,9 +1,11 @@
-/* Declarations of the current Swift mangling, and the code that belongs to them. */
+/* Declarations in Swift's mangling since Swift 4, which is postfix: the operands of an operator are already on the reader's stack.
+ * Functions return NULL if an operand is missing or malformed, or memory is short. */
 #include "demangle/swift_tree.h"
 
 /* ---- labels ---- */
 
-/* Returns the labels that Swift 4.0 mangled in the tuple of parameters. */
+/* Returns the argument labels, an N_LABELS, that Swift 4.0 mangled in the parameter types (`tuple`); it is empty if no parameter has
+ * one. */
 static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct swift_node *tuple)
 {
     struct swift_node *labels = node_new(r, N_LABELS);
@@ -16,7 +18,8 @@ static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct s
     return any ? labels : node_new(r, N_LABELS);
 }
 
-/* Pops the labels of a declaration of `type`; NULL if it has none. */
+/* Pops the argument labels of a declaration of `type`; NULL if it has none. An empty list says that no parameter has a label; else there is
+ * one entry for each parameter, N_FIRST_ELEMENT for one without a label. Swift 4.0 has the labels in `type` instead. */
 static struct swift_node *pop_labels(struct swift_reader *r, const struct swift_node *type)
 {
     const struct swift_node *tuple = type_parameter_tuple(type);
@@ -36,8 +39,8 @@ static struct swift_node *pop_labels(struct swift_reader *r, const struct swift_
     return any ? node_reverse(labels, 0) : labels ? node_new(r, N_LABELS) : NULL;
 }
 
-/* Makes a declaration. If the labels were omitted completely, pop_labels() pops the declaration's name as a label; then the name is
- * missing, the stack is restored, and the declaration has no labels. */
+/* Makes a declaration of `type` with the labels, name and context on the stack. If it was mangled without labels, pop_labels() takes its
+ * name for a label; then the name is missing, the stack is restored, and the declaration has no labels. */
 static struct swift_node *declaration(struct swift_reader *r, enum node_kind kind, struct swift_node *type)
 {
     uint32_t before = r->stack->count;
@@ -50,7 +53,7 @@ static struct swift_node *declaration(struct swift_reader *r, enum node_kind kin
     return name && type ? node_entity(r, kind, reader_pop_context(r), name, labels, type) : NULL;
 }
 
-/* Makes `type` generic if there is a signature. */
+/* Returns `type` made generic by `signature`; `type` itself if there is no signature. */
 static struct swift_node *with_signature(struct swift_reader *r, struct swift_node *signature, struct swift_node *type)
 {
     return signature && type ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
@@ -58,13 +61,15 @@ static struct swift_node *with_signature(struct swift_reader *r, struct swift_no
 
 /* ---- declarations ---- */
 
+/* Makes a class, struct, enum or protocol (`kind`) with the name and context on the stack; back references may refer to it. */
 struct swift_node *entity_nominal(struct swift_reader *r, enum node_kind kind)
 {
     struct swift_node *name = reader_pop_name(r);
     return name ? reader_substitutable(r, node_entity(r, kind, reader_pop_context(r), name, NULL, NULL)) : NULL;
 }
 
-/* Reads an extension: the nominal type, the module that extends it (not printed), and the signature of a constrained extension. */
+/* Makes an extension of the operands: the extended type, the module that extends it (not printed), and for a constrained one a
+ * signature. */
 struct swift_node *entity_extension(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
@@ -73,12 +78,14 @@ struct swift_node *entity_extension(struct swift_reader *r)
     return node_put(r, node_with_child(r, N_EXTENSION, reader_pop_nominal(r)), signature);
 }
 
+/* Makes a function of its operands: context, name, labels, type, and for a generic one a signature. */
 struct swift_node *entity_function(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
     return declaration(r, N_FUNCTION, with_signature(r, signature, type_function(r, "")));
 }
 
+/* Accessors of variables and subscripts, by the code after the operator. */
 static const struct {
     const char *code, *text;
 } accessors[] = {
@@ -105,7 +112,7 @@ static const struct {
     {"lu", "unsafeAddressor"},
 };
 
-/* Reads an accessor; `p` is the storage itself. */
+/* Reads the code of an accessor and makes that accessor of `storage`, a variable or subscript; `p` means the storage itself. */
 static struct swift_node *accessor(struct swift_reader *r, struct swift_node *storage)
 {
     if (reader_eat(r, 'p'))
@@ -116,11 +123,13 @@ static struct swift_node *accessor(struct swift_reader *r, struct swift_node *st
     return NULL;
 }
 
+/* Makes a variable, or an accessor of it, of the operands: context, name, type. */
 struct swift_node *entity_variable(struct swift_reader *r)
 {
     return accessor(r, declaration(r, N_VARIABLE, reader_pop_type(r)));
 }
 
+/* Makes a subscript, or an accessor of it, of the operands: context, labels, type. */
 struct swift_node *entity_subscript(struct swift_reader *r)
 {
     reader_pop_kind(r, N_PRIVATE_NAME); /* of a file-private subscript, which has no name to print */
@@ -128,7 +137,7 @@ struct swift_node *entity_subscript(struct swift_reader *r)
     return type ? accessor(r, node_entity(r, N_SUBSCRIPT, reader_pop_context(r), NULL, labels, type)) : NULL;
 }
 
-/* Reads a type that is a symbol of its own, as debuggers mangle it; labels of a function may precede it. */
+/* Makes a symbol of the type on the stack, as debuggers mangle types; labels may precede the type of a function. */
 struct swift_node *entity_type_mangling(struct swift_reader *r)
 {
     struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
@@ -137,10 +146,10 @@ struct swift_node *entity_type_mangling(struct swift_reader *r)
 
 /* ---- code of declarations ---- */
 
-/* Reads an initializer; `allocating`: the one that also allocates the object (__allocating_init). */
+/* Makes an initializer of its operands: context, labels, type. `allocating`: it also allocates the object (__allocating_init). */
 static struct swift_node *initializer(struct swift_reader *r, bool allocating)
 {
-    reader_pop_kind(r, N_PRIVATE_NAME);
+    reader_pop_kind(r, N_PRIVATE_NAME); /* of a file-private initializer, which has no name to print */
     struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
     struct swift_node *init = type ? node_entity(r, N_INIT, reader_pop_context(r), NULL, labels, type) : NULL;
     if (init)
@@ -148,7 +157,7 @@ static struct swift_node *initializer(struct swift_reader *r, bool allocating)
     return init;
 }
 
-/* Reads a closure: its number, type and context; `text` tells whether it is implicit. */
+/* Reads the number of a closure and makes it of its operands, context and type. `text` is "closure #" or "implicit closure #". */
 static struct swift_node *closure(struct swift_reader *r, const char *text)
 {
     uint32_t number;
@@ -163,7 +172,8 @@ static struct swift_node *closure(struct swift_reader *r, const char *text)
     return closure;
 }
 
-/* Makes a part of the context on the stack: `text` and, unless NO_INDEX, the number are printed before " of " and the context. */
+/* Makes a part of the declaration on the stack, such as a default argument: printed as `text`, `number` (unless NO_INDEX), " of " and the
+ * declaration. */
 static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_kind kind, const char *text,
                                             uint32_t number)
 {
@@ -177,9 +187,10 @@ static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_ki
 
 /* ---- macros ---- */
 
+/* Kinds of macro expansions, by the letter after `fM`. */
 static const struct {
     char code;
-    bool attached; /* to a declaration, whose name is on the stack; the name of a freestanding macro is its own */
+    bool attached; /* to a declaration, whose name is on the stack; a freestanding macro only has its own name */
     const char *text;
 } expansions[] = {
     {'f', false, "freestanding macro expansion #"},
@@ -194,7 +205,7 @@ static const struct {
     {'b', true, "body macro @"},
 };
 
-/* Reads a macro used outside of any declaration: `X` line column, after the module and the file. */
+/* Reads the rest of the place of a macro that is used outside of any declaration: line and column. Its module and file are on the stack. */
 static struct swift_node *macro_site(struct swift_reader *r)
 {
     uint32_t line, column;
@@ -208,7 +219,8 @@ static struct swift_node *macro_site(struct swift_reader *r)
     return node_put(r, site, module);
 }
 
-/* Reads the expansion of a macro: freestanding, or attached to a declaration, whose name then is on the stack. */
+/* Reads the kind and number of a macro's expansion and makes it of the operands: context, name of the declaration that it is attached to
+ * (not for a freestanding one), name of the macro. After `X` it is only the place of a macro. */
 static struct swift_node *macro_expansion(struct swift_reader *r)
 {
     size_t kind = 0;
@@ -222,7 +234,7 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     if (expansions[kind].attached)
         name = reader_pop_name(r);
     else
-        reader_pop_kind(r, N_PRIVATE_NAME);
+        reader_pop_kind(r, N_PRIVATE_NAME); /* not printed */
     struct swift_node *context = reader_pop_context(r);
     uint32_t number;
     if (!macro || !name || !context || !reader_index(r, &number))
@@ -236,7 +248,7 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     return node_add(r, node_add(r, expansion, context), name);
 }
 
-/* Reads the operator of a function or another part of a declaration, after 'f'. */
+/* Reads the letter after `f`, which says what function or other code belongs to the declaration on the stack. */
 struct swift_node *entity_part(struct swift_reader *r)
 {
     uint32_t number;

@@ -1,11 +1,14 @@
-/* Generics of the current Swift mangling: parameters, associated types, signatures, conformances, bound types. */
+/* Generics in Swift's mangling since Swift 4, which is postfix: the operands of an operator are already on the reader's stack. Parameters,
+ * associated types, signatures, conformances, types with arguments. Functions return NULL if an operand is missing or malformed, or memory
+ * is short. */
 #include "demangle/swift_tree.h"
 
 enum { MAX_LEVELS = 64 }; /* of argument lists of nested types; bounds the recursion of generic_bind() */
 
 /* ---- parameters and associated types ---- */
 
-/* Reads which parameter is meant: z the first of the outermost list, `index` one after it, d of a nested list, s Self. */
+/* Reads which generic parameter is meant: z is number 0 of the outermost list, a number n is number n + 1 of that list, d and two numbers
+ * are the depth of an inner list and the number in it, s is `Self`. */
 struct swift_node *generic_parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
@@ -18,7 +21,7 @@ struct swift_node *generic_parameter(struct swift_reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
-/* Pops the name of an associated type, and its protocol if that is named. A type on top that is not a protocol is an error. */
+/* Pops the name of an associated type, and the protocol that declares it if that is on the stack. NULL if another type is on top. */
 struct swift_node *generic_name(struct swift_reader *r)
 {
     struct swift_node *protocol = NULL;
@@ -28,7 +31,7 @@ struct swift_node *generic_name(struct swift_reader *r)
     return name ? node_put(r, node_with_child(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
 }
 
-/* Pops a chain of names as an N_LIST, outermost last. */
+/* Pops the names of a chain of associated types, A.B.C, as an N_LIST from the last to the first; N_FIRST_ELEMENT marks the first. */
 static struct swift_node *pop_names(struct swift_reader *r)
 {
     struct swift_node *names = node_new(r, N_LIST);
@@ -39,6 +42,7 @@ static struct swift_node *pop_names(struct swift_reader *r)
     return names;
 }
 
+/* Pops a chain of associated types and returns it as a path without a base: "A.B.C". */
 struct swift_node *generic_names(struct swift_reader *r)
 {
     struct swift_node *names = pop_names(r), *path = node_child(names, names ? names->count - 1 : 0);
@@ -47,13 +51,14 @@ struct swift_node *generic_names(struct swift_reader *r)
     return path;
 }
 
-/* Makes `base.Name`. If `base` is NULL, it is on the stack. */
+/* Makes `base.Name` with the name of an associated type on the stack. If `base` is NULL, it is on the stack, too. */
 struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base)
 {
     struct swift_node *name = generic_name(r);
     return name ? node_pair(r, N_MEMBER, base ? base : reader_pop_type(r), name) : NULL;
 }
 
+/* Makes `base.A.B.C` with a chain of associated types on the stack. If `base` is NULL, it is on the stack, too. */
 struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base)
 {
     struct swift_node *names = pop_names(r), *type = names && !base ? reader_pop_type(r) : base;
@@ -66,7 +71,8 @@ struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base)
 
 /* Printed as `A: P`, `A: Class`, `A == B`, `A.shape == B.shape`, `A: AnyObject`, `A: ~Copyable`. */
 enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
-/* Where the left side is from: a parameter read from the text, one of its associated types, a chain of them, or a type on the stack. */
+/* What is on the left side: a generic parameter, given in the text after the letter; an associated type of such a parameter; a chain of
+ * associated types of it; or a type on the stack. */
 enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
 
 /* Kinds of requirements, by the letter after `R`; any other letter begins the parameter that conforms to a protocol. */
@@ -82,6 +88,7 @@ static const struct {
     {'j', INVERSE, MEMBER},  {'J', INVERSE, PATH},  {'I', INVERSE, ON_STACK},  {'h', SAME_SHAPE, PARAMETER},
 };
 
+/* Layout constraints, by their letter. */
 static const struct {
     char letter;
     int numbers; /* size and alignment, which follow the letter and are not printed */
@@ -102,7 +109,7 @@ static const struct {
     {'m', 1, "_TrivialAtMost"},
 };
 
-/* Reads a layout constraint; the sizes that some have are not shown. */
+/* Reads a layout constraint; the sizes and alignments that some have are not printed. */
 static struct swift_node *layout(struct swift_reader *r)
 {
     uint32_t number;
@@ -117,6 +124,7 @@ static struct swift_node *layout(struct swift_reader *r)
     return NULL;
 }
 
+/* Returns the left side of a requirement, of this kind. */
 static struct swift_node *read_subject(struct swift_reader *r, enum subject kind)
 {
     struct swift_node *base = kind == ON_STACK ? reader_pop_type(r) : generic_parameter(r);
@@ -125,7 +133,7 @@ static struct swift_node *read_subject(struct swift_reader *r, enum subject kind
     return reader_substitutable(r, kind == MEMBER ? generic_member(r, base) : generic_path(r, base));
 }
 
-/* Reads a requirement of a signature: a subject, the relation, and its object, such as "A: Swift.Equatable". */
+/* Reads a requirement of a signature, such as "A: Equatable": a left side (`subject`), its relation, and a right side (`object`). */
 static struct swift_node *requirement(struct swift_reader *r, enum relation relation, enum subject kind)
 {
     uint32_t bit = 0;
@@ -144,8 +152,8 @@ static struct swift_node *requirement(struct swift_reader *r, enum relation rela
     return node_add(r, node_add(r, node_write(r, N_REQUIREMENT, text), subject), object);
 }
 
-/* Reads what follows 'R': a marker of a pack or of a value parameter, or a requirement. Without a letter of the table it is that a
- * parameter conforms to a protocol. */
+/* Reads what follows `R`: v marks a generic parameter as a pack, V as a value; other letters are kinds of requirements; any other character
+ * begins a parameter that conforms to the protocol on the stack. */
 struct swift_node *generic_requirement(struct swift_reader *r)
 {
     struct swift_node *type;
@@ -161,6 +169,7 @@ struct swift_node *generic_requirement(struct swift_reader *r)
     return requirement(r, CONFORMS, PARAMETER);
 }
 
+/* Pops a requirement or the mark of a pack or value parameter; NULL if something else is on top of the stack. */
 static struct swift_node *pop_clause(struct swift_reader *r)
 {
     const struct swift_node *top = reader_top(r);
@@ -168,8 +177,8 @@ static struct swift_node *pop_clause(struct swift_reader *r)
     return clause ? reader_pop(r) : NULL;
 }
 
-/* Reads a signature: how many parameters each nesting level has, up to `l` (`counts` false: one level with one parameter), then pops its
- * requirements. */
+/* Reads a generic signature: the number of parameters of each list, from the outermost, up to `l` (without `counts`: one list with one
+ * parameter); z is 0. Then pops its requirements. */
 struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE), *clause;
@@ -177,19 +186,19 @@ struct swift_node *generic_signature(struct swift_reader *r, bool counts)
         signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
     while (counts && signature && !reader_eat(r, 'l')) {
         uint32_t count = 0;
-        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
+        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count)) /* mangled as one less */
             return NULL;
         signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
     }
-    uint32_t levels = signature ? signature->count : 0;
+    uint32_t lists = signature ? signature->count : 0;
     while ((clause = pop_clause(r)))
         signature = node_add(r, signature, clause);
-    return node_reverse(signature, levels);
+    return node_reverse(signature, lists); /* they were popped from the last to the first */
 }
 
 /* ---- conformances ---- */
 
-/* Reads a conformance: only its type is shown, with its signature if it is generic. */
+/* Pops a conformance: type, protocol, module, and for a generic type a signature. Only the type is printed, so this is returned. */
 struct swift_node *generic_conformance(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
@@ -204,7 +213,8 @@ struct swift_node *generic_proof(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE);
 }
 
-/* Pops a list of proofs; false if there is none. */
+/* Pops a list of proofs (N_CONFORMANCE) that types conform to protocols; false if there is neither a proof nor the mark of an empty
+ * list. */
 static bool pop_proofs(struct swift_reader *r)
 {
     if (reader_pop_kind(r, N_EMPTY_LIST))
@@ -217,12 +227,14 @@ static bool pop_proofs(struct swift_reader *r)
     return true;
 }
 
+/* Pops the declaration of a conformance that a proof refers to: a reference, or a protocol and a module. */
 static bool pop_proof_reference(struct swift_reader *r)
 {
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
-/* Reads and pops the operands of the proof `c`, which are not printed; false if they are malformed. */
+/* Reads and pops the operands of a proof that a type conforms to a protocol; the letter `c` is its kind. They are only checked, as proofs
+ * are not printed. False if they are malformed. */
 static bool pop_proof(struct swift_reader *r, char c)
 {
     uint32_t index;
@@ -252,8 +264,8 @@ struct swift_node *generic_retroactive(struct swift_reader *r)
 
 /* ---- bound types ---- */
 
-/* Reads a bound type: one list of arguments for each nesting level of the type. Levels end with N_FIRST_ELEMENT, the outermost with
- * N_EMPTY_LIST, which ends the loop. */
+/* Pops the generic arguments of a type: a list for the type itself and one for each type around it, innermost first. N_FIRST_ELEMENT
+ * separates lists on the stack, N_EMPTY_LIST is below the last one. */
 struct swift_node *generic_arguments(struct swift_reader *r)
 {
     struct swift_node *lists = node_new(r, N_LIST), *type;
@@ -272,7 +284,7 @@ struct swift_node *generic_arguments(struct swift_reader *r)
     return NULL;
 }
 
-/* True if a level of arguments belongs to the declaration itself, not to one around it. */
+/* True if one of the lists of generic arguments is for this declaration itself; variables, closures and the like have none. */
 static bool takes_arguments(const struct swift_node *node)
 {
     switch (node->kind) {
@@ -285,7 +297,8 @@ static bool takes_arguments(const struct swift_node *node)
     }
 }
 
-/* Copies a context with its parent bound to the lists from index `from` on. A copy, because other references may share the node. */
+/* Returns a copy of a context whose parent is bound to the argument lists from index `from` on. Back references may share the node itself,
+ * so that is not changed. */
 static struct swift_node *bind_parent(struct swift_reader *r, const struct swift_node *node,
                                       const struct swift_node *lists, uint32_t from)
 {
@@ -296,7 +309,8 @@ static struct swift_node *bind_parent(struct swift_reader *r, const struct swift
     return copy;
 }
 
-/* Recursion is bounded by the lists (MAX_LEVELS) and by the contexts without arguments (MAX_CONTEXTS). */
+/* Takes a list for `nominal` if it can have arguments, and gives the next ones to the declarations around it. The recursion ends with the
+ * lists (at most MAX_LEVELS), and r->depth limits contexts that have no arguments themselves. */
 struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
                                 uint32_t from)
 {
@@ -321,6 +335,7 @@ struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nomin
     return result;
 }
 
+/* Makes a type with generic arguments, "Array<Int>", of the type and the argument lists on the stack. */
 struct swift_node *generic_bound(struct swift_reader *r)
 {
     struct swift_node *lists = generic_arguments(r);

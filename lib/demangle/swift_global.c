@@ -1,10 +1,12 @@
-/* Symbols for data of the Swift runtime: metadata, records, witness tables, and outlined operations on values. */
+/* Symbols of the Swift runtime, since Swift 4. The mangling is postfix: the operands of an operator are already on the reader's stack.
+ * Metadata, records, witness tables, outlined operations on values. Functions return NULL if an operand is missing or malformed, or memory
+ * is short. */
 #include "demangle/swift_tree.h"
 
-/* The operand that an operator pops. ANYTHING: an entity, or a phrase that another operator made. */
+/* The kind of node that an operator pops. ANYTHING: an entity, or an N_PHRASE that another operator made. */
 enum operand { TYPE, NOMINAL, ENTITY, PROTOCOL, CONFORMANCE, ANYTHING };
 
-/* An operator whose symbol is printed as `text` and its operand. */
+/* An operator, by its last letter, whose symbol is printed as `text` and its operand. */
 struct phrase {
     char letter; /* 0 ends a table */
     enum operand operand;
@@ -99,7 +101,7 @@ static const struct phrase outlined[] = {
     {0, TYPE, NULL},
 };
 
-/* Takes the operand of this kind off the stack; NULL if the top is of another. */
+/* Pops an operand of this kind; NULL if another kind of node is on top of the stack. */
 static struct swift_node *pop_operand(struct swift_reader *r, enum operand operand)
 {
     switch (operand) {
@@ -113,7 +115,8 @@ static struct swift_node *pop_operand(struct swift_reader *r, enum operand opera
     return NULL;
 }
 
-/* Reads the operator `c` of a table; NULL = it is not in the table, or its operand is missing. */
+/* Makes the symbol for letter `c` of a table with the operand on the stack; NULL if the letter is not in the table or the operand
+ * missing. */
 static struct swift_node *from_table(struct swift_reader *r, const struct phrase *table, char c)
 {
     for (; table->letter; table++)
@@ -124,8 +127,8 @@ static struct swift_node *from_table(struct swift_reader *r, const struct phrase
 
 /* ---- metadata and records ---- */
 
-/* Reads the descriptor of a context: E of an extension, M of a module, X and Y of a context without a name (Y has an identifier, which is
- * not printed). */
+/* Reads a letter and makes the descriptor of the context on the stack: E an extension, M a module, X or Y a context without a name (Y with
+ * an identifier, which is not printed). */
 static struct swift_node *context_descriptor(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -140,12 +143,14 @@ static struct swift_node *context_descriptor(struct swift_reader *r)
     }
 }
 
+/* Reads the letter after `M`: X a context descriptor, others in the table `metadata`. */
 struct swift_node *global_metadata(struct swift_reader *r)
 {
     char c = reader_next(r);
     return c == 'X' ? context_descriptor(r) : from_table(r, metadata, c);
 }
 
+/* Reads the letter after `H`: F is an attribute that is not printed; others are proofs of conformances or in the table `records`. */
 struct swift_node *global_record(struct swift_reader *r)
 {
     char c = reader_next(r);
@@ -195,7 +200,7 @@ const char *global_value_witness_name(char first, char second)
     return NULL;
 }
 
-/* Makes "destroy for Type": the function of a type that copies, moves or destroys its values. */
+/* Reads a two-letter code and makes "destroy for Type": a function that copies, moves or destroys values of the type on the stack. */
 struct swift_node *global_value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
@@ -203,20 +208,22 @@ struct swift_node *global_value_witness(struct swift_reader *r)
     return name ? node_phrase(r, name, node_phrase(r, " for ", reader_pop_type(r), NULL, NULL), NULL, NULL) : NULL;
 }
 
-/* Makes `text`, "Type and conformance Type". */
+/* Makes "<text>A and conformance B" of the operands: a type A, and a conformance whose type is B. */
 static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
     struct swift_node *conforming = generic_conformance(r);
     return conforming ? node_phrase(r, text, reader_pop_type(r), " and conformance ", conforming) : NULL;
 }
 
+/* Makes "associated type metadata accessor for Name in Type" of the operands: a conformance and a name. */
 static struct swift_node *associated_type(struct swift_reader *r)
 {
     struct swift_node *name = reader_pop_name(r);
     return name ? node_phrase(r, "associated type metadata accessor for ", name, " in ", generic_conformance(r)) : NULL;
 }
 
-/* Makes the phrase "associated type witness table accessor for A.B : Protocol in Type" from the stack. */
+/* Makes "associated type witness table accessor for A.B : Protocol in Type" of the operands: a conformance, a chain of associated types,
+ * and a protocol. */
 static struct swift_node *associated_table(struct swift_reader *r)
 {
     struct swift_node *protocol = reader_pop_protocol(r);
@@ -227,6 +234,7 @@ static struct swift_node *associated_table(struct swift_reader *r)
     return path ? node_add(r, node_add(r, phrase, node_write(r, N_LITERAL, " in ")), generic_conformance(r)) : NULL;
 }
 
+/* Makes "base witness table accessor for Protocol in Type" of the operands: a conformance and a protocol. */
 static struct swift_node *base_table(struct swift_reader *r)
 {
     struct swift_node *protocol = reader_pop_protocol(r);
@@ -234,15 +242,15 @@ static struct swift_node *base_table(struct swift_reader *r)
                     : NULL;
 }
 
-/* Reads an outlined operation; an optional signature follows the type. */
+/* Reads the letter of an outlined operation on values of the type on the stack. A generic signature after the type is not printed. */
 static struct swift_node *outlined_operation(struct swift_reader *r)
 {
     reader_pop_kind(r, N_SIGNATURE);
     return from_table(r, outlined, reader_next(r));
 }
 
-/* Reads an initialiser that runs once for all variables of one declaration: each name is followed by an N_FIRST_ELEMENT mark. Makes
- * `text` and the name, or several names in brackets; the context is not printed. */
+/* Makes the symbol for an initialiser that runs once for all variables of a declaration: `text` and the name, or the names in brackets. On
+ * the stack are a context, which is not printed, and the names, each followed by N_FIRST_ELEMENT. */
 static struct swift_node *once(struct swift_reader *r, const char *text)
 {
     struct swift_node *names = node_new(r, N_LIST);
@@ -255,7 +263,8 @@ static struct swift_node *once(struct swift_reader *r, const char *text)
     return node_add(r, phrase, node_write(r, N_LITERAL, ")"));
 }
 
-/* Reads a differentiability witness; the subsets of parameters and results are not shown. */
+/* Reads a differentiability witness of the entity on the stack: its kind, and which parameters (`p`) and results (`r`) it is for, which is
+ * not printed. A generic signature is not printed either. */
 static struct swift_node *differentiability(struct swift_reader *r)
 {
     char kind = reader_next(r);
@@ -270,6 +279,7 @@ static struct swift_node *differentiability(struct swift_reader *r)
                : NULL;
 }
 
+/* Reads the letter after `W`, for a symbol of witness tables, an outlined operation, or a one-time initializer. */
 struct swift_node *global_witness(struct swift_reader *r)
 {
     char c = reader_next(r);

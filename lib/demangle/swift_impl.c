@@ -1,8 +1,10 @@
-/* Function types of SIL (Swift's intermediate language), with the convention of each parameter and result; they occur in names
- * of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one N_SIGNATURE, N_IMPL_PARAMETER,
- * N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each part of the phrase after it. */
+/* Function types of SIL (Swift's intermediate language), in names of thunks. The types are already on the reader's stack (postfix
+ * mangling); the letters read here say the convention of each parameter and result. The node's children are in the order of the text:
+ * N_IMPL_ATTRIBUTE, then at most one N_SIGNATURE, N_IMPL_PARAMETER, N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each
+ * part of the phrase after it. */
 #include "demangle/swift_tree.h"
 
+/* The letter for an attribute or a convention, and how it is printed. A table of these ends with letter 0. */
 struct swift_impl_code {
     char letter;
     const char *text;
@@ -53,7 +55,7 @@ static const struct swift_impl_code results[] = {
 static const struct swift_impl_code qualifiers[] = {
     {'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
-/* Reads one of the letters; returns its text. NULL: the next character is none of them. */
+/* Reads one of the letters of the table and returns its text; NULL if the next character is none of them. */
 static const char *eat_code(struct swift_reader *r, const struct swift_impl_code *codes)
 {
     for (; codes->letter; codes++)
@@ -62,6 +64,7 @@ static const char *eat_code(struct swift_reader *r, const struct swift_impl_code
     return NULL;
 }
 
+/* Reads one of the letters of the table, if it is there, and adds its text to `function`. Returns `function`; NULL when out of memory. */
 static struct swift_node *attribute(struct swift_reader *r, struct swift_node *function,
                                     const struct swift_impl_code *codes)
 {
@@ -69,7 +72,8 @@ static struct swift_node *attribute(struct swift_reader *r, struct swift_node *f
     return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : function;
 }
 
-/* Reads the letter for how the function is called. If `z` precedes it, the size and text of a C type follow it, which are not printed. */
+/* Reads the letter for how the function is called, if it is there, and adds its text. If `z` precedes the letter, the size and the text of
+ * a C type follow it, which are not printed. Returns `function`; NULL if it is malformed. */
 static struct swift_node *representation(struct swift_reader *r, struct swift_node *function)
 {
     uint32_t size;
@@ -79,7 +83,8 @@ static struct swift_node *representation(struct swift_reader *r, struct swift_no
     return reader_natural(r, &size) && reader_take(r, size).size ? function : NULL;
 }
 
-/* Reads a parameter or result: its convention and qualifiers; the type is added later. NULL when there are no more. */
+/* Reads a parameter or result: the letter of its convention from `codes`, and qualifiers. Its text is `before` and their texts; pop_types()
+ * adds its type later. NULL when there are no more. */
 static struct swift_node *swift_impl_part(struct swift_reader *r, enum node_kind kind, const char *before,
                                           const struct swift_impl_code *codes)
 {
@@ -92,7 +97,8 @@ static struct swift_node *swift_impl_part(struct swift_reader *r, enum node_kind
     return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);
 }
 
-/* Reads parameters, results, `Y` values yielded by a coroutine, and after `z` the error. */
+/* Reads the parameters, the results, after `Y` each a value yielded by a coroutine, and after `z` the error, and adds them to `function`.
+ * Returns `function`; NULL if one is malformed. */
 static struct swift_node *parts(struct swift_reader *r, struct swift_node *function)
 {
     struct swift_node *node;
@@ -107,7 +113,7 @@ static struct swift_node *parts(struct swift_reader *r, struct swift_node *funct
     return function;
 }
 
-/* Pops the type of each parameter and result. */
+/* Pops the type of each parameter and result, from the last to the first, and adds it to that. False if one is missing. */
 static bool pop_types(struct swift_reader *r, struct swift_node *function)
 {
     for (uint32_t i = function->count; i; i--) {
@@ -119,22 +125,23 @@ static bool pop_types(struct swift_reader *r, struct swift_node *function)
     return true;
 }
 
-/* Pops the substitutions `for <...>` of the generic parameters. */
+/* Pops the types that replace the generic parameters of a signature; NULL if they are malformed. */
 static struct swift_node *pop_substitutions(struct swift_reader *r)
 {
     struct swift_node *lists = generic_arguments(r);
     return lists && lists->count == 1 ? lists->children[0] : NULL;
 }
 
-/* Appends " for <A, B>": the types that replace the parameters of the signature. */
+/* Adds " for <A, B>" to `function`, with the types that replace the generic parameters of its signature. */
 static struct swift_node *substituted(struct swift_reader *r, struct swift_node *function, struct swift_node *arguments)
 {
     struct swift_node *phrase = node_write(r, N_LITERAL, " for <");
     return node_add(r, function, node_add(r, phrase, arguments));
 }
 
-/* Reads the letters after `I` in the order in which Swift mangles them; each group is optional unless the code returns NULL. `s`: the
- * types are a pattern with its own signature and substitutions; `I`: the whole type is generic and has substitutions. */
+/* Reads the letters after `I` in the order in which Swift mangles them; all are optional except that for the ownership of the callee, and
+ * `_` at the end. `s`: the types are a pattern with its own signature and substitutions; `I`: the whole type is generic and has
+ * substitutions. NULL if it is malformed. */
 struct swift_node *impl_function(struct swift_reader *r)
 {
     struct swift_node *function = node_new(r, N_IMPL_FUNCTION), *pattern = NULL, *signature = NULL, *invocation = NULL;
@@ -148,7 +155,7 @@ struct swift_node *impl_function(struct swift_reader *r)
         return NULL;
     struct swift_node *generic = reader_pop_kind(r, N_SIGNATURE);
     if (generic)
-        reader_eat(r, 'P');
+        reader_eat(r, 'P'); /* pseudogeneric: not printed */
     if (reader_eat(r, 'e'))
         function = node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, "@escaping "));
     function = attribute(r, function, isolations);
@@ -170,7 +177,7 @@ struct swift_node *impl_function(struct swift_reader *r)
     function = parts(r, function);
     if (!function || !reader_eat(r, '_') || !pop_types(r, function))
         return NULL;
-    function->index = sending;
+    function->index = sending; /* its result is printed as "sending" */
     if (pattern)
         function = substituted(r, function, pattern);
     if (invocation)

@@ -1,7 +1,9 @@
-/* Names of the current Swift mangling: identifiers with their suffixes, and back references. */
+/* Names in Swift's mangling since Swift 4, which is postfix: the operands of an operator are already on the reader's stack. Identifiers
+ * with their suffixes, and back references. */
 #include "demangle/swift_tree.h"
 
-/* Limits of the copies of a type and of the bytes of an identifier: a short hostile name must not expand to an arbitrarily large one. */
+/* Limits of the repetitions of a type by a back reference, and of the bytes of an identifier: a short hostile name must not expand to an
+ * arbitrarily large one. */
 enum { MAX_REPEAT = 2048, MAX_IDENTIFIER = 64 << 10 };
 
 static bool is_upper(char c)
@@ -16,11 +18,11 @@ static bool is_lower(char c)
 
 /* ---- identifiers ---- */
 
-/* Records the words of an identifier. A word has at least two characters, begins with neither a digit nor an underscore, and
- * ends before an underscore or before a capital that follows a small letter. */
+/* Records the words of an identifier, up to 26, to which later identifiers refer by letters. A word has at least two characters, begins
+ * with neither a digit nor an underscore, and ends before an underscore or before a capital that does not follow a capital. */
 static void note_words(struct swift_reader *r, struct sl_str part)
 {
-    size_t start = part.size;
+    size_t start = part.size; /* of the current word; part.size: in none */
     for (size_t i = 0; i <= part.size; i++) {
         char c = i < part.size ? part.data[i] : '_';
         if (start < i && (c == '_' || (is_upper(c) && !is_upper(part.data[i - 1])))) {
@@ -33,7 +35,8 @@ static void note_words(struct swift_reader *r, struct sl_str part)
     }
 }
 
-/* Reads a run of word references: `a` ... `z`, the last one `A` ... `Z`; `*more` is false after that. */
+/* Reads references to recorded words, `a` to `z` for the first 26, and appends the words. A capital marks the last reference of the
+ * identifier and sets `*more` to false. False if there is no such word or the identifier becomes too long. */
 static bool read_words(struct swift_reader *r, struct sl_buf *text, bool *more)
 {
     while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {
@@ -41,13 +44,14 @@ static bool read_words(struct swift_reader *r, struct sl_buf *text, bool *more)
         unsigned word = (unsigned)(is_lower(c) ? c - 'a' : c - 'A');
         *more = is_lower(c);
         if (word >= r->word_count || text->size + r->words[word].size > MAX_IDENTIFIER)
-            return false; /* a letter may expand to most of the name */
+            return false;
         sl_buf_str(text, r->words[word]);
     }
     return true;
 }
 
-/* Reads an identifier of literal parts and word references. */
+/* Reads an identifier that mixes references to recorded words (letters) and new text (its size and the text), and appends it to `text`.
+ * After the last reference, a capital, comes one more text or `0`. False if it is malformed. */
 static bool read_mixed(struct swift_reader *r, struct sl_buf *text)
 {
     for (bool more = true; more;) {
@@ -67,14 +71,15 @@ static bool read_mixed(struct swift_reader *r, struct sl_buf *text)
     return true;
 }
 
-/* Copies the text into the arena; empty when out of memory. */
+/* Returns a copy of the text in the reader's arena; empty when out of memory. */
 static struct sl_str swift_name_keep(struct swift_reader *r, const struct sl_buf *text)
 {
     char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
     return (struct sl_str){copy ? copy : "", copy ? text->size : 0};
 }
 
-/* Reads an identifier: `5hello`; `0` and a mixture of words seen before and new text; `00`, a size and Punycode. Empty if invalid. */
+/* Reads an identifier: `5hello`; after `0` a mixture of recorded words and new text (read_mixed); after `00` a size and Punycode. Empty if
+ * it is malformed. */
 static struct sl_str read_identifier(struct swift_reader *r)
 {
     struct sl_str none = {"", 0};
@@ -105,15 +110,17 @@ struct swift_node *name_identifier(struct swift_reader *r)
     return text.size ? reader_substitutable(r, node_text(r, N_IDENTIFIER, text)) : NULL;
 }
 
-/* Reads how operator characters are used: the next letter is `i` infix, `p` prefix or `P` postfix. */
+/* Pops an identifier, whose letters stand for the characters of an operator, and reads the operator's fixity: `i` infix, `p` prefix or `P`
+ * postfix. NULL if it is malformed. */
 struct swift_node *name_fixity(struct swift_reader *r)
 {
     struct swift_node *letters = reader_pop_kind(r, N_IDENTIFIER);
     return letters ? name_operator(r, letters->text, reader_next(r)) : NULL;
 }
 
-/* Reads the end of a name that is not visible everywhere: `LL` private, with the file's identifier; `Ll` the same without a name; a letter
- * `a` to `j` an entity that the compiler derived from the named one; else a number that distinguishes local names. */
+/* Reads what follows `L`, the operator for a name that is not visible everywhere, and pops its operands: L a private name with the
+ * identifier of its file, l such an identifier without a name, a letter `a` to `j` an entity that the compiler derived from the named one,
+ * else a number that distinguishes local names. NULL if it is malformed. */
 struct swift_node *name_local(struct swift_reader *r)
 {
     char c = reader_peek(r);
@@ -133,7 +140,7 @@ struct swift_node *name_local(struct swift_reader *r)
 
 /* ---- back references ---- */
 
-/* Pushes the node `count` - 1 times; the caller pushes the returned one. */
+/* Pushes the node `count` - 1 times and returns it; the caller pushes it once more. NULL if `count` is too large or memory is short. */
 static struct swift_node *repeat(struct swift_reader *r, struct swift_node *node, uint32_t count)
 {
     if (count > MAX_REPEAT)
@@ -143,15 +150,16 @@ static struct swift_node *repeat(struct swift_reader *r, struct swift_node *node
     return node;
 }
 
-/* Reads back references: `A` and letters for the first 26 substitutions, the last one a capital; a number before a letter repeats it. `A_`
- * and `A0_` are the 27th and 28th. */
+/* Reads back references after `A`: letters for the first 26 substitutions, of which a capital is the last one; a number before a letter is
+ * how often it is repeated. A number and `_` is one of the others: `_` the 27th, `0_` the 28th. All but the last are pushed; the last one
+ * is returned. NULL if it is malformed. */
 struct swift_node *name_substitution(struct swift_reader *r)
 {
     uint32_t number = 0;
     for (;;) {
         bool given = reader_natural(r, &number);
         char c = reader_next(r);
-        if (c == '_') /* `A_` is the 27th */
+        if (c == '_') /* indexes count from 0 */
             return node_child(r->substitutions, given ? number + 27 : 26);
         if (!is_lower(c) && !is_upper(c))
             return NULL;
@@ -242,7 +250,7 @@ static const struct standard_type concurrency_types[] = {
     {'t', N_STRUCT, "UnsafeCurrentTask"},
 };
 
-/* Returns the type with the letter; NULL if there is none. */
+/* Returns a node for the type with this letter in the table; NULL if there is none. */
 static struct swift_node *find_standard(struct swift_reader *r, const struct standard_type *types, size_t count,
                                         char letter)
 {
@@ -252,8 +260,9 @@ static struct swift_node *find_standard(struct swift_reader *r, const struct sta
     return NULL;
 }
 
-/* Reads a name of the standard library: So and SC modules of C, Sg optional, S and a letter a type, Sc and a letter one of concurrency. A
- * number before the letter repeats the type. */
+/* Reads what follows `S`: o and C the modules of imported C declarations, g the optional of the type on the stack, a letter a type of the
+ * standard library, c and a letter a type of its concurrency. A number before the letter is how often the type is repeated. NULL if it is
+ * malformed. */
 struct swift_node *name_standard_type(struct swift_reader *r)
 {
     uint32_t count = 1;

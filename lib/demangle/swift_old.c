@@ -1,9 +1,11 @@
-/* Declarations and symbols of Swift's mangling before Swift 4. */
+/* Declarations and symbols of Swift's mangling before Swift 4, which is prefix: an operator precedes its operands. Functions return NULL or
+ * false if something is malformed or memory is short. */
 #include "demangle/swift_old.h"
 
 /* ---- names ---- */
 
-/* Reads [X][o fixity] size text: X, the text is Punycode; o, it is an operator and the fixity is i infix, p prefix or P postfix. */
+/* Reads an identifier: [X][o fixity] size text. X: the text is Punycode; o: it is an operator, whose fixity is i infix, p prefix or P
+ * postfix. */
 struct swift_node *old_identifier(struct swift_reader *r)
 {
     bool punycode = reader_eat(r, 'X');
@@ -30,8 +32,8 @@ struct swift_node *old_name(struct swift_reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
-/* Reads the letter or number after `S`: o and C modules of C, a letter for a type of the standard library, else the index of a back
- * reference. */
+/* Reads what follows `S`: o and C the modules of imported C declarations, another letter a type of the standard library, a number the index
+ * of a back reference. */
 struct swift_node *old_substitution(struct swift_reader *r)
 {
     static const struct {
@@ -71,7 +73,7 @@ struct swift_node *old_substitution(struct swift_reader *r)
 
 static struct swift_node *entity(struct swift_reader *r);
 
-/* Reads a module: Swift, a substitution, or a new identifier, which is a substitution from then on. */
+/* Reads a module: s is Swift, S a back reference; else an identifier, to which later back references may refer. */
 static struct swift_node *module(struct swift_reader *r)
 {
     struct swift_node *node = NULL, *name;
@@ -85,7 +87,8 @@ static struct swift_node *module(struct swift_reader *r)
     return name ? reader_substitutable(r, node_text(r, N_MODULE, name->text)) : NULL;
 }
 
-/* Reads an extension: the module that extends (not printed), the signature if it is constrained, and the extended type. */
+/* Reads an extension after its `E` or `e`: the module that extends a type (not printed), the signature if it is constrained, and the
+ * extended type. */
 static struct swift_node *extension(struct swift_reader *r, bool constrained)
 {
     struct swift_node *signature = NULL;
@@ -94,7 +97,8 @@ static struct swift_node *extension(struct swift_reader *r, bool constrained)
     return node_put(r, node_with_child(r, N_EXTENSION, old_context(r)), signature);
 }
 
-/* Reads a context: E and e an extension (e: constrained), S a back reference, G a bound type, a declaration, else a module. */
+/* Reads a context: E and e an extension (e: constrained), S a back reference, G a type with generic arguments; the letters of entity() a
+ * declaration; else a module. */
 static struct swift_node *context(struct swift_reader *r)
 {
     struct swift_node *node;
@@ -118,6 +122,7 @@ static struct swift_node *context(struct swift_reader *r)
     }
 }
 
+/* Reads a context, with the nesting limited: contexts may be nested in each other. */
 struct swift_node *old_context(struct swift_reader *r)
 {
     struct swift_node *node = old_enter(r) ? context(r) : NULL;
@@ -125,6 +130,7 @@ struct swift_node *old_context(struct swift_reader *r)
     return node;
 }
 
+/* Reads a name and makes a declaration of this kind in the context `place`; back references may refer to it. */
 static struct swift_node *declared_in(struct swift_reader *r, enum node_kind kind, struct swift_node *place)
 {
     struct swift_node *name = place ? old_name(r) : NULL;
@@ -136,7 +142,8 @@ struct swift_node *old_declared(struct swift_reader *r, enum node_kind kind)
     return declared_in(r, kind, old_context(r));
 }
 
-/* Reads a protocol. A back reference may be the protocol or its module. */
+/* Reads a protocol: after s one of the module Swift; after S a back reference to the protocol, or to its module, whose name follows; else a
+ * context and a name. */
 struct swift_node *old_protocol(struct swift_reader *r)
 {
     struct swift_node *node;
@@ -150,6 +157,7 @@ struct swift_node *old_protocol(struct swift_reader *r)
     return node && node->kind == N_PROTOCOL ? node : NULL;
 }
 
+/* Reads a conformance: type, protocol, and the module that declares it. Only the type is printed, so this is returned. */
 struct swift_node *old_conformance(struct swift_reader *r)
 {
     struct swift_node *type = old_type(r);
@@ -158,7 +166,7 @@ struct swift_node *old_conformance(struct swift_reader *r)
 
 /* ---- declarations ---- */
 
-/* Makes a part of a declaration, such as an accessor, in `place`. */
+/* Makes the code that belongs to the declaration `place`, such as an initializer: `text` is printed, and `number` unless it is NO_INDEX. */
 static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_node *place, enum node_kind kind,
                                          const char *text, uint32_t number)
 {
@@ -170,7 +178,7 @@ static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_no
     return node;
 }
 
-/* Reads the type of an entity that was made without one. */
+/* Reads a type and sets it as that of `node`, an entity that was made without one. Returns `node`. */
 static struct swift_node *typed(struct swift_reader *r, struct swift_node *node)
 {
     struct swift_node *type = node ? old_type(r) : NULL;
@@ -180,13 +188,14 @@ static struct swift_node *typed(struct swift_reader *r, struct swift_node *node)
     return node;
 }
 
+/* Reads the number and type of a closure in `place`; `text` is "closure #" or "implicit closure #". */
 static struct swift_node *closure(struct swift_reader *r, struct swift_node *place, const char *text)
 {
     uint32_t number;
     return reader_index(r, &number) ? typed(r, swift_old_part(r, place, N_CLOSURE, text, number)) : NULL;
 }
 
-/* Reads the code of an initial value or a default argument. */
+/* Reads what follows `I` and the declaration `place`: A and a number, a default argument; i, the initial value of a variable. */
 static struct swift_node *initializer(struct swift_reader *r, struct swift_node *place)
 {
     uint32_t number;
@@ -196,8 +205,8 @@ static struct swift_node *initializer(struct swift_reader *r, struct swift_node 
                               : NULL;
 }
 
-/* Reads name and type of a variable, subscript or function. A variable named "subscript" is a subscript: accessors of both are mangled
- * alike. */
+/* Reads name and type of a variable, subscript or function in `place`. A variable named "subscript" is a subscript: their accessors are
+ * mangled with that name. */
 static struct swift_node *storage(struct swift_reader *r, struct swift_node *place, enum node_kind kind)
 {
     struct swift_node *name = old_name(r);
@@ -209,12 +218,14 @@ static struct swift_node *storage(struct swift_reader *r, struct swift_node *pla
     return typed(r, node_entity(r, kind, place, kind == N_SUBSCRIPT ? NULL : name, NULL, NULL));
 }
 
+/* Reads the variable or subscript of an accessor in `place`; `text` is the kind of accessor, "getter". */
 static struct swift_node *accessor(struct swift_reader *r, struct swift_node *place, const char *text)
 {
     return node_add(r, node_write(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
 }
 
-/* Reads what follows `F` and the context: an accessor, an initialiser (C allocating, c not), a deinitialiser, a closure, or a function. */
+/* Reads what follows `F` and the context `place`: an accessor, an initialiser (C allocating, c not), a deinitialiser, a closure, or a
+ * function. */
 static struct swift_node *function(struct swift_reader *r, struct swift_node *place)
 {
     static const struct {
@@ -286,7 +297,7 @@ static struct swift_node *entity(struct swift_reader *r)
 
 /* ---- specialisations ---- */
 
-/* Skips the text up to an underscore and the underscore. */
+/* Skips the text up to the next underscore, and the underscore; false if there is none. */
 static bool until_mark(struct swift_reader *r)
 {
     while (r->at < r->text.size)
@@ -324,8 +335,9 @@ static bool closure_argument(struct swift_reader *r)
     return true;
 }
 
-/* Reads how one argument is specialised: n unchanged, i box to value, k box on the stack, r inout to result, cl a closure, cp a constant;
- * or flags: d dead, g owned to guaranteed, o guaranteed to owned, s exploded into its fields. Each ends with `_`. */
+/* Reads how one argument of a function is specialised, which is not printed: n unchanged, i box to value, k box on the stack, r inout to
+ * result, cl a closure, cp a constant; or flags: d dead, g owned to guaranteed, o guaranteed to owned, s exploded into its fields. Each
+ * ends with `_`. */
 static bool special_argument(struct swift_reader *r)
 {
     static const char *const plain[] = {"n_", "i_", "k_", "r_"};
@@ -344,7 +356,7 @@ static bool special_argument(struct swift_reader *r)
     return r->at > start && reader_eat(r, '_');
 }
 
-/* Reads a type argument of a specialisation and its conformances up to `_`. */
+/* Reads a type argument of a specialisation, and its conformances up to `_`; they are not printed. */
 static bool special_type(struct swift_reader *r)
 {
     if (!old_type(r))
@@ -355,8 +367,9 @@ static bool special_type(struct swift_reader *r)
     return true;
 }
 
-/* Reads a specialisation after `TS`: g or r for given type arguments, f for a changed signature; q if it is serialized; the digit of the
- * compiler pass; and the arguments up to `_`. The symbol itself starts with new back references. */
+/* Reads a specialisation after `TS`, which is only checked: g or r for given type arguments, f for a changed signature; q if it is
+ * serialized; the digit of the compiler pass; and the arguments up to `_`. Back references of the symbol after it do not count what was
+ * read here. */
 static bool special(struct swift_reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');
@@ -375,7 +388,7 @@ static bool special(struct swift_reader *r)
 
 /* ---- symbols ---- */
 
-/* Makes the phrase `text`, `subject`. */
+/* Makes a symbol that is printed as `text` and `subject`. */
 static struct swift_node *say(struct swift_reader *r, const char *text, struct swift_node *subject)
 {
     return node_phrase(r, text, subject, NULL, NULL);
@@ -396,6 +409,7 @@ static struct swift_node *metadata(struct swift_reader *r)
     }
 }
 
+/* Reads a two-letter code and a type; makes "destroy for Type": a function that copies, moves or destroys values of the type. */
 static struct swift_node *value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
@@ -403,13 +417,15 @@ static struct swift_node *value_witness(struct swift_reader *r)
     return name ? say(r, name, say(r, " for ", old_type(r))) : NULL;
 }
 
+/* Reads a type A and a conformance of a type B; makes "<text>A and conformance B". */
 static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
     struct swift_node *type = old_type(r);
     return type ? node_phrase(r, text, type, " and conformance ", old_conformance(r)) : NULL;
 }
 
-/* Reads an associated type. The phrase is `text` and "Name in Type" or, of a witness table, "Name : Protocol in Type". */
+/* Reads a conformance of a type, and the name of an associated type. Makes `text` and "Name in Type" or, with `table`, which has a
+ * protocol, "Name : Protocol in Type". */
 static struct swift_node *associated(struct swift_reader *r, const char *text, bool table)
 {
     struct swift_node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
@@ -420,6 +436,7 @@ static struct swift_node *associated(struct swift_reader *r, const char *text, b
     return node_phrase(r, text, node_phrase(r, "", name, " : ", protocol), " in ", conforming);
 }
 
+/* Reads d (direct) or i (indirect) and a field; makes the symbol of its offset. */
 static struct swift_node *field_offset(struct swift_reader *r)
 {
     bool direct = reader_eat(r, 'd');
@@ -428,7 +445,7 @@ static struct swift_node *field_offset(struct swift_reader *r)
     return say(r, direct ? "direct field offset for " : "indirect field offset for ", entity(r));
 }
 
-/* Reads a symbol of witness tables. */
+/* Reads the letter after `W` and its operands: a symbol of witness tables or, after v, of a field's offset. */
 static struct swift_node *witness(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -453,6 +470,7 @@ static struct swift_node *reabstraction(struct swift_reader *r)
     return good && old_type(r) ? say(r, "thunk for ", old_type(r)) : NULL;
 }
 
+/* Reads what follows `T`: R or r a thunk between function types, W a function that implements a requirement of a protocol. */
 static struct swift_node *thunk(struct swift_reader *r)
 {
     if (reader_eat(r, 'R') || reader_eat(r, 'r'))
@@ -463,7 +481,7 @@ static struct swift_node *thunk(struct swift_reader *r)
 
 static struct swift_node *global(struct swift_reader *r);
 
-/* Reads a partial application: a closure that calls the symbol mangled after `__T`. */
+/* Reads a partial application after `PA`: a closure that calls the symbol mangled after `__T`. */
 static struct swift_node *forwarder(struct swift_reader *r)
 {
     reader_eat(r, 'o'); /* of Objective-C; printed alike */
@@ -503,8 +521,8 @@ static bool is_suffix(const struct swift_reader *r)
     return r->at == r->text.size || c == '.' || c == '_' || (c >= '0' && c <= '9');
 }
 
-/* Reads a whole symbol of the old mangling: specializations, one attribute, and the entity. NULL if it is malformed, or if something other
- * than a suffix follows. */
+/* Reads a whole symbol after its prefix `_T`: specializations (TS, several joined by _TTS, then _T), one attribute, and the symbol itself.
+ * NULL if it is malformed, or if something other than a suffix of tools follows. */
 struct swift_node *swift_read_old(struct swift_reader *r)
 {
     struct swift_node *symbol = node_new(r, N_LIST);
