@@ -19,7 +19,7 @@ struct sl_apple_options {
     bool all_causes;
 };
 
-/* Name of the pseudo-thread with the stack where the last exception was thrown. */
+/* Name of the thread that readers add for the backtrace of the last exception, the stack where it was thrown. */
 #define SL_APPLE_LAST_EXCEPTION "Last Exception Backtrace"
 
 /* True if a text looks like a crash report: its first 20,000 lines have a list of images, or a thread's heading and its first frame. */

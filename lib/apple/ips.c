@@ -533,5 +533,5 @@ bool apple_read_ips(struct sl_str body, const struct apple_header *header, const
     }
     crash->has_timestamp = apple_time(member_text(&r, r.body.capture_time), &crash->timestamp) ||
                            apple_time(header->timestamp, &crash->timestamp);
-    return !r.no_memory || sl_json_no_memory(failed);
+    return !r.no_memory || sl_json_no_memory(failed); /* false, with failed->busy set */
 }

@@ -21,7 +21,7 @@ enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
 
 struct open_bracket {
     enum open_kind kind;
-    size_t frame; /* OPEN_FRAME: its index, counted from 1; else 0 */
+    size_t frame; /* for OPEN_FRAME the index of its frame, counted from 1; else 0 */
     bool is_object;
 };
 
@@ -54,7 +54,7 @@ struct metrickit {
     struct sl_arena_array threads, modules;
     struct open_bracket *brackets; /* open ones, outermost first; malloc */
     size_t depth, capacity;
-    struct tree_frame *frames; /* malloc; frames of the open stack */
+    struct tree_frame *frames; /* of the stack that is read; malloc */
     size_t frame_count, frame_capacity;
     struct sl_str key;   /* of the value that comes next */
     struct sl_map known; /* modules that were added, by address and id */
@@ -390,6 +390,7 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
     *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0; /* m.depth: a bracket is still open at the end */
     if (!*problem_at && !m.no_memory)
         finish_metrickit(&m);
+    /* also after a failure: this frees the arrays */
     crash->threads = sl_arena_array_finish(&m.threads);
     crash->modules = sl_arena_array_finish(&m.modules);
     m.no_memory |= !crash->threads || !crash->modules;

@@ -356,7 +356,7 @@ static void find_target(struct samples_reader *s)
     for (size_t i = 0; i < samples->process_count && s->has_target_pid; i++)
         if (samples->processes[i].has_pid && samples->processes[i].pid == s->target_pid)
             samples->target = (uint32_t)i;
-    for (size_t i = 0; i < samples->row_count; i++) /* the heaviest stack of the target precedes all processes */
+    for (size_t i = 0; i < samples->row_count; i++) /* a "Heaviest stack" before all processes is that of the target */
         if (samples->rows[i].process == SL_SAMPLES_NONE)
             samples->rows[i].process = samples->target;
 }
@@ -408,6 +408,7 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
     while (!s.no_memory && sl_str_next_line(&text, &line))
         read_samples_line(&s, line);
     enum sl_code code = finish(&s, error);
+    /* frees the arrays that a failure has left unfinished */
     sl_arena_array_discard(&s.rows);
     sl_arena_array_discard(&s.threads);
     sl_arena_array_discard(&s.processes);

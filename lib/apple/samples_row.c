@@ -160,7 +160,7 @@ bool samples_row(struct sl_str line, bool has_count, struct sl_samples_row *row)
     size_t at = 0;
     *row = (struct sl_samples_row){.caller = SL_SAMPLES_NONE, .image = SL_SAMPLES_NONE};
     while (at < line.size && samples_is_mark(line.data[at])) {
-        row->is_kernel |= line.data[at] == '*';
+        row->is_kernel |= line.data[at] == '*'; /* spindump marks rows in the kernel with it */
         at++;
     }
     row->column = at;

@@ -283,5 +283,5 @@ bool apple_read_stackshot(struct sl_str body, const struct apple_header *header,
     crash->thread_count = r.threads.count;
     crash->threads = sl_arena_array_finish(&r.threads);
     add_shot_modules(&r); /* after the frames, which give images their sizes */
-    return !r.no_memory && crash->threads ? true : sl_json_no_memory(failed);
+    return !r.no_memory && crash->threads ? true : sl_json_no_memory(failed); /* false, with failed->busy set */
 }

@@ -460,6 +460,7 @@ bool apple_read_text(struct sl_str text, const struct apple_header *header, cons
     crash->module_count = t.modules.count;
     crash->modules = sl_arena_array_finish(&t.modules);
     t.no_memory |= !crash->modules;
+    /* frees the arrays that a failure has left unfinished */
     sl_arena_array_discard(&t.threads);
     sl_arena_array_discard(&t.frames);
     sl_arena_array_discard(&t.labels);

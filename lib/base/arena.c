@@ -162,7 +162,7 @@ static bool resize_chunk(struct sl_arena_array *array, size_t size)
     return true;
 }
 
-/* Computes the size of a chunk for so many items; false on overflow. */
+/* Computes the size of a chunk that holds `items` items of the array; false on overflow. */
 static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t *size)
 {
     return !__builtin_mul_overflow(items, array->item, size) &&

@@ -16,7 +16,7 @@ struct sl_buf {
 
 void sl_buf_free(struct sl_buf *buf);
 
-/* Uncharges the memory but keeps it, for a buffer that outlives its budget. */
+/* Gives the memory that is charged back to the budget but keeps it: for a buffer that outlives its budget. */
 void sl_buf_detach_budget(struct sl_buf *buf);
 
 static inline void sl_buf_clear(struct sl_buf *buf)

@@ -36,7 +36,7 @@ enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *erro
     if (sl_fstat(fd, &st) != 0)
         return fail_errno(error, "read", "the file");
     if (!S_ISREG(st.st_mode))
-        return sl_fail(error, SL_INTERNAL, "the path is not a regular file");
+        return sl_fail(error, SL_INTERNAL, "cannot map the file: it is not a regular file");
     if (st.st_size == 0)
         return SL_OK;
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);

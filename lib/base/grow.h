@@ -11,7 +11,7 @@ struct sl_arena;
  * overflows or the calling thread's work is cancelled (base/cancel.h). */
 bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size);
 
-/* The slow path of sl_grow(), below. */
+/* The slow path of sl_grow(): enlarges an array that is too small for `need` items. False, with the array unchanged, when out of memory. */
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
 /* Enlarges the array, if needed, for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first),

@@ -17,7 +17,7 @@ struct sl_id_table { /* all zeros is valid and empty; the owner frees `slots` */
     struct sl_id_slot *slots;
     size_t capacity, count;
     uint32_t cleared, last; /* `last`: the largest number given out, at least `cleared` */
-    uint32_t generation;    /* how many times it was cleared */
+    uint32_t generation;    /* how often it was cleared: ids from before the last time are no longer valid */
 };
 
 /* Makes the table larger, and moves its items. False, with the table unchanged, when the budget or memory is exhausted. */

@@ -70,8 +70,8 @@ bool sl_json_number(struct sl_json *j, struct sl_str *out);
 
 /* ---- values of one type; these skip a value of another type and return false ---- */
 
-bool sl_json_object(struct sl_json *j); /* opens it */
-bool sl_json_array(struct sl_json *j);  /* opens it */
+bool sl_json_object(struct sl_json *j); /* opens an object */
+bool sl_json_array(struct sl_json *j);  /* opens an array */
 bool sl_json_text(struct sl_json *j, struct sl_str *out);
 bool sl_json_bool(struct sl_json *j, bool *out);
 
@@ -94,12 +94,13 @@ bool sl_json_no_memory(struct sl_json *j);
 /* True if nothing failed and only white space is left. */
 bool sl_json_end(struct sl_json *j);
 
-/* Returns SL_OK, SL_MALFORMED or SL_BUSY. */
+/* Returns SL_OK, or why the reader failed: SL_MALFORMED, or SL_BUSY when out of memory. */
 enum sl_code sl_json_code(const struct sl_json *j);
 
 /* ---- helpers without a reader ---- */
 
-/* Writes the unescaped form of a raw string to `out`, which must have space for `raw.size` bytes; returns its size. */
+/* Writes the unescaped form of a string as it is in the document (sl_json_raw_string) to `out`, which must have space for `raw.size` bytes.
+ * Returns its size. */
 size_t sl_json_unescape(struct sl_str raw, char *out);
 
 /* Splits the text of a number into sign and magnitude; false when it has a fraction or exponent or exceeds 64 bits. */

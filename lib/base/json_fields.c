@@ -46,7 +46,8 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     return s->problem ? false : sl_json_no_memory(s->json);
 }
 
-/* Returns the type of the next value in the words of error messages. */
+/* Returns the type of the next value in the words of error messages, and may move past the value: the reader is not used after the
+ * error. */
 static const char *type_name(struct sl_json *j)
 {
     struct sl_str text;

@@ -26,7 +26,7 @@ struct sl_fields {
     struct sl_json *json; /* its arena holds the results and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
     const char *too_much; /* set if sl_fields_admit() has refused an item: its argument of that name */
-    void *context;        /* for the `read` functions */
+    void *context;        /* for the functions `read` of fields */
     bool quiet; /* values of another type are skipped, as if absent; of repeated members the last one counts */
     /* private: the table used last, and the bits of its required fields */
     const struct sl_field *fields;
@@ -53,9 +53,9 @@ enum sl_field_type {
     SL_FIELD_BOOL,   /* enum sl_opt_bool */
     SL_FIELD_FLAG,   /* bool; an absent member is false */
     SL_FIELD_RAW,    /* struct sl_str: a value of type `json_type` as written; SL_JSON_NONE = any type */
-    SL_FIELD_OBJECT, /* by the table `fields`, into a nested struct or into the same struct */
-    SL_FIELD_LIST,   /* array, elements by the table `fields` or `read`: a pointer to items of `size` bytes, a count */
-    SL_FIELD_CUSTOM, /* by `read` */
+    SL_FIELD_OBJECT, /* an object, read by the table `fields` into a nested struct or into the struct around it */
+    SL_FIELD_LIST,   /* an array, its elements read by the table `fields` or by `read`: a pointer to items, a count */
+    SL_FIELD_CUSTOM, /* any value, read by `read` */
 };
 
 /* Reads the next value into `out`; `at` is its path, for errors. False if it does not fit. */
@@ -88,7 +88,8 @@ struct sl_field {
     {                                                                                                                  \
         SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_RAW, .json_type = SL_JSON_##kind                 \
     }
-/* An object whose table fills a nested struct, or the struct itself. */
+/* An object that a table of its own describes. SL_FIELD_PART reads it into a nested struct, SL_FIELD_SAME into the struct of the object
+ * around it. */
 #define SL_FIELD_PART(owner, member, name, table)                                                                      \
     {                                                                                                                  \
         SL_FIELD_ROW(false, owner, member, name), .type = SL_FIELD_OBJECT, .fields = table                             \
@@ -97,7 +98,7 @@ struct sl_field {
     {                                                                                                                  \
         .key = SL_STR(name), .type = SL_FIELD_OBJECT, .fields = table                                                  \
     }
-/* An array of objects with one table, or of values that a function reads (also sl_fields_text or sl_fields_raw). */
+/* An array. SL_FIELD_ITEMS: of objects that one table describes; SL_FIELD_EACH: of values that a function reads, such as sl_fields_text. */
 #define SL_FIELD_ITEMS(owner, items, number, name, table)                                                              \
     {                                                                                                                  \
         SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .fields = table,                               \

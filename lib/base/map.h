@@ -27,7 +27,7 @@ uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);
 
-/* Uncharges the memory but keeps it, for a map that outlives its budget. */
+/* Gives the memory that is charged back to the budget but keeps it: for a map that outlives its budget. */
 void sl_map_detach_budget(struct sl_map *map);
 void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
 
@@ -45,5 +45,7 @@ void *sl_map_add(struct sl_map *map, struct sl_str key, size_t size, struct sl_s
 /* Removes and returns the value; NULL when absent. */
 void *sl_map_remove(struct sl_map *map, struct sl_str key);
 
-/* for (struct sl_map_entry *e = NULL; (e = sl_map_next(map, e)); ) */
+/* Returns the entry after `entry` (NULL: the first one); NULL if there are no more.
+ *
+ *     for (struct sl_map_entry *e = NULL; (e = sl_map_next(map, e)); ) */
 struct sl_map_entry *sl_map_next(const struct sl_map *map, struct sl_map_entry *entry);

@@ -24,7 +24,7 @@ void sl_spill_into(struct sl_spill *spill, int fd, unsigned part);
  * disk space; the array is then unchanged. */
 bool sl_spill_reserve(struct sl_spill *spill, size_t size);
 
-/* Drops the pages of an array in a file from memory, until they are accessed again. */
+/* Drops the array's pages from memory if it is in a file, from which they are read when they are accessed again. */
 void sl_spill_drop_pages(const struct sl_spill *spill);
 
 /* Unmaps the array. The caller closes the file. */

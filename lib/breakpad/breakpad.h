@@ -34,10 +34,10 @@ struct sl_breakpad_options {
     const struct sl_str *infos; /* text of the INFO records, without `INFO ` */
     size_t info_count;
 
-    uint64_t base;      /* added to every address */
-    bool header_only;   /* only MODULE and INFO */
-    bool inlines;       /* write INLINE_ORIGIN and INLINE records; else inlined lines belong to the outer function */
-    bool multiple;      /* mark with `m` symbols, or functions of one range, that have several names */
+    uint64_t base;    /* added to every address */
+    bool header_only; /* only MODULE and INFO */
+    bool inlines;     /* write INLINE_ORIGIN and INLINE records; else inlined lines belong to the outer function */
+    bool multiple;    /* mark a record with `m` if symbols at its address or functions with its range differ in name */
     bool prefer_public; /* a symbol at a function's start replaces its name */
     bool decorates;     /* remove C decoration from symbol names, and take the parameter size from it */
 

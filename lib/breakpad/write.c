@@ -345,8 +345,8 @@ static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t sta
     }
 }
 
-/* Writes the FUNC record, then its INLINE records, then its lines. The lines are encoded before the calls, so a
- * second reader skips them. */
+/* Writes the FUNC record of a function, then its INLINE records, then its lines. In `f->data` the lines precede the inlined calls, so a
+ * second reader (`calls`) skips the lines. */
 static void write_function(struct text_writer *t, const struct breakpad_record *f)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);
@@ -423,5 +423,6 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
     sl_buf_free(&t.out);
     if (t.failed)
         return sl_budget_fail(w->options->budget, error);
-    return t.stopped ? sl_fail(error, SL_CANCELLED, "the reader of the output closed it") : SL_OK;
+    return t.stopped ? sl_fail(error, SL_CANCELLED, "the symbol file is incomplete: the reader of the output closed it")
+                     : SL_OK;
 }

@@ -18,7 +18,7 @@ struct btf_reader {
     struct btf_tables tables;
     struct sorted functions, lines, symbols;
     const struct sl_symbol *all_symbols;
-    size_t next_line, next_symbol; /* first one that may belong to the next function */
+    size_t next_line, next_symbol; /* indexes of the first line and symbol that may belong to the next function */
     struct sl_line *rows;          /* lines of the current function */
     size_t row_count, row_capacity;
     struct sl_assembler assembler;

@@ -1,4 +1,4 @@
-/* Structures shared by the files of this folder. Private to it. */
+/* Private to lib/btf. */
 #pragma once
 
 #include "base/account.h"

@@ -66,7 +66,7 @@ static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, st
     uint32_t offset = sl_read_u32(r), size = sl_read_u32(r);
     struct sl_bytes part = sl_bytes_slice(parts, offset, size, &inside);
     if (!inside)
-        SKIP(t, "%s extend beyond their section", what);
+        SKIP(t, "%s extend beyond it", what);
     return part;
 }
 
@@ -210,13 +210,13 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
     if (!sl_object_section(object, "BTF.ext", &ext, NULL) || !sl_object_section(object, "BTF", &btf, NULL))
         return sl_fail(error, SL_NOT_FOUND, "the object does not have both of the sections .BTF and .BTF.ext");
     if (open_section(t, "BTF", btf, &parts, &r)) {
-        struct sl_bytes types = read_part(t, parts, &r, "types");
-        t->strings = read_part(t, parts, &r, "strings");
+        struct sl_bytes types = read_part(t, parts, &r, "the types of section .BTF");
+        t->strings = read_part(t, parts, &r, "the strings of section .BTF");
         read_types(t, types, r.big_endian);
     }
     if (t->strings.size && open_section(t, "BTF.ext", ext, &parts, &r)) { /* without strings no section can be found */
-        struct sl_bytes functions = read_part(t, parts, &r, "functions");
-        struct sl_bytes lines = read_part(t, parts, &r, "lines");
+        struct sl_bytes functions = read_part(t, parts, &r, "the functions of section .BTF.ext");
+        struct sl_bytes lines = read_part(t, parts, &r, "the lines of section .BTF.ext");
         index_sections(t);
         read_infos(t, functions, r.big_endian, false);
         read_infos(t, lines, r.big_endian, true);

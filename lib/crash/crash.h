@@ -14,7 +14,7 @@ struct sl_crash_frame {
     uint32_t symbol_offset; /* 1 + offset of the address in the function; 0 = unknown */
     uint32_t line : 28;     /* 0 = unknown */
     uint32_t trust : 3;     /* how the frame was found: enum sl_trust of unwind/walk.h; 0 = unknown */
-    uint32_t is_exact : 1;  /* interrupted by a signal: the address is not a return address */
+    uint32_t is_exact : 1;  /* not a return address: the thread was interrupted there, or entered the kernel */
 };
 enum { SL_CRASH_MAX_LINE = (1 << 28) - 1 };
 

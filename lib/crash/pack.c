@@ -308,17 +308,18 @@ enum sl_code sl_crash_unpack(struct sl_unpacker *u, struct sl_crash *crash, stru
     system->os_version = sl_unpack_text(u);
     system->os_build = sl_unpack_text(u);
     system->device_model = sl_unpack_text(u);
-    system->arch = (enum sl_arch)sl_unpack_number(r, SL_ARCH_LOONGARCH64);
+    system->arch = (enum sl_arch)sl_unpack_number(r, SL_ARCH_LOONGARCH64); /* the highest of the enumeration */
     crash->crashed = sl_unpack_flag(r);
     crash->has_timestamp = sl_unpack_flag(r);
     crash->timestamp = (int64_t)sl_read_u64(r);
     crash->reason = sl_unpack_text(u);
     crash->details = sl_unpack_text(u);
     crash->assertion = sl_unpack_text(u);
-    crash->format = (enum sl_format)sl_unpack_number(r, SL_FORMAT_COFF);
+    crash->format = (enum sl_format)sl_unpack_number(r, SL_FORMAT_COFF); /* the highest of the enumeration */
     if (!r->failed)
         unpack_lists(u, crash);
     if (u->no_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return r->failed ? sl_fail(error, SL_MALFORMED, "the crash that was read from the file is damaged") : SL_OK;
+    return r->failed ? sl_fail(error, SL_MALFORMED, "the process that read the crash file returned a damaged result")
+                     : SL_OK;
 }

@@ -3,7 +3,7 @@
  * C++ names of the Itanium ABI are demangled by LLVM; Microsoft's C++, Rust (legacy and v0, without the hash), Objective-C and
  * Swift (all manglings, without modules and private discriminators) by code of this folder. Thread safe; never aborts on bad input: if a
  * name cannot be demangled the caller shows the mangled one. Work and memory are bounded for every input. Hostile C++ names need
- * up to 4 MiB of stack: never call it on a fiber's stack.
+ * up to 4 MiB of stack, so never demangle on a small stack, such as that of a fiber.
  *
  *     _ZN3foo3barEi                    foo::bar(int) */
 #pragma once

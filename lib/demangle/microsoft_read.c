@@ -596,7 +596,7 @@ static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
         read_guard(r, symbol);
     else if (ms_starts(r, "6") || ms_starts(r, "7"))
         read_table(r, symbol);
-    else if (ms_next(r, '8')) /* RTTI */
+    else if (ms_next(r, '8')) /* a table of RTTI, which has no type */
         return;
     else if (r->at < r->end && *r->at >= '0' && *r->at <= '4')
         read_variable(r, symbol);

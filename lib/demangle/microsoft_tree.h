@@ -41,7 +41,7 @@ enum ms_piece_kind {
     MS_DTOR,       /* destructor: a tilde and the name of the next outer piece */
     MS_CONVERSION, /* conversion operator to the type of the symbol's result */
     MS_SCOPE,      /* a symbol as a scope: `f(void)' */
-    MS_INITIALIZER /* text, a symbol */
+    MS_INITIALIZER /* a function that initializes or destroys a variable: text says which, symbol is the variable */
 };
 
 struct ms_piece { /* a component of a qualified name */

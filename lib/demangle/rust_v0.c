@@ -590,6 +590,7 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     /* "_R", with one more `_` on Mach-O, and "R" where the platform's `_` was removed */
     while (skip < 2 && skip < name.size && name.data[skip] == '_')
         skip++;
+    /* a path, which begins with a capital letter, follows the `R` */
     if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z' ||
         !text_is_plain(name))
         return false;

@@ -9,7 +9,7 @@
 static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct swift_node *tuple)
 {
     struct swift_node *labels = node_new(r, N_LABELS);
-    bool any = false; /* a label; if no parameter has one, the list stays empty */
+    bool any = false; /* a parameter has a label */
     for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
         struct sl_str label = tuple->children[i]->text;
         any |= label.size > 0;

@@ -51,7 +51,7 @@ static const struct swift_impl_code results[] = {
     {'u', "@unowned_inner_pointer "}, {0, NULL},
 };
 
-/* Qualifiers after the convention of a parameter or a result, in this order. */
+/* Qualifiers after the convention of a parameter or a result, in this order. The last two are not printed. */
 static const struct swift_impl_code qualifiers[] = {
     {'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
