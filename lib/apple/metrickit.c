@@ -127,6 +127,7 @@ static void add_path(struct metrickit *m, size_t last)
                                        .requesting = m->attributed && !m->any_attributed ? SL_REQUESTING_THREAD_YES
                                                                                          : SL_REQUESTING_THREAD_NO};
     m->any_attributed |= m->attributed;
+    /* from the outermost frame to the innermost, which becomes frames[0] */
     for (size_t at = last; at; at = m->frames[at - 1].callee) {
         const struct tree_frame *from = &m->frames[at - 1];
         frames[--count] =
@@ -268,7 +269,7 @@ static void read_value(struct metrickit *m, size_t end)
 static size_t end_of_text(struct sl_str text, size_t at)
 {
     for (at++; at < text.size && text.data[at] != '"'; at++)
-        at += text.data[at] == '\\';
+        at += text.data[at] == '\\'; /* the character after a backslash does not end the string */
     return at < text.size ? at + 1 : 0;
 }
 

@@ -116,12 +116,12 @@ static void walk_function(struct flatten_walk *w, const struct sl_function *f, u
             uint64_t stop = next < span_count && spans[next].start < end ? spans[next].start : end;
             if (stop > at)
                 flatten_add_line(w, at, stop, line->file, line->line);
-            if (stop == end && (next >= span_count || spans[next].start >= end)) {
+            if (stop == end && (next >= span_count || spans[next].start >= end)) { /* no more calls in this line */
                 at = end;
                 break;
             }
             add_inline(w, &spans[next], depth, line->file, line->line);
-            at = spans[next].end > at ? spans[next].end : at;
+            at = spans[next].end > at ? spans[next].end : at; /* the code of the call has lines of its own */
             next++;
         }
         covered = at;

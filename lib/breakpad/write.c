@@ -183,7 +183,7 @@ static void merge_into_records(struct text_writer *t)
         size_t found = records_at(&p, address);
         if (found || address >= p.covered)
             use_symbols(t, &w->symbols[i], end - i, w->records + p.next, found);
-        sl_nesting_at(&p.nesting, address);
+        sl_nesting_at(&p.nesting, address);          /* removes the symbols that have ended */
         for (size_t j = end; j-- > i && !t->failed;) /* the first of the file last, so that it is the innermost */
             if (w->symbols[j].size && w->symbols[j].size < UINT64_MAX - address)
                 t->failed = !sl_nesting_open(&p.nesting, address + w->symbols[j].size, (uint32_t)j);

@@ -481,7 +481,7 @@ static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
     if (!is_vbtable && quals & MS_CONST)
         symbol->before = SL_STR("const ");
     if (any || is_vbtable) {
-        char *text = sl_arena_alloc(r->arena, names.size + 16, 1);
+        char *text = sl_arena_alloc(r->arena, names.size + 16, 1); /* 16: more than the text around the names has */
         int size = text ? snprintf(text, names.size + 16, "{for `" SL_STR_FMT "'}%s", SL_STR_ARG(sl_buf_view(&names)),
                                    is_vbtable ? "}" : "")
                         : 0;
@@ -529,7 +529,7 @@ static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
     ms_skip_pointer_quals(r);
     uint8_t quals = ms_read_quals(r, &is_member);
     if (type->kind == MS_POINTER && type->inner && type->inner->kind != MS_FUNCTION)
-        ((struct ms_type *)type->inner)->quals |= quals;
+        ((struct ms_type *)type->inner)->quals |= quals; /* a new type, which may be changed */
     else
         type->quals |= quals;
     symbol->type = type;
