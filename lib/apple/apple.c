@@ -170,7 +170,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     if (!decode_text(bytes, arena, &text))
         return sl_budget_fail(arena->budget, error);
     if (sl_apple_is_metrickit(text)) {
-        size_t problem;
+        size_t problem; /* its position, counted from 1; 0: memory or budget is used up */
         if (apple_read_metrickit(text, arena, &budget, crash, &problem))
             return SL_OK;
         return problem ? sl_fail(error, SL_MALFORMED, "malformed MetricKit payload at offset %zu", problem - 1)

@@ -132,7 +132,7 @@ static void read_images(struct ips_reader *r)
             if (image)
                 sl_json_read_object(&j, image_fields, image);
             else
-                sl_json_no_memory(&j);
+                sl_json_no_memory(&j); /* ends the loop */
         }
     record_json_failure(r, &j);
     r->image_count = images.count;
@@ -208,7 +208,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
         if ((added = apple_add(&frames, r->budget, COST_PER_FRAME)))
             *added = frame;
         else
-            sl_json_no_memory(s->json);
+            sl_json_no_memory(s->json); /* ends the loop */
     }
     thread->frame_count = frames.count;
     thread->frames = sl_arena_array_finish(&frames);
@@ -318,7 +318,7 @@ static void read_threads(struct ips_reader *r)
             if ((added = apple_add(&threads, r->budget, COST_PER_THREAD)))
                 *added = thread.crash;
             else
-                sl_json_no_memory(&j);
+                sl_json_no_memory(&j); /* ends the loop */
         }
     record_json_failure(r, &j);
     if (r->body.exception_trace.data) {

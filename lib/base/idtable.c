@@ -31,7 +31,8 @@ void sl_id_table_clear(struct sl_id_table *table)
     table->generation++;
     table->count = 0;
     table->cleared = table->last;
-    /* Raising `cleared` frees all slots without writing to them. Before the numbers overflow, the slots are zeroed instead. */
+    /* A slot is free if its number is at most `cleared`, so raising that frees all slots without writing to them. Before the numbers
+     * overflow, the slots are zeroed and the numbers begin at 0 again. */
     if (table->last <= INT32_MAX)
         return;
     memset(table->slots, 0, table->capacity * sizeof *table->slots);

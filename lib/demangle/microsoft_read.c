@@ -560,10 +560,10 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
     bool has_this = true;
     symbol->is_function = true;
     if (ms_next_text(r, "$R")) {
-        ms_take(r);
+        ms_take(r); /* the access is not printed */
         read_adjustor(r, symbol, "vtordispex", 4);
     } else if (ms_next(r, '$')) {
-        char c = ms_take(r);
+        char c = ms_take(r); /* the access is not printed */
         if (c < '0' || c > '5') {
             ms_fail(r);
             return;

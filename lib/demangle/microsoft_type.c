@@ -295,7 +295,7 @@ static struct ms_type *read_unqualified(struct ms_reader *r)
     }
     if (ms_starts(r, "$$Q") || ms_starts(r, "$$R"))
         return read_pointer(r);
-    if (ms_next_text(r, "$$A8@@"))
+    if (ms_next_text(r, "$$A8@@")) /* a function type with qualifiers of `this` */
         return ms_read_function(r, true);
     if (ms_next_text(r, "$$A6"))
         return ms_read_function(r, false);

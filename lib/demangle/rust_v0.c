@@ -170,7 +170,7 @@ static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printe
 static void silent_impl_path(struct rust_v0_printer *v)
 {
     struct sl_buf *out = v->out;
-    v0_optional62(v, 's');
+    v0_optional62(v, 's'); /* the number of the impl in its path */
     v->out = NULL;
     path(v, false);
     v->out = out;
@@ -244,7 +244,7 @@ static void path(struct rust_v0_printer *v, bool in_value)
     if (v0_enter(v)) {
         switch (v0_next(v)) {
         case 'C':
-            v0_optional62(v, 's');
+            v0_optional62(v, 's'); /* distinguishes crates with the same name; not printed */
             show_identifier(v, read_identifier(v));
             break;
         case 'N': nested(v, in_value); break;

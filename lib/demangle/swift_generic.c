@@ -269,7 +269,7 @@ struct swift_node *generic_retroactive(struct swift_reader *r)
 struct swift_node *generic_arguments(struct swift_reader *r)
 {
     struct swift_node *lists = node_new(r, N_LIST), *type;
-    while (reader_pop_kind(r, N_RETROACTIVE))
+    while (reader_pop_kind(r, N_RETROACTIVE)) /* conformances of the arguments, which are not printed */
         ;
     while (lists && lists->count < MAX_LEVELS) {
         struct swift_node *list = node_new(r, N_LIST);
