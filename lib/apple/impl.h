@@ -95,7 +95,7 @@ bool apple_time(struct sl_str text, int64_t *seconds);
  * whole text becomes the name. */
 void apple_os(struct sl_str text, bool split, struct sl_crash_system *system);
 
-/* Returns "macOS" for "Mac OS X" and its other names. */
+/* Returns the present name of a system, such as "macOS" for "Mac OS X"; an unknown name is returned as it is. */
 struct sl_str apple_os_name(struct sl_str name);
 
 /* Returns the architecture that the first word of a code type like "X86-64 (Native)" names; SL_ARCH_UNKNOWN if none. */

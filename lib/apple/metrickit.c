@@ -65,7 +65,7 @@ struct metrickit {
     bool in_stacks;      /* an array "callStacks" is open; one within it is ignored */
 };
 
-/* A report with "usedImages" is an `.ips` file, wherever it mentions the other key. */
+/* A text with "usedImages" is an `.ips` file, even if "callStackRootFrames" of MetricKit occurs in it. */
 bool sl_apple_is_metrickit(struct sl_str text)
 {
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"callStackRootFrames\"", 21) &&

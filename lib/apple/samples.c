@@ -12,7 +12,7 @@ enum samples_section {
     IN_TREE,     /* call tree of a thread */
     IN_HEAVIEST, /* one stack, whose rows are not indented */
     IN_TOTALS,   /* functions, summed over all callers */
-    IN_TOPS,     /* functions at the top of stacks; the number follows them */
+    IN_TOPS,     /* functions at the top of stacks; the number of samples follows each */
     IN_IMAGES,
 };
 

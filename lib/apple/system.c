@@ -60,7 +60,6 @@ bool apple_time(struct sl_str text, int64_t *seconds)
 
 /* ---- operating system ---- */
 
-/* Returns the present name of a system, such as "macOS" for "Mac OS X"; a name that is not known is returned as it is. */
 struct sl_str apple_os_name(struct sl_str name)
 {
     static const struct {

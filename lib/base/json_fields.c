@@ -329,8 +329,8 @@ static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const 
     return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);
 }
 
-/* Reads an array element quietly: one that does not fit is skipped, but the members of `item` that could be read stay set. False only if
- * the JSON reader has failed. */
+/* Reads an array element quietly: one of another type is skipped, but the members of `item` that could be read stay set. False only if the
+ * JSON reader has failed. */
 static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, void *item)
 {
     struct sl_json before = *s->json;

@@ -20,10 +20,12 @@ enum sl_language sl_demangle_detect(struct sl_str name);
  * count as not mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
-/* Does what sl_demangle() does, in the style of a tool. C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
+/* Appends the demangled form of `name` to `out` in the given style; SL_LANG_UNKNOWN detects the language. False, with nothing appended, if
+ * it is not mangled or exceeds a limit of sl_demangle(); but C++ in the styles of the binutils and of LLVM may have 256 KiB of output. */
 bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                         struct sl_buf *out);
 
-/* Does what sl_demangle() does, in the style of profilers (SL_DEMANGLE_PROFILE), and detects the language: with return types if they are
- * mangled, but in Itanium's C++ without template arguments, `f<>` for `f<int>`. */
+/* Appends the demangled form of `name` to `out` in the style of profilers: with return types if they are mangled, but in Itanium's C++
+ * without template arguments, `f<>` for `f<int>`. Detects the language. False, with nothing appended, if it is not mangled or exceeds a
+ * limit of sl_demangle(). */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);

@@ -37,8 +37,8 @@ struct ms_type { /* a type or a template argument; enum ms_kind says which membe
 
 enum ms_piece_kind {
     MS_TEXT,       /* text, printed unchanged */
-    MS_CTOR,       /* constructor: printed with the name of the next outer piece, its class */
-    MS_DTOR,       /* destructor: a tilde and the name of the next outer piece */
+    MS_CTOR,       /* constructor: printed as the name of the scope around it, its class */
+    MS_DTOR,       /* destructor: printed as a tilde and the name of the scope around it */
     MS_CONVERSION, /* conversion operator to the type of the symbol's result */
     MS_SCOPE,      /* a symbol as a scope: `f(void)' */
     MS_INITIALIZER /* a function that initializes or destroys a variable: text says which, symbol is the variable */
