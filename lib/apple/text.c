@@ -317,7 +317,7 @@ static void name_threads(struct text_reader *t)
     for (size_t i = 0; labels && count && i < t->crash->thread_count; i++) {
         struct sl_crash_thread *thread = &t->crash->threads[i];
         size_t low = SL_PARTITION_POINT(middle, 0, count, thread->has_id && labels[middle].number <= thread->id);
-        if (low && thread->has_id && labels[low - 1].number == thread->id)
+        if (low && thread->has_id && labels[low - 1].number == thread->id) /* the last label of this number */
             thread->name = labels[low - 1].name;
     }
 }

@@ -40,7 +40,7 @@ static inline size_t sl_plain_copy(char *to, struct sl_str text)
     }
     return text.size;
 #endif
-    for (; i < text.size && sl_is_plain(text.data[i]); i++)
+    for (; i < text.size && sl_is_plain(text.data[i]); i++) /* processors without SSE2 */
         if (to)
             to[i] = text.data[i];
     return i;
