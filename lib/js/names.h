@@ -15,8 +15,8 @@ struct sl_str sl_js_without_parameters(struct sl_str url);
  * suffixes of those three. A view of `path`. */
 struct sl_str sl_js_stem(struct sl_str path);
 
-/* Returns the module name of a file: its path without host, query, extension, hashes, and the leading folders that every build
- * has. A view of `path`, possibly empty. */
+/* Returns the module name of a file: its path without host, query, extension, hashes, and leading folders like `static`, `build`,
+ * `node_modules` or `v1.0`, which say nothing about the module. A view of `path`, possibly empty. */
 struct sl_str sl_js_module(struct sl_str path);
 
 /* Display name of a source. Views of the arguments of sl_js_file(). */
@@ -30,7 +30,7 @@ struct sl_js_file {
  * NULL = none; it is kept if no other is found. */
 struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struct sl_str module);
 
-/* What is known of the function around a position. */
+/* What the source map tells about the function that contains a position. */
 enum sl_js_function_kind {
     SL_JS_FUNCTION_UNKNOWN, /* outside of all functions, or no information */
     SL_JS_FUNCTION_ANONYMOUS,
@@ -45,5 +45,6 @@ struct sl_js_function_hints {
     struct sl_str function; /* the frame's name as received; data NULL = none */
 };
 
-/* Appends the function name of a frame. Consecutive equal parts are counted: `a.b.b.f` becomes `a.{b#2}.f`. */
+/* Appends the function name of a frame: normally the scope's. `<anonymous>` and webpack's wrappers are replaced by the token at the call in
+ * the calling frame, else by the name received. Consecutive equal parts of the name are counted: `a.b.b.f` becomes `a.{b#2}.f`. */
 void sl_js_function_name(const struct sl_js_function_hints *clues, struct sl_buf *out);

@@ -11,7 +11,8 @@ static inline struct sl_json js_read_at(const struct sl_sourcemap *map, uint32_t
     return json;
 }
 
-/* Reads the string at an offset (0: an empty one); one byte after it is readable. False when out of memory. */
+/* Reads the JSON string at an offset of the map; offset 0 means the map has no such string and gives an empty one. One byte after the text
+ * may be read, because vlq_add() stops at the first byte that is no digit. False when out of memory. */
 static inline bool js_read_text(const struct sl_sourcemap *map, uint32_t offset, struct sl_str *text)
 {
     struct sl_json json = js_read_at(map, offset);

@@ -1,3 +1,4 @@
+/* Finds the functions of a script: runs the state machine of the parser, whose states are functions of scope_*.c. */
 #include "js/scope_impl.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@ static void hashbang(struct js_parser *p)
             p->at++;
 }
 
-/* Runs the machine to the end of the script, or to an error. */
+/* Parses the script. Each function reads one or a few tokens and returns what is expected next. Returns DONE at the end of the script,
+ * FAILED after an error; any other state when memory ran out, which is only in p->code. */
 static enum js_state run(struct js_parser *p)
 {
     enum js_state state = STATEMENT;
@@ -30,14 +32,15 @@ static enum js_state run(struct js_parser *p)
     return state;
 }
 
-/* Reads the script. If `partial`, scopes that were complete before a syntax error are kept. */
+/* Reads the scopes of the script. If `partial`, a syntax error is no failure and scopes that were complete before it are kept; a used-up
+ * budget is one always. */
 static enum sl_code read_text(struct js_parser *p, bool partial)
 {
     if (!js_push(p, L_PROGRAM, 0))
         return sl_budget_fail(p->account.budget, p->error);
-    js_top(p)->node = SL_JS_NONE;
+    js_top(p)->node = SL_JS_NONE; /* a function at the top level of the script has no outer name */
     enum js_state state = run(p);
-    if (state == FAILED && p->code == SL_OK)
+    if (state == FAILED && p->code == SL_OK) /* the work budget is used up: js_push() sets no code then */
         p->code = sl_budget_fail(p->account.budget, p->error);
     if (p->code == SL_MALFORMED && partial && !sl_budget_exhausted(p->account.budget))
         p->code = SL_OK;

@@ -2,13 +2,13 @@
  *
  * One pass over the text of a script (ECMAScript 2024, read as a module; decorators are accepted, JSX is not) finds every scope:
  * functions, arrow functions, classes, methods, accessors. No tree is built: everything that names a function is to the left of
- * it, so the reader only keeps a stack of the constructs around it. A function's name is a leaf in a tree of components, whose
- * inner nodes are shared:
+ * it, so the reader only keeps a stack of the constructs around it. A function's name is a list of parts (`deep`, `obj`, `p`, `q`),
+ * each linked to the part to its left; names that begin alike share these parts:
  *
  *     deep.obj = {p: {q() {}, r: () => 1}}      deep <- obj <- (object) <- p <- (object) <- q
  *                                                                                        <- r
  *
- * A name is assembled on request; each component that was an identifier is first translated by the source map. Positions are
+ * A name is assembled on request; each part that was an identifier is first translated by the source map. Positions are
  * byte offsets into the text; sl_js_line_index converts them to lines and columns. */
 #pragma once
 
@@ -25,22 +25,24 @@ enum sl_js_scope_kind {
 };
 
 enum {
-    SL_JS_NONE = 0x1FFFFFFF, /* no scope; as a component: the name begins here */
-    SL_JS_NAME_IS_COMPLETE =
-        0x1FFFFFFE, /* the same, but without "<object>": a variable, assigned name or declared class */
+    SL_JS_NONE = 0x1FFFFFFF, /* no scope; as the index of a name part: there is no such part */
+    /* as sl_js_part.outer: no part to the left, and the name is that of a variable, an assigned name or a declared class. (After
+     * SL_JS_NONE a function in an object literal without a name is shown as "<object>.f".) */
+    SL_JS_NAME_IS_COMPLETE = 0x1FFFFFFE,
 };
 
 struct sl_js_scope {
     uint32_t start, end; /* `end` is exclusive */
     uint32_t outer;      /* the enclosing scope, which has a smaller index, or SL_JS_NONE */
-    uint32_t name : 29;  /* its last component, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
+    uint32_t name : 29;  /* index in `parts` of the last part of its name, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
     uint32_t kind : 3;   /* enum sl_js_scope_kind */
 };
 
-/* Kinds of name components. Those up to SL_JS_PRIVATE have text; "mapped" means translated by the source map. */
+/* Kinds of the parts of a function's name, such as `deep`, `obj` and `q` of `deep.obj.q`. Those up to SL_JS_PRIVATE have text in the
+ * script; "mapped" means that the source map translates it. */
 enum sl_js_part_kind {
     SL_JS_IDENTIFIER,     /* a name, mapped */
-    SL_JS_OWN_NAME,       /* the function's own name, mapped; it replaces the component before it */
+    SL_JS_OWN_NAME,       /* `f` of `x = function f() {}`, mapped; it replaces the part before it, here `x` */
     SL_JS_MEMBER,         /* `.x` of an assigned chain, mapped */
     SL_JS_INDEX_NAME,     /* `[x]` of an assigned chain, mapped */
     SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` */
@@ -50,18 +52,18 @@ enum sl_js_part_kind {
     SL_JS_INDEX_COMPUTED, /* [<computed>] */
     SL_JS_KEY_COMPUTED,   /* <computed> */
     SL_JS_OBJECT,         /* no text: an object literal, printed as "<object>" where a name begins with it */
-    SL_JS_PROPERTY,       /* while reading: a property key, unless the literal becomes a pattern */
-    SL_JS_COVER,          /* while reading: brackets whose meaning only their end shows */
-    SL_JS_DEFAULT,        /* while reading: an assignment, or a default value in a pattern */
+    SL_JS_PROPERTY,       /* while parsing: a property key, or part of a pattern if `=` follows the object literal */
+    SL_JS_COVER,          /* while parsing: brackets, which may turn out to be parameters or a pattern; not printed */
+    SL_JS_DEFAULT,        /* while parsing: an assignment, which may turn out to be a default value in a pattern */
 };
 
 struct sl_js_part {
-    uint32_t at;                      /* offset of its text */
-    uint32_t outer;                   /* the component to the left, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
-    uint32_t size : 24;               /* bytes of text */
-    uint32_t kind : 4;                /* enum sl_js_part_kind */
-    uint32_t field : 1;               /* key of a class field; left out of compatible names */
-    uint32_t pattern : 1, direct : 1; /* private */
+    uint32_t at;        /* offset of its text */
+    uint32_t outer;     /* index of the part to the left in the name, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
+    uint32_t size : 24; /* bytes of text */
+    uint32_t kind : 4;  /* enum sl_js_part_kind */
+    uint32_t field : 1; /* key of a class field; left out of names with sl_js_naming.compat */
+    uint32_t pattern : 1, direct : 1; /* private: used while parsing */
 };
 
 struct sl_js_scopes {
@@ -76,7 +78,7 @@ struct sl_js_scopes {
 
 /* Finds the scopes of `text`, which is borrowed, UTF-8 and below 4 GiB. SL_MALFORMED with line and column, and no scopes, for
  * text that is not a script or is nested deeper than 16384 levels; with `partial`, the scopes that were complete before the
- * error remain. Linear in the text. The budget (may be NULL) is charged a step per level and the memory. Call
+ * error remain. Linear in the text. The budget (may be NULL) is charged a step per nested construct, and the memory. Call
  * sl_js_scopes_free() in every case. */
 enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, bool partial, struct sl_budget *budget,
                                struct sl_error *error);
@@ -90,9 +92,9 @@ struct sl_js_naming {
     bool compat; /* js.compat_scope_names: names as Symbolicator writes them, with its missing separators */
 };
 
-/* Appends the name of a scope; nothing for a scope without a name. Scopes with equal `name` and `kind` have equal names. Of more
- * than 128 components the outer ones are left out. Costs a step per byte; false when the work budget is used up. When memory is
- * exhausted `out->failed` is set. */
+/* Appends the name of a scope; nothing for a scope without a name. Scopes with equal `name` and `kind` have equal names. Of a name with
+ * more than 128 parts (`a.b.c...`) the first are left out. Costs a step per byte; false when the work budget is used up. When memory is
+ * exhausted, true, with `out->failed` set. */
 bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const struct sl_js_naming *naming,
                       struct sl_account *account, struct sl_buf *out);
 

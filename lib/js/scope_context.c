@@ -1,9 +1,9 @@
+/* Parser of scripts: its stack of enclosing constructs ("levels"), the parts of function names, and the list of scopes. */
 #include "js/scope_impl.h"
 
 #include <stdlib.h>
 
-/* Checks that an array could grow. If `grown` is false it could not: records the error, which ends the reading. Returns
- * `grown`. */
+/* Returns `grown`, the result of growing an array. If it is false, records in p->code why, which ends the parsing. */
 static bool check_grown(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
@@ -11,7 +11,7 @@ static bool check_grown(struct js_parser *p, bool grown)
     return grown;
 }
 
-/* Grows the array of levels for one more. False if brackets are nested too deeply, or when out of memory; p->code then says which. */
+/* Makes room for one more enclosing construct. False if they are nested too deeply, or when out of memory; p->code then says which. */
 bool js_grow_levels(struct js_parser *p)
 {
     if (p->depth >= DEEPEST) {
@@ -25,7 +25,7 @@ bool js_grow_levels(struct js_parser *p)
 void js_pop_soft(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
-    if (top->kind == L_ASSIGN) {
+    if (top->kind == L_ASSIGN) { /* drops the steps `a`, `.b` of its target `a.b` */
         p->base = top->scope;
     } else if (top->kind == L_ARROW) {
         js_close_scope(p, top->scope, p->token_end);
@@ -39,7 +39,7 @@ void js_pop_soft(struct js_parser *p)
  * nothing. Lack of memory is in p->code. */
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node)
 {
-    if (p->step_count - p->base >= LONGEST_CHAIN) { /* too long for a name: it names nothing */
+    if (p->step_count - p->base >= LONGEST_CHAIN) {
         p->operand = O_OTHER;
         return;
     }
@@ -48,8 +48,8 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
-/* Adds a component of a name and returns its number; UNKNOWN when out of memory (p->code). A text of more than SL_MAX_NAME bytes becomes
- * a cover (SL_JS_COVER), which adds nothing to names; so the size fits 24 bits. */
+/* Adds a part of a name and returns its index; UNKNOWN, with p->code set, when out of memory. A text of more than SL_MAX_NAME bytes is left
+ * out of names, as its kind becomes SL_JS_COVER; so the size of others fits 24 bits. */
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
@@ -57,13 +57,14 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
                             sl_account_grow(&s->account, &s->parts, &s->part_capacity, (size_t)s->part_count + 1,
                                             sizeof *s->parts)))
         return UNKNOWN;
-    if (size > SL_MAX_NAME) /* such names are ignored */
+    if (size > SL_MAX_NAME)
         kind = SL_JS_COVER;
     s->parts[s->part_count] = (struct sl_js_part){.at = at, .outer = outer, .size = size & 0xFFFFFF, .kind = kind};
     return s->part_count++;
 }
 
-/* True if a pattern may begin on the level, so that an assignment directly in it is a default value. */
+/* True if this construct may turn out to be a pattern or parameters, so that an assignment directly in it is a default value. Of calls only
+ * `async(...)` may. */
 static bool may_begin_pattern(const struct js_level *level)
 {
     switch (level->kind) {
@@ -78,9 +79,9 @@ static bool may_begin_pattern(const struct js_level *level)
     }
 }
 
-/* Makes the components of an assignment's target and returns the last one. If the assignment may turn out to be a default value in a
- * pattern, another component on top of them says so; its `outer` is the component of the level around the assignment, which names then
- * continue from. */
+/* Makes name parts of an assignment's target `a.b` and returns the last one. If the assignment may turn out to be a default value in a
+ * pattern, returns a part SL_JS_DEFAULT instead: its `at` is the last part of the target, its `outer` the part that the code around the
+ * assignment has; resolve_parts() chooses. */
 static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE;
@@ -88,12 +89,14 @@ static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
     }
-    if (!may_begin_pattern(level - 1) || level->flags & INNER || last == UNKNOWN)
+    if (!may_begin_pattern(level - 1) || level->flags & INNER ||
+        last == UNKNOWN) /* `c = 1` of `b = c = 1` is no default */
         return last;
     return js_part(p, SL_JS_DEFAULT, last, 0, outer);
 }
 
-/* Makes the component of a bracket, and records whether it is a pattern or may be the beginning of one. */
+/* Makes a name part for a bracket: an object literal or a placeholder. Sets `pattern` if the bracket is one for certain, `direct` if it is
+ * one exactly if the bracket around it is. */
 static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind,
                                   uint32_t outer)
 {
@@ -106,9 +109,9 @@ static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *le
     return part;
 }
 
-/* Returns the component that names on this level continue from; `outer` is the component of the level around it. SL_JS_NONE if functions on
- * this level have no name, UNKNOWN when out of memory. */
-static uint32_t component_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
+/* Returns the name part that names of functions directly in the construct `level` continue; `outer` is that of the construct around it.
+ * SL_JS_NONE inside a function, where names begin anew; UNKNOWN when out of memory. */
+static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;
     switch (level->kind) {
@@ -143,16 +146,16 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
     }
 }
 
-/* Returns the component of the innermost level. Most brackets contain no function, so components are made only now, for all levels inside
- * the innermost one that has a component already. */
+/* Returns the name part that names inside the innermost construct continue. Most constructs contain no function, so these parts are made
+ * only now, for all constructs inside the innermost one that has its part already. */
 uint32_t js_context(struct js_parser *p)
 {
     uint32_t known = p->depth - 1;
-    while (p->levels[known].node == UNKNOWN) /* the level of the program has a node */
+    while (p->levels[known].node == UNKNOWN) /* levels[0], the script itself, has a part (SL_JS_NONE) */
         known--;
     uint32_t node = p->levels[known].node;
     for (uint32_t i = known + 1; i < p->depth && node != UNKNOWN; i++)
-        node = p->levels[i].node = component_of_level(p, &p->levels[i], node);
+        node = p->levels[i].node = make_part_of_level(p, &p->levels[i], node);
     return node;
 }
 
@@ -160,9 +163,9 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
 {
     struct sl_js_scopes *s = p->scopes;
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
-    if (name == UNKNOWN)
+    if (name == UNKNOWN) /* out of memory */
         return SL_JS_NONE;
-    /* an arrow function, known only after its parameters: merge_late() moves its scope to the right place */
+    /* an arrow function, known only after functions in its parameters: merge_late() moves its scope in front of them */
     if (s->count && s->items[s->count - 1].start > start) {
         if (!check_grown(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
                                             sizeof *p->late)))
@@ -192,8 +195,8 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Merges the scopes that were opened late into the list, which is sorted by start. Merges from the end, in place; of scopes with one start
- * the late one comes second. False when out of memory. */
+/* Merges p->late (arrow functions, opened after functions in their parameters) into the list, which is sorted by start. Merges from the
+ * end, in place; of scopes with one start the late one comes second. False when out of memory. */
 static bool merge_late(struct js_parser *p)
 {
     struct sl_js_scopes *s = p->scopes;
@@ -231,23 +234,22 @@ static void find_outer(struct sl_js_scopes *s)
     }
 }
 
-/* True if the component is not part of names, now that patterns are known. */
+/* True if this part is not printed in names: a placeholder, or a key or object that turned out to belong to a pattern. */
 static bool is_left_out(const struct sl_js_part *part)
 {
     return part->kind == SL_JS_COVER || part->kind == SL_JS_DEFAULT ||
            (part->pattern && (part->kind == SL_JS_OBJECT || part->kind == SL_JS_PROPERTY));
 }
 
-/* Returns the component itself, or the one outside of it if it is left out of names. */
+/* Returns the index of the part itself, or of the one to its left if this one is not printed. */
 static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
 {
     return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
-/* Resolves the components whose meaning was unknown while reading. Brackets precede the components inside them, so
- * one pass can mark patterns before their contents are looked at. Placeholders may link to later components, which a
- * second pass resolves. A default value outside of a pattern is an assignment: its name continues from the component
- * whose number is in `at`. */
+/* Resolves the name parts whose meaning was unknown while parsing. Brackets precede the parts inside them, so one pass can mark patterns
+ * before their contents are looked at. Placeholders may link to later parts, which a second pass resolves. A SL_JS_DEFAULT outside of a
+ * pattern is an assignment: its name continues the target, whose last part is in `at`. */
 static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {

@@ -1,3 +1,4 @@
+/* Parser of scripts: expressions. p->operand is the kind of the last operand, p->steps the names of a chain `a.b[c]`. */
 #include "js/scope_impl.h"
 
 /* Reads an operand of `size` bytes that is neither a name nor a literal. */
@@ -18,7 +19,7 @@ static enum js_state literal_operand(struct js_parser *p, bool read, const char 
     return OPERATOR;
 }
 
-/* Pushes the level of a bracket; `next` is what is expected inside. */
+/* Reads an opening bracket, and pushes it on the stack of enclosing constructs. Returns `next`, what is expected inside. */
 static enum js_state open_bracket(struct js_parser *p, enum js_level_kind kind, enum js_state next)
 {
     uint32_t at = js_offset(p);
@@ -29,6 +30,7 @@ static enum js_state open_bracket(struct js_parser *p, enum js_level_kind kind, 
     return next;
 }
 
+/* Reads a name as an operand. It is the first step of a chain `a.b[c]`, which may be assigned to. */
 enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_js_part_kind kind)
 {
     uint32_t at = js_offset(p), size = (uint32_t)(end - p->at);
@@ -41,8 +43,8 @@ enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_
     return OPERATOR;
 }
 
-/* Reads `async`: an async function, an arrow function with one parameter, or else a name, whose call may turn out to be
- * parameters. */
+/* Reads `async`: an async function, an arrow function with one parameter (`async x => 1`), or else a name: what looks like its call,
+ * `async(...)`, may turn out to be the parameters of an arrow function. `statement`: it begins a statement. */
 enum js_state js_async(struct js_parser *p, bool statement)
 {
     uint32_t start = js_offset(p);
@@ -61,7 +63,7 @@ enum js_state js_async(struct js_parser *p, bool statement)
             return js_arrow(p);
         }
     }
-    p->at = name;
+    p->at = name; /* go back: the name after `async` was looked at only */
     p->async_at = start;
     return js_named_operand(p, p->at + 5, SL_JS_IDENTIFIER);
 }
@@ -123,8 +125,8 @@ static enum js_state word_operand(struct js_parser *p, enum js_word word, const 
     }
 }
 
-/* Called where an operand should begin but none does. Valid only for empty brackets, a comma before the end, holes of arrays, and empty
- * parts of a `for`; else an error. */
+/* Called where an operand should begin but none does. Valid only for empty brackets, a comma before the closing bracket, holes of arrays,
+ * and empty parts of a `for`; else an error. */
 static enum js_state no_operand(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0), before = p->token_end > p->begin ? p->token_end[-1] : 0;
@@ -217,7 +219,8 @@ enum js_state js_decorator(struct js_parser *p, uint8_t flags)
     return OPERAND;
 }
 
-/* Reads the name after a dot and adds it to the chain. Private names, `#x`, are not part of names. */
+/* Reads the name after a dot and adds it to the chain `a.b` before it. A private name, `.#x`, is not added: functions assigned to it are
+ * named after the rest. */
 static enum js_state parse_member(struct js_parser *p)
 {
     bool hidden = js_peek(p, 0) == '#';
@@ -228,13 +231,13 @@ static enum js_state parse_member(struct js_parser *p)
     if (p->operand == O_CHAIN && !hidden)
         js_step(p, SL_JS_MEMBER, js_offset(p), (uint32_t)(end - p->at), SL_JS_NONE);
     if (hidden)
-        p->operand_at = UNKNOWN; /* not a single name */
+        p->operand_at = UNKNOWN; /* `a.#x` adds no step to `a`, but is no parameter of an arrow function as `a` is */
     p->at = end;
     js_skip(p);
     return OPERATOR;
 }
 
-/* Reads `?.` with a member, call or subscript, which ends a chain (it cannot be assigned to); else the `?` of a condition. */
+/* Reads `?.` with a member, call or subscript, after which the operand cannot be assigned to; else the `?` of a condition. */
 static enum js_state question(struct js_parser *p)
 {
     uint8_t next = js_peek(p, 1);
@@ -250,7 +253,7 @@ static enum js_state question(struct js_parser *p)
     return OPERAND;
 }
 
-/* Begins a subscript. The steps of the chain in front of it stay on the stack below `base` until the subscript ends. */
+/* Reads the `[` of a subscript. The names of the chain in front of it, `a.b` of `a.b[`, stay in p->steps below p->base until it ends. */
 static enum js_state subscript(struct js_parser *p)
 {
     bool chained = p->operand == O_CHAIN;
@@ -265,11 +268,11 @@ static enum js_state subscript(struct js_parser *p)
     return OPERAND;
 }
 
-/* Ends a subscript, and continues the chain in front of it with a step: of a literal, of a single name, or of anything else. */
+/* Ends a subscript at its `]` and adds it to the chain in front: as `[1]`, as `[name]`, or as `[<computed>]` for any other expression. */
 static enum js_state subscript_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
-    bool single = p->operand_at == top.at;
+    bool single = p->operand_at == top.at; /* the last operand is also the first one */
     uint32_t size = (uint32_t)(p->token_end - p->begin) - top.at;
     enum sl_js_part_kind kind = SL_JS_INDEX_COMPUTED;
     if (single && p->operand == O_LITERAL)
@@ -277,7 +280,7 @@ static enum js_state subscript_ended(struct js_parser *p)
     else if (single && p->operand == O_CHAIN && p->step_count == p->base + 1 &&
              p->steps[p->base].kind == SL_JS_IDENTIFIER && p->steps[p->base].size == size)
         kind = SL_JS_INDEX_NAME;
-    p->operand = O_OTHER;
+    p->operand = O_OTHER; /* unless the operand in front was a chain */
     if (top.flags & CHAINED) {
         p->step_count = p->base;
         p->base = top.size;
@@ -290,7 +293,8 @@ static enum js_state subscript_ended(struct js_parser *p)
     return OPERATOR;
 }
 
-/* Begins the arguments of a call. After `async` alone they may turn out to be parameters, so its position is kept. */
+/* Reads the `(` of a call. After `async` alone the arguments may turn out to be parameters of an async arrow function, which would begin at
+ * `async`: its offset is kept. */
 static enum js_state call(struct js_parser *p)
 {
     bool async = p->operand == O_CHAIN && p->operand_at == p->async_at && p->step_count == p->base + 1 && !p->newline;
@@ -301,9 +305,9 @@ static enum js_state call(struct js_parser *p)
     return OPERAND;
 }
 
-/* Names of functions inside the subscripts of an assigned chain continue from the assignment's name: links the placeholders of these
- * subscripts to it. */
-static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
+/* In `a[b] = c`, names of functions inside `b` continue the assigned name: links the placeholders of the subscripts among the `count` steps
+ * to it. A subscript without functions has no placeholder. */
+static void link_subscripts_to_target(struct js_parser *p, uint32_t from, uint32_t count)
 {
     uint32_t name = UNKNOWN;
     for (uint32_t i = from; i < from + count; i++) {
@@ -316,8 +320,8 @@ static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
     }
 }
 
-/* Pushes the level of an assignment. Chained assignments (a = b = c) end together, so they share one level, whose name is that of the last
- * target. */
+/* Begins an assignment to the chain `a.b` just read. Assignments like `a = b = c` end together, so they are one construct on the stack,
+ * which has the name of the last target: the steps of `b` replace those of `a`. */
 static enum js_state assign_chain(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
@@ -326,7 +330,7 @@ static enum js_state assign_chain(struct js_parser *p)
         from = top->at;
         memmove(p->steps + from, p->steps + p->base, count * sizeof *p->steps);
         top->flags |= INNER;
-        top->node = UNKNOWN;
+        top->node = UNKNOWN; /* the name is another one now */
     } else {
         if (!js_push(p, L_ASSIGN, 0))
             return FAILED;
@@ -336,7 +340,7 @@ static enum js_state assign_chain(struct js_parser *p)
     }
     top->size = count;
     p->base = p->step_count = from + count;
-    bend_subscripts(p, from, count);
+    link_subscripts_to_target(p, from, count);
     return OPERAND;
 }
 
@@ -350,12 +354,12 @@ static enum js_state assign(struct js_parser *p, size_t size)
     }
     if (p->operand == O_CHAIN)
         return assign_chain(p);
-    if (p->operand == O_PATTERN)
+    if (p->operand == O_PATTERN) /* `=` shows that the array or object before it is a pattern */
         js_make_pattern(p, p->operand_node);
     return OPERAND;
 }
 
-/* Reads an operator of one to `most` bytes `c`; with `=` after it, an assignment. */
+/* Reads an operator that is the byte `c` one to `most` times, such as `*` and `**`; with `=` after it, an assignment. */
 static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
 {
     size_t size = 1;
@@ -459,7 +463,7 @@ static enum js_state comma(struct js_parser *p)
     }
 }
 
-/* Ends a statement with a terminator of `size` bytes, 0 if there is none. */
+/* Ends a statement: skips its semicolon, `size` 1, or nothing, `size` 0. */
 static enum js_state statement_ended(struct js_parser *p, size_t size)
 {
     if (size)
@@ -471,7 +475,7 @@ static enum js_state statement_ended(struct js_parser *p, size_t size)
 static enum js_state semicolon(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
-    if (top->kind == L_VARIABLES) {
+    if (top->kind == L_VARIABLES) { /* the list of variables ends; a statement or the head of a `for` is around it */
         p->depth--;
         top = js_top(p);
     }
@@ -484,7 +488,7 @@ static enum js_state semicolon(struct js_parser *p)
     }
     if (top->kind != L_FOR || top->what >= FOR_UPDATE)
         return js_fail(p, "unexpected semicolon");
-    top->what++;
+    top->what++; /* FOR_INIT to FOR_TEST to FOR_UPDATE */
     top->flags &= (uint8_t)~NO_IN;
     js_advance(p, 1);
     return OPERAND;
@@ -506,7 +510,7 @@ static enum js_state for_in_or_of(struct js_parser *p)
     return OPERAND;
 }
 
-/* Reads a closing parenthesis. Those of expressions and of calls after `async` may still become parameters: O_PARENS. */
+/* Reads a closing parenthesis. `(a)` and `async(a)` may still turn out to be parameters, if `=>` follows: O_PARENS. */
 static enum js_state parenthesis(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -555,7 +559,7 @@ static enum js_state square_bracket(struct js_parser *p)
     }
 }
 
-/* Ends a statement or a field without a semicolon, at a line end or before a token that shows it. */
+/* Ends a statement or a field without a semicolon: at a line end, a closing brace, or the end of the script; else an error. */
 static enum js_state insert_semicolon(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -609,7 +613,7 @@ enum js_state js_ended(struct js_parser *p)
 {
     js_end_soft(p);
     const struct js_level *top = js_top(p);
-    if (top->kind == L_DECORATOR) {
+    if (top->kind == L_DECORATOR) { /* what it decorates follows: a class expression, a member or a class */
         enum js_state next = top->flags & EXPRESSION ? OPERAND : top[-1].kind == L_CLASS ? MEMBER : STATEMENT;
         p->depth--;
         return next;
@@ -626,13 +630,14 @@ enum js_state js_ended(struct js_parser *p)
     case '{':
         if (top->kind != L_HERITAGE)
             return insert_semicolon(p);
-        p->depth--;
+        p->depth--; /* the expression after `extends` ends, the body of the class begins */
         js_advance(p, 1);
         return MEMBER;
     default: return insert_semicolon(p);
     }
 }
 
+/* Reads a variable of `var`, `let`, `const` or `using`, up to its `=`: a name, or a pattern. */
 enum js_state js_declarator(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);

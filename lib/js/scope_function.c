@@ -1,17 +1,19 @@
+/* Parser of scripts: functions, classes, and the members of classes and object literals. */
 #include "js/scope_impl.h"
 
 struct js_class_member {
     uint32_t start, at, size; /* `start` of the member; `at`, `size` of its key */
-    uint32_t node;            /* cover of a computed key */
+    uint32_t node; /* of a computed key: the placeholder that names of functions inside the brackets link to */
     uint8_t modifiers;
     enum sl_js_part_kind kind; /* of the key */
 };
 
-/* Pushes the level of a function whose scope is open. */
+/* Enters a function: pushes it on the stack of enclosing constructs. `scope`: result of js_open_scope(); `after`: what may follow its end.
+ * False when out of memory or nested too deeply. */
 static bool push_function(struct js_parser *p, enum js_level_kind kind, uint32_t scope, uint8_t flags,
                           enum js_after after)
 {
-    flags |= (p->async ? WAS_ASYNC : 0) | (p->generator ? WAS_GENERATOR : 0);
+    flags |= (p->async ? WAS_ASYNC : 0) | (p->generator ? WAS_GENERATOR : 0); /* to restore them at its end */
     if (!js_push(p, kind, flags))
         return false;
     js_top(p)->scope = scope;
@@ -32,7 +34,8 @@ static enum js_state function_parameters(struct js_parser *p, bool async, bool g
     return OPERAND;
 }
 
-/* Ends parameters; a brace must follow. The body of a function needs no level of its own, the block of a catch does. */
+/* Ends parameters at their `)`; a brace must follow. L_FUNCTION, which is on the stack already, stands for the body of a function; the
+ * block of a `catch` is pushed as a block of its own. */
 enum js_state js_parameters_ended(struct js_parser *p)
 {
     bool catch = js_top(p)->flags & CATCH;
@@ -43,7 +46,8 @@ enum js_state js_parameters_ended(struct js_parser *p)
     return !catch || js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
-/* Reads `function`, the next token, up to its parameters. A name of its own is added to the name that the context gives it. */
+/* Reads `function`, the next token, up to its parameters. Its name continues that of the code around it, `x` in `x = function f() {}`; its
+ * own name, `f`, is added, if there is one. */
 enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after)
 {
     js_advance(p, 8);
@@ -77,14 +81,14 @@ enum js_state js_function_ended(struct js_parser *p)
     }
 }
 
-/* Reads `=>`. What precedes it are parameters, as is only known now: the scope of the function begins there, and names inside the brackets
- * no longer continue from the code around them. */
+/* Reads `=>`. Only this shows that the name or parentheses before it are parameters: the scope of the function begins with them, and names
+ * of functions inside the parentheses no longer continue the name of the code around them. */
 enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
     if (p->newline || p->operand_at == UNKNOWN || (p->operand != O_PARENS && !single))
         return js_fail(p, "no parameters before `=>`");
-    if (p->operand == O_PARENS) {
+    if (p->operand == O_PARENS) { /* names that link to the placeholder of the parentheses now begin there */
         async = p->operand_async;
         js_set_outer(p, p->operand_node, SL_JS_NONE);
         js_make_pattern(p, p->operand_node);
@@ -134,7 +138,7 @@ static enum js_state class_ended(struct js_parser *p)
     return top.flags & EXPRESSION ? OPERATOR : js_completed(p);
 }
 
-/* Ends an object literal, which may still become a pattern. */
+/* Ends an object literal at its `}`; if `=` follows, it turns out to be a pattern. */
 static enum js_state object_ended(struct js_parser *p)
 {
     p->operand = O_PATTERN;
@@ -154,10 +158,11 @@ static bool is_constructor(const struct js_parser *p, const struct js_class_memb
     struct sl_str key = {text, member->size};
     return !member->modifiers &&
            ((member->kind == SL_JS_IDENTIFIER && sl_str_equal(key, SL_STR("constructor"))) ||
+            /* "constructor" with quotes */
             (member->kind == SL_JS_KEY_LITERAL && key.size == 13 && memcmp(text + 1, "constructor", 11) == 0));
 }
 
-/* Reads a method up to its parameters. */
+/* Reads a method up to its parameters. A constructor gets no scope: positions in it belong to the scope of its class. */
 static enum js_state method(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
@@ -168,7 +173,7 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
                                      : set ? (in_class ? SL_JS_SETTER : SL_JS_OBJECT_SETTER)
                                            : SL_JS_FUNCTION;
         uint32_t name = js_part(p, member->kind, member->at, member->size, js_context(p));
-        if (in_class || !(get || set))
+        if (in_class || !(get || set)) /* functions inside the brackets of a computed key are named after the method */
             js_set_outer(p, member->node, name);
         scope = js_open_scope(p, member->start, kind, name);
     }
@@ -177,10 +182,10 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);
 }
 
-/* Reads the colon of a property. */
+/* Reads the colon of a property; a function as its value is named after the key. */
 static enum js_state property(struct js_parser *p, const struct js_class_member *member)
 {
-    if (member->kind == SL_JS_IDENTIFIER) { /* other keys are not part of names */
+    if (member->kind == SL_JS_IDENTIFIER) { /* strings, numbers and computed keys are not part of names */
         if (!js_push(p, L_PROPERTY, 0))
             return FAILED;
         js_top(p)->at = member->at;
@@ -190,7 +195,7 @@ static enum js_state property(struct js_parser *p, const struct js_class_member 
     return OPERAND;
 }
 
-/* Pushes the level of a field's value, which names functions in it. False when out of memory or nested too deeply. */
+/* Enters the value of a class field: functions in it are named after the field's key. False when out of memory or nested too deeply. */
 static bool push_field(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_FIELD, 0))
@@ -202,13 +207,13 @@ static bool push_field(struct js_parser *p, const struct js_class_member *member
 }
 
 /* Reads the token after a key, which tells what the member is: a method, a property, a field, or a name alone. */
-static enum js_state behind_key(struct js_parser *p, const struct js_class_member *member)
+static enum js_state after_key(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
     uint8_t c = js_peek(p, 0);
     if (c == '(')
         return method(p, member);
-    /* of these modifiers only methods may have any in an object; in a class, fields may have `static` and `accessor` */
+    /* `(` does not follow, so it is no method: no modifier is allowed in an object; in a class fields may have `static`, `accessor` */
     if (member->modifiers & (M_GENERATOR | M_GET | M_SET | (in_class ? M_ASYNC : 0xFF)))
         return js_fail(p, "method without parameters");
     switch (c) {
@@ -225,7 +230,7 @@ static enum js_state behind_key(struct js_parser *p, const struct js_class_membe
     }
 }
 
-/* Ends a computed key; its closing bracket is the next token. */
+/* Ends a computed key at its `]`. computed_key() put the start and the modifiers of the member into the level. */
 enum js_state js_key_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -233,10 +238,11 @@ enum js_state js_key_ended(struct js_parser *p)
         .start = top.at, .node = top.node, .modifiers = (uint8_t)top.size, .kind = SL_JS_KEY_COMPUTED};
     p->depth--;
     js_advance(p, 1);
-    return behind_key(p, &member);
+    return after_key(p, &member);
 }
 
-/* Begins a computed key. Its level stores the start and the modifiers of the member for js_key_ended. */
+/* Reads the `[` of a computed key. The expression inside is read before the rest of the member, so the level keeps the member's start and
+ * modifiers for js_key_ended(). */
 static enum js_state computed_key(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_KEY, 0))
@@ -270,21 +276,21 @@ static uint8_t get_modifier(const struct js_parser *p, struct sl_str name)
 static bool modifies(const struct js_parser *p, uint8_t modifier)
 {
     uint8_t c = js_peek(p, 0);
-    if (modifier & (M_ASYNC | M_ACCESSOR) && p->newline)
+    if (modifier & (M_ASYNC | M_ACCESSOR) && p->newline) /* a field of that name, which the line end ends */
         return false;
-    if (modifier & (M_GET | M_SET) && c == '*')
+    if (modifier & (M_GET | M_SET) && c == '*') /* a field named `get`, then a generator */
         return false;
     return js_name_begins(c) || sl_is_digit((char)c) || (c && strchr("\"'[#*.", c)) ||
            (modifier == M_STATIC && c == '{');
 }
 
-/* Consumes modifiers and a key that is a name; false when the next token is not a name. */
+/* Consumes modifiers and a key that is a name. False if no name follows the modifiers, which stay consumed. */
 static bool name_key(struct js_parser *p, struct js_class_member *member)
 {
     while (js_name_begins(js_peek(p, 0))) {
         const uint8_t *begin = p->at, *end = js_name_end(p);
         uint8_t modifier = get_modifier(p, (struct sl_str){(const char *)begin, (size_t)(end - begin)});
-        if (end == begin)
+        if (end == begin) /* a backslash that begins no valid escape */
             return false;
         p->at = end;
         js_skip(p);
@@ -324,22 +330,23 @@ static enum js_state other_key(struct js_parser *p, struct js_class_member *memb
     }
     member->size = js_offset(p) - member->at;
     js_skip(p);
-    return behind_key(p, member);
+    return after_key(p, member);
 }
 
-/* Reads a member that begins with a key, modifiers or `*`, or a static block, whose `static` was read as a modifier. */
+/* Reads a member that begins with a key, modifiers or `*`; or a static block, whose `static` name_key() reads as a modifier. */
 static enum js_state keyed_member(struct js_parser *p)
 {
     struct js_class_member member = {.start = js_offset(p), .node = SL_JS_NONE};
     if (js_take(p, '*'))
         member.modifiers = M_GENERATOR;
     if (name_key(p, &member))
-        return behind_key(p, &member);
+        return after_key(p, &member);
     if (member.modifiers == M_STATIC && js_take(p, '{'))
         return js_push(p, L_STATIC, 0) ? STATEMENT : FAILED;
     return other_key(p, &member);
 }
 
+/* Reads the beginning of a member of the class or object literal on top of the stack, or its closing brace. */
 enum js_state js_member(struct js_parser *p)
 {
     bool in_class = js_top(p)->kind == L_CLASS;

@@ -1,17 +1,17 @@
-/* The reader of scopes: a pushdown machine instead of recursive functions. The state says which token is expected next; a stack
- * of levels says which constructs enclose it. A level takes 20 bytes.
+/* The parser of scripts: a pushdown machine instead of recursive functions. The state says which token is expected next; a stack
+ * of "levels" says which constructs enclose it. A level takes 20 bytes.
  *
  *     x = {p: (a) => a}            PROGRAM  ASSIGN x  OBJECT  PROPERTY p  ARROW     the levels at the last `a`
  *
  * Some levels are soft: no token ends them, they end together with the assignment expression inside them. Three constructs are
- * only known at their end: `(a, b)` may be parameters, `[a]` and `{a}` may be patterns, and `a[b]` may be assigned to. Scopes found
- * inside refer to a placeholder component (a cover); when the construct ends, the placeholder's `outer` link is set to what it
- * turned out to be. Nothing is read twice. */
+ * only known at their end: `(a, b)` may be parameters, `[a]` and `{a}` may be patterns, and `a[b]` may be assigned to. The names of
+ * functions inside link to a placeholder (a name part of kind SL_JS_COVER); when the construct ends, the placeholder's `outer` link
+ * is set to what it turned out to be. Nothing is read twice. */
 #pragma once
 
 #include "js/scope.h"
 
-enum { DEEPEST = 16384, LONGEST_CHAIN = 256 };
+enum { DEEPEST = 16384 /* nested constructs */, LONGEST_CHAIN = 256 /* names and subscripts in `a.b[c]...` */ };
 
 /* Which token is expected next. */
 enum js_state {
@@ -26,23 +26,24 @@ enum js_state {
     FAILED,
 };
 
+/* Kinds of constructs on the parser's stack. `at`, `size` and `scope` are those of struct js_level. */
 enum js_level_kind {
-    /* soft levels */
-    L_ASSIGN,   /* `at`: first step, `size`: number of steps, `scope`: first step of the level around it */
-    L_ARROW,    /* body without braces */
-    L_PROPERTY, /* key: at, size */
-    L_VARIABLE, /* at, size */
+    /* soft: no token ends these, they end with the assignment expression inside them */
+    L_ASSIGN,   /* its target `a.b` is p->steps[at .. at + size]; `scope`: value of p->base to restore at the end */
+    L_ARROW,    /* arrow function whose body has no braces */
+    L_PROPERTY, /* value of a property; at, size: text of its key */
+    L_VARIABLE, /* initial value of a variable; at, size: text of the variable's name */
     L_BINDING,  /* a pattern that an initialiser follows */
     L_LAST_SOFT = L_BINDING,
     /* brackets */
     L_PAREN,
-    L_CALL, /* `at`: position of `async`, if it precedes */
+    L_CALL, /* `at`: offset of `async` in `async(...)`; UNKNOWN for any other call */
     L_ARRAY,
-    L_SUBSCRIPT, /* `at`: the level inside, `size`: first step of the level around it */
+    L_SUBSCRIPT, /* `at`: offset of `i` in `a[i]`; `size`: value of p->base to restore at the end */
     L_OBJECT,
     L_TEMPLATE,
     L_PARAMETERS, /* also those of catch */
-    L_KEY,        /* computed key; `at`: the member */
+    L_KEY,        /* computed key; `at`: offset of the member that begins with it, `size`: its modifiers */
     L_HEAD,       /* parentheses of if, while, with, switch, and after do */
     L_FOR,
     /* other levels that contain expressions */
@@ -70,38 +71,44 @@ enum js_level_flags {
     NO_IN = 1,         /* `in` ends the head of a for */
     WAS_ASYNC = 2,     /* function: the code around it is async */
     WAS_GENERATOR = 4, /* function: the code around it is a generator */
-    CLEAR = 8,         /* function: names continue through it (accessors of object literals) */
-    INNER = 16,        /* assignment: it is the value of another assignment */
-    CHAINED = 32,      /* subscript: the operand before it is a chain */
-    CATCH = 64,        /* these parameters are those of catch */
-    EXPRESSION = 128,  /* class, decorator: inside an expression */
+    CLEAR = 8,        /* accessor of an object literal: functions inside it are named as if they stood in the literal */
+    INNER = 16,       /* assignment: it is the value of another one, as `b = c` in `a = b = c` */
+    CHAINED = 32,     /* subscript: of names that can be assigned to, as in `a.b[` */
+    CATCH = 64,       /* parameters: of a catch clause */
+    EXPRESSION = 128, /* class, decorator: inside an expression, so an operator may follow */
 };
 
-/* `what` of a function (what follows it), of a head, and of a `for` (which part is next). */
+/* Values of js_level.what: for a function what may follow it, for parentheses of a statement whose they are, for a `for` which of its parts
+ * is next. */
 enum js_after { AFTER_EXPRESSION, AFTER_ARROW, AFTER_STATEMENT, AFTER_MEMBER };
 enum js_head { HEAD_IF, HEAD_WHILE, HEAD_SWITCH, HEAD_DO };
 enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 
+/* A construct that encloses the next token. */
 struct js_level {
-    uint8_t kind, flags, what; /* js_after, js_head or js_for; TRY: clauses so far; FIELD: kind of the key */
-    uint32_t at, size;
-    uint32_t scope; /* function, arrow, class: the result of js_open_scope() */
-    uint32_t node;  /* the component that names inside continue from; UNKNOWN until it is needed */
+    uint8_t kind, flags,
+        what; /* what: js_after, js_head or js_for; L_TRY: 1 after catch, 2 after finally; L_FIELD: kind of the key */
+    uint32_t at, size; /* see the kinds in enum js_level_kind */
+    uint32_t scope;    /* function, arrow, class: the result of js_open_scope() */
+    uint32_t
+        node; /* index of the last part of the name that functions inside continue; UNKNOWN until a function needs it */
 };
 
-enum { UNKNOWN = UINT32_MAX, LATE = 1u << 31 };
+enum { UNKNOWN = UINT32_MAX, LATE = 1u << 31 /* flag in the number of a scope: it is in js_parser.late */ };
 
 /* Kind of the last operand. */
 enum js_operand {
     O_OTHER,
-    O_CHAIN,   /* the steps from `base` on, which name the target of an assignment */
-    O_PARENS,  /* parameters if an arrow follows */
+    O_CHAIN,   /* `a.b[c]`, the target of an assignment if `=` follows; its names are p->steps from p->base on */
+    O_PARENS,  /* parentheses: parameters if an arrow follows */
     O_PATTERN, /* a pattern if `=` follows */
     O_LITERAL, /* a string or a number */
 };
 
+/* A step of a chain: `a`, `.b` or `[c]` of `a.b[c]`. */
 struct js_step {
-    uint32_t at, size, kind, node; /* node: the cover of a subscript */
+    uint32_t at, size, kind; /* its text in the script; enum sl_js_part_kind */
+    uint32_t node;           /* of a subscript: the placeholder that names of functions inside it link to */
 };
 
 /* Modifiers before the name of a class member or property. */
@@ -111,18 +118,21 @@ struct js_parser {
     const uint8_t *at, *end, *begin; /* `at`: the next token */
     const uint8_t *token_end;        /* end of the token before `at` */
     bool newline;                    /* a line ends between that token and `at` */
-    bool async, generator;
-    bool operand_async;
-    uint8_t operand;       /* enum js_operand */
-    uint32_t operand_at;   /* its offset */
-    uint32_t operand_node; /* the cover of brackets */
-    uint32_t async_at;     /* offset of the last `async` that was an operand */
+    bool async, generator;           /* the innermost function is one */
+    bool operand_async;              /* the parentheses of O_PARENS follow the word `async` */
+    uint8_t operand;                 /* enum js_operand: kind of the last operand */
+    uint32_t operand_at;             /* its offset; UNKNOWN if it cannot be a single name or parameters */
+    uint32_t
+        operand_node; /* for O_PARENS, O_PATTERN: the placeholder that names of functions inside the brackets link to */
+    uint32_t async_at; /* offset of the last `async` that was an operand */
 
     struct js_level *levels;
     uint32_t depth;
     struct js_step *steps;
-    uint32_t base, step_count;
-    struct sl_js_scope *late; /* scopes that were opened after others inside them: arrow functions */
+    uint32_t base,
+        step_count; /* the steps of the last chain are [base, step_count), those before belong to outer constructs */
+    struct sl_js_scope
+        *late; /* arrow functions, whose scopes are opened after those of functions in their parameters */
     uint32_t late_count;
     size_t level_capacity, step_capacity, late_capacity;
 
@@ -251,8 +261,9 @@ bool js_take_word(struct js_parser *p, enum js_word word);
 /* Returns the word that comes next, W_NONE for any other token. */
 enum js_word js_next_word(const struct js_parser *p);
 
-/* ---- scope_context.c: levels, names, scopes ---- */
+/* ---- scope_context.c: enclosing constructs (levels), names, scopes ---- */
 
+/* Makes room for one more level; false if the script is nested too deeply or out of memory, which p->code tells. */
 bool js_grow_levels(struct js_parser *p);
 
 static inline struct js_level *js_top(struct js_parser *p)
@@ -260,50 +271,63 @@ static inline struct js_level *js_top(struct js_parser *p)
     return &p->levels[p->depth - 1];
 }
 
-/* Pushes a level; its other members are zero. False when memory or the work budget is exhausted. */
+/* Pushes a construct on the stack of those around the next token; members without a parameter are zero. False if nested too deeply, or when
+ * memory or the work budget is exhausted; the budget leaves p->code SL_OK. */
 static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t flags)
 {
     if (__builtin_expect(p->depth == p->level_capacity, 0) && !js_grow_levels(p))
         return false;
-    if (kind <= L_LAST_SOFT)
+    if (kind <=
+        L_LAST_SOFT) /* in the head of a `for`, `in` ends an assignment, too; within brackets it is an operator again */
         flags |= p->levels[p->depth - 1].flags & NO_IN;
     p->levels[p->depth++] = (struct js_level){.kind = (uint8_t)kind, .flags = flags, .node = UNKNOWN};
     return sl_account_spend(&p->account, 1);
 }
 
-/* Pops the level on top, which must be soft. */
+/* Ends the construct on top of the stack, which must be soft: one that no token of its own ends (an assignment, a property, an arrow). */
 void js_pop_soft(struct js_parser *p);
 
+/* Ends all constructs that end with the assignment expression just read. */
 static inline void js_end_soft(struct js_parser *p)
 {
     while (js_top(p)->kind <= L_LAST_SOFT)
         js_pop_soft(p);
 }
 
+/* Adds `.b` or `[c]` to the chain `a.b[c]` that was read last. `node`: see struct js_step. */
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node);
 
-/* Returns the component that a name at this position continues from; UNKNOWN, with p->code set, when memory is exhausted. */
+/* Returns the index of the name part that the name of a function at this position continues; UNKNOWN, with p->code set, when memory is
+ * exhausted. */
 uint32_t js_context(struct js_parser *p);
+
+/* Adds a part of a name, whose text is at `at`, to the right of the part `outer`. Returns its index; UNKNOWN when out of memory. */
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer);
 
-/* Marks the brackets of this component as a pattern. */
+/* Marks brackets as a pattern: functions inside are not named after its keys. `node` is the placeholder of the brackets; if no function was
+ * inside they have none, and nothing is done. */
 static inline void js_make_pattern(struct js_parser *p, uint32_t node)
 {
     if (node < SL_JS_NAME_IS_COMPLETE)
         p->scopes->parts[node].pattern = 1;
 }
 
+/* Sets which part is to the left of the part `node` in names; nothing if there is no such part. */
 static inline void js_set_outer(struct js_parser *p, uint32_t node, uint32_t outer)
 {
     if (node < SL_JS_NAME_IS_COMPLETE)
         p->scopes->parts[node].outer = outer;
 }
 
-/* Opens a scope at `start`. SL_JS_NONE when memory is exhausted. */
+/* Opens a scope at `start`; `name` is the last part of its name. Returns its number, for js_close_scope(); SL_JS_NONE when memory is
+ * exhausted. */
 uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name);
+
+/* Sets the end of a scope, the first byte after it. SL_JS_NONE as `scope` does nothing. */
 void js_close_scope(struct js_parser *p, uint32_t scope, const uint8_t *end);
 
-/* Completes the scopes at the end of the text: merges late ones, resolves names, sets `outer`. */
+/* Completes the scopes at the end of the text: puts all in order, drops those without an end, finds the enclosing scope of each, and
+ * resolves placeholders in names. False when out of memory. */
 bool js_finish_scopes(struct js_parser *p);
 
 /* ---- scope_expression.c: expressions ---- */
@@ -329,8 +353,10 @@ enum js_state js_arrow(struct js_parser *p);
 
 /* Reads the head of a class. The next token is `class`. */
 enum js_state js_class(struct js_parser *p, uint8_t flags);
+
 /* Called where a member of a class or an object may begin, or the end of the members. */
 enum js_state js_member(struct js_parser *p);
+/* Called after a method or a name alone in an object: a comma or the end of the object must follow. */
 enum js_state js_member_end(struct js_parser *p);
 enum js_state js_key_ended(struct js_parser *p);
 

@@ -1,15 +1,17 @@
+/* Assembles the display name of a function of a script from its parts: `a`, `b`, `f` of `a.b.f`. */
 #include "js/scope.h"
 
-enum { MAX_PARTS = 128 }; /* components of a name; further ones are left out */
+enum { MAX_PARTS = 128 }; /* of a name; parts further to the left are left out */
 
-/* A name that is being assembled: its components from the last to the first. */
+/* A name that is being assembled: its parts, `f`, `b`, `a` of `a.b.f`, from the last to the first. */
 struct name {
     const struct sl_js_scopes *scopes;
     const struct sl_js_naming *naming;
     const struct sl_js_part *parts[MAX_PARTS];
     unsigned count;
-    bool object;                       /* it begins in an object literal */
-    const struct sl_js_part *replaced; /* the component that the function's own name replaces */
+    bool object; /* an object literal that has no name itself is its beginning: "<object>.f" */
+    const struct sl_js_part
+        *replaced; /* the part that the function's own name replaces, `x` of `x = function f() {}` */
 };
 
 /* True if names are to be written as Symbolicator writes them, see struct sl_js_naming. */
@@ -18,19 +20,20 @@ static bool is_compat(const struct name *name)
     return name->naming && name->naming->compat;
 }
 
-/* Collects the components of a function's name, the last one first. If the function has a name of its own, that replaces the last component
- * which the context gave it. */
+/* Collects the parts of a function's name, the last one first. A function's own name replaces the last part that the code around it gave
+ * the function: `a.x = function f() {}` is `a.f`, and name->replaced is `x`. */
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
     bool own = false, crossed = false;
-    uint32_t part = scope->name, inferred = 0;
+    uint32_t part = scope->name, inferred = 0; /* inferred: number of parts that the code around the function gave */
     for (; part < SL_JS_NAME_IS_COMPLETE && name->count < MAX_PARTS; part = s->parts[part].outer) {
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
             crossed = true;
         } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name that is too long */
             bool last = part == scope->name;
+            /* an accessor's key alone is "get x", without "<object>" in front */
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
             if (p->kind != SL_JS_OWN_NAME && !key)
                 inferred++;
@@ -41,11 +44,11 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
             own |= p->kind == SL_JS_OWN_NAME;
         }
     }
-    /* the chain went out of an object literal that has no name itself, so the literal is shown as its beginning */
+    /* the first part is a key of an object literal that is assigned to nothing */
     name->object = crossed && inferred && part == SL_JS_NONE;
 }
 
-/* Decodes escapes in identifiers: \u0061, \u{61}. */
+/* Appends an identifier, its escapes \u0061 and \u{61} decoded. An escape that is no valid code point adds nothing. */
 static void add_unescaped(struct sl_buf *out, struct sl_str text)
 {
     for (size_t i = 0; i < text.size;) {
@@ -69,7 +72,8 @@ static void add_unescaped(struct sl_buf *out, struct sl_str text)
     }
 }
 
-/* Appends an identifier, by its original name if the caller knows one. */
+/* Appends an identifier, by its original name if the caller's source map has one. Names as Symbolicator writes them (compat) keep private
+ * names as they are in the script. */
 static void add_identifier(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};
@@ -84,7 +88,7 @@ static void add_identifier(struct name *name, const struct sl_js_part *part, str
         sl_buf_str(out, text);
 }
 
-/* Appends a number as written, or a string in double quotes. */
+/* Appends a number or a string in double quotes as written; a string in single quotes gets double ones, with the escapes that these need. */
 static void add_literal(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};
@@ -105,8 +109,8 @@ static void add_literal(struct name *name, const struct sl_js_part *part, struct
     sl_buf_u8(out, '"');
 }
 
-/* Appends one component as it is shown: a computed key or index is `<computed>`, a name in brackets `[name]`, a literal key `<key>`. Kinds
- * without text add nothing. */
+/* Appends one part of a name as it is shown: a computed key is `<computed>`, a computed index `[<computed>]`, a name in brackets `[name]`,
+ * a literal key `<key>`. Other kinds without text add nothing. */
 static void add_part(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     static const struct {
@@ -136,8 +140,8 @@ static bool is_index(const struct sl_js_part *part)
     return part->kind == SL_JS_INDEX_NAME || part->kind == SL_JS_INDEX_LITERAL || part->kind == SL_JS_INDEX_COMPUTED;
 }
 
-/* True if a dot separates the two components. Symbolicator writes none after a chain of members that was assigned to, so there is none with
- * `compat` either. */
+/* True if a dot separates the two parts of a name; `[i]` follows without one. After the last name of an assigned chain, `b` of
+ * `a.b = {f() {}}`, Symbolicator writes none, so there is none with `compat` either: `a.bf`. */
 static bool separated(const struct name *name, const struct sl_js_part *before, const struct sl_js_part *part)
 {
     bool chained = before->kind == SL_JS_MEMBER || is_index(before);
@@ -146,12 +150,12 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* Adds the separator before the function's own name, which replaced the last step of an assigned chain. Symbolicator leaves an opening
- * bracket of that step, so `compat` names have it, too. */
+/* Appends what is between the part `before` (NULL: none) and the function's own name, which replaces the last part `c` of an assigned chain
+ * `a.b.c`: a dot. Where the replaced part is `[c]`, Symbolicator leaves its `[c` in the name, so names with `compat` have it, too. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);
-    if (compat && name->replaced->kind == SL_JS_INDEX_NAME) { /* compatible: the step without its closing bracket */
+    if (compat && name->replaced->kind == SL_JS_INDEX_NAME) {
         sl_buf_u8(out, '[');
         add_identifier(name, name->replaced, out);
     } else if (before && !compat) {
@@ -178,11 +182,12 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
     for (unsigned i = name.count; i-- > 0; before = name.parts[i]) {
         const struct sl_js_part *part = name.parts[i];
         if (name.replaced && part->kind == SL_JS_OWN_NAME)
-            add_replaced(&name, before || !name.object ? before : part, out);
+            add_replaced(&name, before || !name.object ? before : part,
+                         out); /* after "<object>", too: any part but NULL */
         else if (before ? separated(&name, before, part) : name.object)
             sl_buf_u8(out, '.');
         add_part(&name, part, out);
-        if (out->failed)
+        if (out->failed) /* out of memory, which the caller sees in `out` */
             return true;
     }
     return sl_account_spend(account, (uint32_t)(out->size - begin));

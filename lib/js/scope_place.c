@@ -1,10 +1,12 @@
+/* Converts byte offsets in a script to lines and columns, from stored positions of every 256th byte. */
 #include "js/scope.h"
 
 #include <stdlib.h>
 
 enum { SPACING = 256 }; /* bytes between positions that are stored; a look-up counts from the last one on */
 
-/* Moves the position past one byte. A character of four bytes in UTF-8 is two UTF-16 units, any other is one. */
+/* Moves the position past one byte of UTF-8. Columns are UTF-16 units: a character of four bytes is two units, any other is one. Continuation
+ * bytes (0x80 to 0xBF) count nothing. */
 static inline void move_past(struct sl_js_position *position, uint8_t c)
 {
     if (c == '\n')
@@ -25,12 +27,13 @@ bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text,
             places->marks[i / SPACING] = position;
         move_past(&position, (uint8_t)text.data[i]);
     }
-    if (text.size % SPACING == 0)
+    if (text.size % SPACING == 0) /* the end of the text, which can be looked up as well, is a stored position */
         places->marks[text.size / SPACING] = position;
     return true;
 }
 
-/* Starts at the mark before `offset` and counts the at most SPACING bytes between. An offset behind the text is its end. */
+/* Starts at the last stored position before `offset` and counts on from there, less than SPACING bytes. An offset behind the text is taken
+ * as its end. */
 struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places, uint32_t offset)
 {
     size_t end = offset < places->text.size ? offset : places->text.size;

@@ -1,3 +1,4 @@
+/* Parser of scripts: statements, import and export. The functions return what is expected next. */
 #include "js/scope_impl.h"
 
 /* Called after each statement: ends the constructs that end with it (if, do, try), unless `else`, `while`, `catch` or `finally` continues
@@ -15,7 +16,7 @@ enum js_state js_completed(struct js_parser *p)
         case L_DO:
             if (!js_take_word(p, W_WHILE) || !js_take(p, '('))
                 return js_fail(p, "do without while");
-            top->kind = L_HEAD;
+            top->kind = L_HEAD; /* the parentheses after `while` replace the loop on the stack */
             top->what = HEAD_DO;
             return OPERAND;
         case L_TRY:
@@ -29,7 +30,7 @@ enum js_state js_completed(struct js_parser *p)
                 top->what = 2;
                 return js_take(p, '{') && js_push(p, L_BLOCK, 0) ? STATEMENT : js_fail(p, "finally without a block");
             }
-            if (!top->what)
+            if (!top->what) /* 1 after catch, 2 after finally; one of them is required */
                 return js_fail(p, "try without catch");
             p->depth--;
             break;
@@ -38,7 +39,7 @@ enum js_state js_completed(struct js_parser *p)
     }
 }
 
-/* Ends a statement that does not end with an expression. */
+/* Ends a statement that does not end with an expression, such as `break`: at a semicolon, or where one may be missing. */
 static enum js_state plain_end(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -49,6 +50,8 @@ static enum js_state plain_end(struct js_parser *p)
     return js_completed(p);
 }
 
+/* Ends the parentheses of `if (...)` and the like at their `)`. After those of while and with, which nothing follows but a statement, no
+ * construct stays on the stack. */
 enum js_state js_head_ended(struct js_parser *p)
 {
     enum js_head head = js_top(p)->what;
@@ -115,7 +118,7 @@ static enum js_state declaration(struct js_parser *p, enum js_word word)
     return variables(p);
 }
 
-/* Reads the head of a `for`, from behind the word on. NO_IN: up to the first semicolon `in` is not an operator. */
+/* Reads `(` after `for`, and the word of a declaration in it. NO_IN: up to the first semicolon `in` is not an operator. */
 static enum js_state for_head(struct js_parser *p)
 {
     js_take_word(p, W_AWAIT);
@@ -126,7 +129,7 @@ static enum js_state for_head(struct js_parser *p)
     return declaration(p, js_next_word(p));
 }
 
-/* Reads what follows `return`: nothing, also at a line end, or an expression. */
+/* Reads what follows `return`: the end of the statement, which a line end is, too, or an expression. */
 static enum js_state returned(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -162,7 +165,7 @@ static enum js_state parse_case(struct js_parser *p, bool other)
 
 /* ---- modules ---- */
 
-/* Consumes a string; false if the next token is none. */
+/* Consumes a string; false if the next token is none, or if the string has no end. */
 static bool string_token(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -197,7 +200,7 @@ static bool braces(struct js_parser *p)
     return true;
 }
 
-/* Reads "x", optionally followed by with { ... }. */
+/* Reads the string of `import ... from "x"`, optionally followed by attributes: with { ... }, formerly assert { ... } on the same line. */
 static enum js_state module_name(struct js_parser *p)
 {
     if (!string_token(p))
@@ -217,7 +220,7 @@ static enum js_state imported(struct js_parser *p)
     struct js_parser ahead = *p;
     js_advance(&ahead, 6);
     uint8_t c = js_peek(&ahead, 0);
-    if (c == '(' || c == '.')
+    if (c == '(' || c == '.') /* import(...) or import.meta: an expression, which is read from `import` on */
         return OPERAND;
     js_advance(p, 6);
     while ((c = js_peek(p, 0)) != '"' && c != '\'') {
@@ -237,9 +240,11 @@ static enum js_state export_list(struct js_parser *p)
     bool all = js_take(p, '*');
     if (!all && !(js_take(p, '{') && braces(p)))
         return js_fail(p, "expected an export");
-    while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) { /* as x, from */
+    while (js_name_begins(js_peek(p, 0)) &&
+           !(p->newline && !all)) { /* as x, from; after `}` a line end may end the export */
         if (!name_token(p))
             return js_fail(p, "expected an export");
+        /* `*` requires a module: a string, or another word before it, must follow each word */
         if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
             return js_fail(p, "expected an export");
     }
@@ -260,14 +265,14 @@ static enum js_state exported(struct js_parser *p)
     case W_FUNCTION: return js_function(p, js_offset(p), false, AFTER_STATEMENT);
     case W_ASYNC: return js_async(p, true);
     case W_CLASS: return js_class(p, 0);
-    default: return js_peek(p, 0) == '@' ? STATEMENT : OPERAND;
+    default: return js_peek(p, 0) == '@' ? STATEMENT : OPERAND; /* a class with decorators, or an expression */
     }
 }
 
 /* ---- statements ---- */
 
-/* Reads a name: a label, or the beginning of an expression. */
-static enum js_state name(struct js_parser *p, const uint8_t *end)
+/* Reads a name at the beginning of a statement, up to `end`. If a colon follows it is a label, else the first operand of an expression. */
+static enum js_state label_or_operand(struct js_parser *p, const uint8_t *end)
 {
     enum js_state next = js_named_operand(p, end, SL_JS_IDENTIFIER);
     return js_take(p, ':') ? STATEMENT : next;
@@ -280,7 +285,7 @@ static enum js_state word_statement(struct js_parser *p)
     size_t size = (size_t)(end - p->at);
     enum js_word word = js_word(p->at, size);
     switch (word) {
-    case W_NONE: return size ? name(p, end) : OPERAND;
+    case W_NONE: return size ? label_or_operand(p, end) : OPERAND;
     case W_VAR:
     case W_LET:
     case W_CONST:
@@ -327,6 +332,7 @@ static enum js_state block_ended(struct js_parser *p)
     }
 }
 
+/* Reads the beginning of a statement, or the end of the block or script around it. */
 enum js_state js_statement(struct js_parser *p)
 {
     switch (js_peek(p, 0)) {

@@ -1,3 +1,4 @@
+/* Tokens of scripts: white space, comments, names, keywords, strings, numbers, regular expressions, templates. */
 #include "js/scope_impl.h"
 
 /* Bytes above 0x7F belong to names, except in Unicode white space. */
@@ -27,7 +28,7 @@ enum js_state js_fail(struct js_parser *p, const char *what)
     return FAILED;
 }
 
-/* Returns the size of the Unicode white space at `at`; 0 if there is none. */
+/* Returns the size of the Unicode white space (UTF-8) at `at`; 0 if there is none. Sets `*newline` if it ends a line, else leaves it. */
 static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *newline)
 {
     size_t left = (size_t)(p->end - at);
@@ -45,7 +46,8 @@ static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *new
     return blank ? 3 : 0;
 }
 
-/* Returns the position after the comment that begins at `at`; NULL if there is none, or it has no end. */
+/* Returns the position after the comment that begins at the slash `at`; NULL if none begins there, or it has no end. Sets p->newline if a
+ * line ends in the comment. */
 static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
 {
     if (p->end - at < 2 || (at[1] != '/' && at[1] != '*'))
@@ -53,7 +55,7 @@ static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
     if (at[1] == '/') { /* the line end is not part of the comment */
         for (at += 2; at < p->end; at++) {
             bool ends = *at == '\n' || *at == '\r';
-            if (*at == 0xE2)
+            if (*at == 0xE2) /* first byte of U+2028 and U+2029 */
                 high_blank(p, at, &ends);
             if (ends)
                 break;
@@ -71,8 +73,8 @@ static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
     return NULL;
 }
 
-/* Skips white space and comments, and notes whether a line end was among them. Stops at a slash that begins no comment, or one without
- * end. */
+/* Skips white space and comments. Sets p->newline if a line end is among them. Stops at a slash that begins no comment, or an unterminated
+ * one, which is then read as a token. */
 void js_skip_slowly(struct js_parser *p)
 {
     while (p->at < p->end) {
@@ -105,6 +107,7 @@ const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at)
             if (p->end - at < 3 || at[1] != 'u')
                 return at;
             at++;
+            /* the longest sensible escape, u{10FFFF}, has 9 bytes; the search ends soon if there is no brace */
             const uint8_t *close =
                 at[1] == '{' ? memchr(at, '}', (size_t)(p->end - at) < 16 ? (size_t)(p->end - at) : 16) : at;
             if (!close)
@@ -166,7 +169,7 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-/* Index in `words` of the first word with this letter. */
+/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of the next word. */
 static const uint8_t first_words[26] = {
     ['a' - 'a'] = 0,  ['b' - 'a'] = 2,     ['c' - 'a'] = 3,  ['d' - 'a'] = 8,  ['e' - 'a'] = 12, ['f' - 'a'] = 16,
     ['g' - 'a'] = 19, ['h' - 'a'] = 19,    ['i' - 'a'] = 20, ['j' - 'a'] = 24, ['k' - 'a'] = 24, ['l' - 'a'] = 24,
@@ -175,8 +178,7 @@ static const uint8_t first_words[26] = {
     ['y' - 'a'] = 41, ['z' - 'a'] = WORDS,
 };
 
-/* Returns the number of a keyword; W_NONE for any other name. The table is sorted, and `first_words` has the first
- * word of each letter. */
+/* Returns which keyword this is; W_NONE for any other name. */
 enum js_word js_word(const uint8_t *name, size_t size)
 {
     if (size < 2 || size > 10 || name[0] < 'a' || name[0] > 'z')
@@ -217,7 +219,7 @@ bool js_string(struct js_parser *p)
     return false;
 }
 
-/* Returns the end of a run of letters and digits. */
+/* Returns the end of the ASCII letters, digits, `$` and `_` at `at`. */
 static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
 {
     while (at < p->end && js_bytes[*at] & B_NAME)
@@ -225,11 +227,13 @@ static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
     return at;
 }
 
-/* Reads digits, a fraction, an exponent; the letters of other bases, separators and the n of BigInts are accepted as digits. */
+/* Moves past a number: digits, a fraction, an exponent. Letters are accepted as digits: those of other bases (0x1F), of BigInts (1n) and of
+ * exponents (1e5). Always true, like functions of other literals that have an end. */
 bool js_number(struct js_parser *p)
 {
     const uint8_t *at = p->at;
-    bool decimal = *at != '0' || p->end - at < 2 || (at[1] | 0x20) < 'a';
+    bool decimal =
+        *at != '0' || p->end - at < 2 || (at[1] | 0x20) < 'a'; /* not 0x, 0o, 0b: may have a point and an exponent */
     at = digits_end(p, at);
     if (decimal && at < p->end && *at == '.')
         at = digits_end(p, at + 1);
@@ -239,7 +243,7 @@ bool js_number(struct js_parser *p)
     return true;
 }
 
-/* Moves behind the regular expression at p->at, with its flags; false if it does not end on its line. A slash within [] does not end it. */
+/* Moves behind the regular expression at p->at and its flags; false if it does not end on its line. A slash within [...] is part of it. */
 bool js_regex(struct js_parser *p)
 {
     bool in_class = false;
