@@ -54,7 +54,7 @@ enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, 
 {
     *scopes = (struct sl_js_scopes){.text = text, .account.budget = budget};
     if (text.size >= UINT32_MAX)
-        return sl_fail(error, SL_MALFORMED, "the script is larger than 4 GiB");
+        return sl_fail(error, SL_MALFORMED, "the script is 4 GiB or larger, which is more than can be read");
     const uint8_t *begin = (const uint8_t *)text.data;
     struct js_parser p = {
         .at = begin,

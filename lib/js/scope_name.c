@@ -88,7 +88,7 @@ static void add_identifier(struct name *name, const struct sl_js_part *part, str
         sl_buf_str(out, text);
 }
 
-/* Appends a number or a string in double quotes as written; a string in single quotes gets double ones, with the escapes that these need. */
+/* Appends a number or a string in double quotes as written; a string in single quotes gets double ones, with the escapes they need. */
 static void add_literal(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};

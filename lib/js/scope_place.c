@@ -5,8 +5,8 @@
 
 enum { SPACING = 256 }; /* bytes between positions that are stored; a look-up counts from the last one on */
 
-/* Moves the position past one byte of UTF-8. Columns are UTF-16 units: a character of four bytes is two units, any other is one. Continuation
- * bytes (0x80 to 0xBF) count nothing. */
+/* Moves the position past one byte of UTF-8. Columns are UTF-16 units: a character of four bytes is two units, any other is one.
+ * Continuation bytes (0x80 to 0xBF) count nothing. */
 static inline void move_past(struct sl_js_position *position, uint8_t c)
 {
     if (c == '\n')

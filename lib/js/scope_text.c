@@ -228,7 +228,7 @@ static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
 }
 
 /* Moves past a number: digits, a fraction, an exponent. Letters are accepted as digits: those of other bases (0x1F), of BigInts (1n) and of
- * exponents (1e5). Always true, like functions of other literals that have an end. */
+ * exponents (1e5). Always true: unlike a string, a number cannot be unterminated. */
 bool js_number(struct js_parser *p)
 {
     const uint8_t *at = p->at;

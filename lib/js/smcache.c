@@ -6,7 +6,8 @@
 
 /* ---- opening ---- */
 
-/* Opens a list of texts of different sizes. `offsets` has one entry more than there are texts: the last one is where the last text ends. */
+/* Opens a list of texts of different sizes, which are in the section `bytes`. The section `offsets` has one u32 more than there are texts:
+ * the last one is where the last text ends. Sets `*count`; false if the sections do not fit together. */
 static bool open_units(const struct sl_table *t, unsigned bytes, unsigned offsets, struct sl_table_units *units,
                        uint32_t *count)
 {
@@ -37,6 +38,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
                 s[SECTION_SOURCES].size == (uint64_t)c->source_count * SOURCE_SIZE &&
                 s[SECTION_KEYS].size == (uint64_t)c->block_count * 8 &&
                 s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8 &&
+                /* the numbers of rows fit 32 bits */
                 (s[SECTION_STARTS].size | s[SECTION_BOUNDARIES].size) <= UINT32_MAX * (uint64_t)STARTS_ROW &&
                 s[SECTION_NODES].size <= UINT32_MAX * (uint64_t)NODE_SIZE;
     return good ? SL_OK
@@ -46,6 +48,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
 
 /* ---- sources ---- */
 
+/* Returns a part of the section TEXT; data NULL if it is not inside. */
 static struct sl_str text_at(const struct sl_smcache *c, uint32_t offset, uint32_t size)
 {
     bool inside;
@@ -53,7 +56,7 @@ static struct sl_str text_at(const struct sl_smcache *c, uint32_t offset, uint32
     return inside ? (struct sl_str){text.data ? (const char *)text.data : "", size} : (struct sl_str){NULL, 0};
 }
 
-/* Returns a word of a source's row: offset and size of its name, of its text, first row of its lines. */
+/* Returns a word of a source's row: 0 offset and 1 size of its name, 2 offset and 3 size of its text, 4 its first row in LINES. */
 static uint32_t source_word(const struct sl_smcache *c, uint32_t source, unsigned word)
 {
     return sl_table_u32(c->table.sections[SECTION_SOURCES].data + (size_t)source * SOURCE_SIZE + word * 4);
@@ -73,13 +76,14 @@ struct sl_str sl_smcache_text(const struct sl_smcache *c, uint32_t source)
     return text_at(c, source_word(c, source, 2), source_word(c, source, 3));
 }
 
-/* Sets `*lines` to the number of line feeds before this step of the text; false when the table has no such row. */
+/* Sets `*lines` to the number of line feeds in the first `step` * LINES_STEP bytes of a source's text; false when the table, damaged, has
+ * no such number. */
 static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t step, uint32_t *lines)
 {
     struct sl_bytes rows = c->table.sections[SECTION_LINES];
     uint64_t row = (uint64_t)source_word(c, source, 4) + step - 1;
     *lines = 0;
-    if (step == 0)
+    if (step == 0) /* has no row */
         return true;
     if (row >= rows.size / 4)
         return false;
@@ -93,7 +97,9 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
     struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'};
     uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
     uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
-    while (low < high) { /* find the last step whose first complete line is not after the first wanted one */
+    /* Find the last multiple of LINES_STEP bytes after which the first complete line is not after the first wanted one. That line has
+     * the number `before` + 2: it follows the line in which the multiple is. */
+    while (low < high) {
         uint32_t middle = high - (high - low) / 2;
         if (lines_before(c, source, middle, &before) && (uint64_t)before + 2 <= first)
             low = middle;
@@ -113,12 +119,13 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
 
 /* ---- tokens ---- */
 
-/* An open block of tokens; a key is line << 32 | column. */
+/* A block of tokens of the table, opened for reading. Keys are positions in the script: line << 32 | column. */
 struct smcache_block {
     uint64_t first; /* key of the first token */
     struct sl_column columns[BLOCK_COLUMNS];
-    uint32_t least[BLOCK_COLUMNS];
-    uint8_t count, column_width;
+    uint32_t least[BLOCK_COLUMNS]; /* least value of each column, to which the packed ones are relative */
+    uint8_t count;                 /* tokens */
+    uint8_t column_width;          /* bits of the script's column in a packed key; the bits above are the line */
 };
 
 static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
@@ -126,8 +133,8 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
     return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
 }
 
-/* Opens a block; `index` is below the number of blocks. False if the block is damaged. Eight bytes behind the columns must be readable,
- * since values are read in words. */
+/* Opens a block of tokens; `index` is below the number of blocks. False if the block is damaged. Eight bytes behind its columns must be
+ * readable, since packed values are read in words of eight bytes. */
 static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcache_block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
@@ -154,7 +161,7 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcach
     return b->count > 0 && b->column_width <= 32;
 }
 
-/* Returns the value of a token; for the key column the packed value. */
+/* Returns a token's value in a column; for COLUMN_KEY the key as it is packed, for get_line() and get_column(). */
 static inline uint64_t get_value(const struct smcache_block *b, enum block_column column, unsigned token)
 {
     return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
@@ -176,8 +183,8 @@ static uint64_t token_key(const struct smcache_block *b, unsigned token)
     return (uint64_t)get_line(b, token) << 32 | get_column(b, token);
 }
 
-/* Returns how many blocks begin before the key. The direction of a binary search is unpredictable for the processor, so there are no
- * branches. */
+/* Returns how many blocks begin before the key (line << 32 | column), by a binary search without branches, whose directions a processor
+ * could not predict: each comparison becomes a mask, 0 or all ones, of the step. */
 static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 {
     const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
@@ -189,13 +196,13 @@ static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
     return (uint32_t)(begin + (sl_table_u64(keys + begin * 8) < key));
 }
 
-/* Packs the key like the keys of the block, so that packed keys can be compared without unpacking. `key` must not be below the block's
- * first key. */
+/* Packs the key (line << 32 | column) like the keys of the block, so that packed keys can be compared without unpacking. A key that does
+ * not fit becomes one that compares alike with all keys of the block. `key` must not be below the block's first key. */
 static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
 {
     uint64_t lines = (key >> 32) - (b->first >> 32);
     uint32_t column = (uint32_t)key, least = b->least[COLUMN_KEY];
-    uint64_t behind = UINT64_C(1) << b->column_width;
+    uint64_t behind = UINT64_C(1) << b->column_width; /* greater than all columns of a line */
     if (lines >> (SL_TABLE_MAX_WIDTH - b->column_width))
         return UINT64_MAX;
     if (column < least)
@@ -203,7 +210,8 @@ static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
     return (lines << b->column_width) + (column - least < behind ? column - least : behind);
 }
 
-/* Returns how many tokens of the block are before the key; without branches, like blocks_before(). */
+/* Returns how many tokens of the block are before the key, by a binary search without branches: the result of each comparison becomes a
+ * mask, 0 or all ones, of the step. */
 static unsigned tokens_before(const struct smcache_block *b, uint64_t key)
 {
     uint64_t packed = packed_key(b, key);
@@ -219,9 +227,9 @@ struct smcache_found {
     unsigned index;
 };
 
-/* Finds the first token at the key, or else the last one before it; false if there is none or the block is damaged. A key at the begin of a
- * block may also be at the end of the block before, which is therefore searched first. Inlined into both callers, since this is most of a
- * look-up. */
+/* Finds the first token at the key (line << 32 | column), or else the last one before it; false if there is none or the block is damaged.
+ * Tokens with the first key of a block may also end the block before, which is therefore searched first. Inlined into both callers, since
+ * this is most of a look-up. */
 static inline __attribute__((always_inline)) bool search_before(const struct sl_smcache *c, uint64_t key,
                                                                 struct smcache_found *token)
 {
@@ -236,6 +244,7 @@ static inline __attribute__((always_inline)) bool search_before(const struct sl_
             token->index = before;
             return true;
         }
+        /* unless the next block begins with the key, the last token before it is the one */
         if (before < b->count || blocks == c->block_count || block_key(c, blocks) != key) {
             token->index = before ? before - 1 : 0;
             return before > 0;
@@ -244,12 +253,15 @@ static inline __attribute__((always_inline)) bool search_before(const struct sl_
     return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
 }
 
+/* Finds the first token at the key (line << 32 | column), or else the last one before it on any line; false if there is none. For maps with
+ * ranges, which may extend over lines. */
 static bool find_before(const struct sl_smcache *c, uint64_t key, struct smcache_found *token)
 {
     return search_before(c, key, token);
 }
 
-/* Like search_before(), but false if the token is on another line than the key: without ranges a token ends with its line. */
+/* Finds the first token at the key (line << 32 | column), or else the last one before it on the same line; false if there is none. For maps
+ * without ranges, where a token ends with its line. */
 static bool find_token(const struct sl_smcache *c, uint64_t key, struct smcache_found *token)
 {
     return search_before(c, key, token) && get_line(&token->block, token->index) == key >> 32;
@@ -264,7 +276,8 @@ static struct sl_str name_at(const struct sl_table_units *units, uint32_t count,
     return (struct sl_str){(const char *)name.data, name.size};
 }
 
-/* Sets the function of the position; `scope` is 1 + its number, or 0. */
+/* Sets place->function and place->kind by the function of the script. `scope` is the token's value for it: 1 + its row in SCOPES, or 0 =
+ * outside of all functions. */
 static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_position *place)
 {
     struct sl_bytes scopes = c->table.sections[SECTION_SCOPES];
@@ -278,15 +291,16 @@ static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_s
 
 /* ---- scopes of the map ---- */
 
-/* Returns the value of the last key at or before this one in rows [begin, end) of STARTS or BOUNDARIES, which has `count` rows;
- * 0 if there is none. */
+/* Returns the value of the last key at or before this one, 0 if there is none. `rows` is the section STARTS or BOUNDARIES, with `count` u64
+ * keys, then as many u32 values; those from `begin` to before `end` are searched. */
 static uint32_t value_before(struct sl_bytes rows, uint32_t count, uint32_t begin, uint32_t end, uint64_t key)
 {
     uint32_t low = SL_PARTITION_POINT(middle, begin, end, sl_table_u64(rows.data + (size_t)middle * 8) <= key);
     return low > begin ? sl_table_u32(rows.data + (size_t)count * 8 + (size_t)(low - 1) * 4) : 0;
 }
 
-/* Returns the innermost function at the source position, according to the scopes of the source. */
+/* Returns the innermost function at the source position, by the scopes of the source that the map lists; ORIGINAL_UNKNOWN if it lists
+ * none. */
 static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_smcache_position *place)
 {
     if (!c->has_source_starts || place->source >= c->source_count)
@@ -299,16 +313,16 @@ static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_s
                         (uint64_t)place->line << 32 | place->column);
 }
 
-/* Returns a word of a node's row; nodes count from 1. */
+/* Returns a word of the row of a node, a generated range of the map's `scopes`; `node` counts from 1. */
 static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned word)
 {
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none). Of three sources
- * the best that knows one is used: the node, the scopes of the source, the functions of the script. The words of a
- * node are: 0 its function, 1 the source of the call if it was inlined, 2 and 3 line and column of the call, 4 the
- * next outer call, 5 whether it is hidden. */
+/* Sets the function around the position. `node` is the innermost generated range of the map's `scopes` there (1 + its number, 0 = none).
+ * Its function is used if it has one; else the one by the scopes of the source; else the one found by parsing the script, which an inlined
+ * call has not. Words of a node: 0 function, 1 source of the call if it was inlined, 2 and 3 line and column of the call, 4 next outer
+ * call, 5 whether it is hidden. */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;
@@ -319,6 +333,7 @@ static void set_original_function(const struct sl_smcache *c, uint32_t node, str
     if (function == ORIGINAL_UNKNOWN)
         function = function_of_source(c, place);
     if (function == ORIGINAL_UNKNOWN) {
+        /* an inlined call is no function of the script of its own: its name is unknown */
         set_function(c, place->inlined ? 0 : place->script_scope, place);
         return;
     }
@@ -329,6 +344,7 @@ static void set_original_function(const struct sl_smcache *c, uint32_t node, str
     place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
 }
 
+/* Returns 1 + the innermost generated range at this position of the script, 0 = none. */
 static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 {
     return value_before(c->table.sections[SECTION_BOUNDARIES], c->boundary_count, 0, c->boundary_count, key);
@@ -337,7 +353,8 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_position *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    if (!source || source > c->source_count || outer >= call) /* inner nodes come after outer ones */
+    if (!source || source > c->source_count ||
+        outer >= call) /* damaged: outer calls have smaller numbers than inner ones */
         return false;
     place->source = source - 1;
     place->line = node_word(c, call, 2);
@@ -355,6 +372,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     *token =
         (struct smcache_token){.line = line,
                                .column = get_column(&t.block, t.index),
+                               /* in maps with ranges the lowest bit says whether the token is one */
                                .source = get_value(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
                                .source_line = (uint32_t)get_value(&t.block, COLUMN_LINE, t.index),
                                .source_column = (uint32_t)get_value(&t.block, COLUMN_COLUMN, t.index),
@@ -362,7 +380,8 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     return true;
 }
 
-/* Moves the position from the beginning of its token's range into the range. */
+/* Moves the source position from the beginning of a range as far as line and column of the script are from the range's token; false when
+ * the result is no valid position. */
 static __attribute__((noinline)) bool move_in_range(const struct smcache_found *t, uint32_t line, uint32_t column,
                                                     struct sl_smcache_position *place)
 {
@@ -378,8 +397,8 @@ bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t colum
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
     uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);
-    bool range = c->ranges && source & 1;
-    source >>= c->ranges;
+    bool range = c->ranges && source & 1; /* in maps with ranges the lowest bit says whether the token is one */
+    source >>= c->ranges;                 /* 1 + its number, 0 = none */
     if (source == 0 || source > c->source_count || (c->ranges && !range && get_line(&t.block, t.index) != line))
         return false;
     place->source = (uint32_t)(source - 1);

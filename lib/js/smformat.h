@@ -11,7 +11,7 @@
  *     FUNCTIONS  units: names; their offsets in FUNCTION_OFFSETS
  *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
  *
- * and these if the map has `scopes`; FUNC is 1 + the number of a name, or one of ORIGINAL_*:
+ * and these if the map has `scopes` (a "node" is one of their generated ranges); FUNC is 1 + the number of a name, or one of ORIGINAL_*:
  *
  *     SOURCE_STARTS  8 bytes a source: u32 first row in STARTS, u32 end of its rows
  *     STARTS         u64 a row: line << 32 | column of the source where the innermost function changes; then
@@ -58,7 +58,7 @@ enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUM
 
 #define NO_CONTENT UINT32_MAX
 
-/* FUNC if it is not a name. */
+/* Values of a function number (FUNC in the layout above) that is not 1 + the number of a name. */
 #define ORIGINAL_UNKNOWN   UINT32_C(0)
 #define ORIGINAL_ANONYMOUS UINT32_MAX
 #define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* outside of all functions */
@@ -106,8 +106,8 @@ static const struct sl_table_format smcache_format = {
     .sections = SECTION_ID_END - 1,
 };
 
-/* Moves the original position of a range's token along with a position in the range (ranges map character by character). False
- * when the result is not a valid position. */
+/* A range of the map starts at the token and maps character by character. Moves the source position, at first that of the token, as far as
+ * (line, column) in the script is from the token. False when the result is not a valid position. */
 static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uint32_t line, uint32_t column,
                                  uint32_t *source_line, uint32_t *source_column)
 {
@@ -118,7 +118,7 @@ static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uin
     return !(moved_line >> 31) && !(moved_column >> 31);
 }
 
-/* A token, for finding names. */
+/* A token of the map, in which the original name of an identifier is looked for. */
 struct smcache_token {
     uint32_t line, column;
     uint64_t source; /* 0 = none */
@@ -126,5 +126,5 @@ struct smcache_token {
     struct sl_str name;
 };
 
-/* Finds the first token at this position, or else the last one before it on its line. */
+/* Finds the first token at this position of the script, or else the last one before it on the same line; false if there is none. */
 bool smcache_find(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct smcache_token *token);

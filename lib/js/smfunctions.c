@@ -10,6 +10,7 @@
 #include "js/vlq.h"
 #include "base/search.h"
 
+/* Function map of one source. Its names are [first_name, first_name + name_count) of the table's functions. */
 struct function_mapping {
     struct sl_str mappings;
     uint32_t first_name, name_count;
@@ -34,8 +35,8 @@ static void read_function_names(struct smcache_writer *w, struct sl_json *j, str
     }
 }
 
-/* Reads the first element of a source's list, an object with names and mappings; the others are not used. Anything else gives a mapping
- * without starts. */
+/* Reads the function map of a source: the first element of its list, an object with names and mappings; other elements are not used.
+ * Anything else gives an empty map. */
 static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -57,7 +58,8 @@ static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct fun
     }
 }
 
-/* Appends a start; `name` is the number of its name plus one, 0 = none. False when out of memory. */
+/* Records that a function begins at the position `key` (line << 32 | column) of the source. `name` is 1 + the number of its name, 0 = none.
+ * False when out of memory. */
 static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
 {
     struct function_map *map = &w->function_map;
@@ -67,7 +69,8 @@ static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
     return true;
 }
 
-/* Adds the numbers of a segment to those of the last one. False when they are malformed or not a valid position. */
+/* Reads a segment: adds its numbers to those of the segment before; numbers after the third are ignored. False when they are malformed or
+ * no valid position. */
 static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64_t *line)
 {
     int64_t *const numbers[] = {column, name, line};
@@ -79,7 +82,7 @@ static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64
     return (uint64_t)(*column | *line) >> 32 == 0;
 }
 
-/* Adds the starts of a source; none if its mappings are malformed. False when out of memory. */
+/* Reads where the functions of a source begin; nothing is recorded if its mappings are malformed. False only when out of memory. */
 static bool add_starts(struct smcache_writer *w, const struct function_mapping *m)
 {
     struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR("");
@@ -107,8 +110,8 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     return true;
 }
 
-/* Sorts the starts of a source from `first` on, which mostly are in order already; equal ones keep their order. False when out of
- * memory. */
+/* Sorts the function starts from `first` on, those of one source, by position. Most are in order already; equal ones keep their order.
+ * False when out of memory. */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
     size_t count = w->function_map.start_count - first, sorted = 1;
@@ -149,14 +152,15 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
         good = !j.failed && add_starts(w, &m) && sort_starts(w, first) && !w->functions.failed &&
                !w->function_offsets.failed && sl_account_spend(&w->account, 1);
     }
-    for (; good && source <= sources; source++)
+    for (; good && source <= sources;
+         source++) /* sources that the list does not reach have none; the last is the end */
         map->firsts[source] = (uint32_t)map->start_count;
     return good ? SL_OK : smcache_writer_fail(w, error);
 }
 
 /* ---- look-up ---- */
 
-/* Returns the function at a position of a source; 0 if there is none. */
+/* Returns 1 + the number of the function that contains the position `key` (line from 1 << 32 | column) of a source; 0 if there is none. */
 static uint32_t function_at(const struct function_map *map, uint32_t source, uint64_t key)
 {
     uint32_t first = map->firsts[source];
@@ -167,6 +171,7 @@ static uint32_t function_at(const struct function_map *map, uint32_t source, uin
 void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *b, uint32_t *functions)
 {
     for (uint32_t i = 0; i < b->count; i++) {
+        /* lines of tokens count from 0, those of function maps from 1 */
         uint64_t key = ((uint64_t)b->source_line[i] + 1) << 32 | b->source_column[i];
         functions[i] = b->source[i] == UINT32_MAX ? 0 : function_at(&w->function_map, b->source[i], key);
     }

@@ -29,7 +29,7 @@ enum item_tag {
     TAG_RANGE_END = 5,
     TAG_CALL_SITE = 8,
 };
-enum { MAX_CALLS = 256 }; /* inlined calls in each other; of more, those in the middle are left out */
+enum { MAX_CALLS = 256 }; /* of inlined calls nested deeper, those in the middle are left out */
 enum { SCOPE_HAS_NAME = 1, SCOPE_IS_STACK_FRAME = 4 };
 enum { RANGE_HAS_LINE = 1, RANGE_HAS_DEFINITION = 2, RANGE_IS_STACK_FRAME = 4, RANGE_IS_HIDDEN = 8 };
 
@@ -40,17 +40,18 @@ struct js_position {
 struct smoriginals_reader {
     struct smcache_writer *w;
     struct original_scopes *out;
-    const struct sl_sourcemap_part *part;
-    uint32_t first_source, first_name; /* of this part */
-    uint64_t end_key;                  /* where the next part begins in the script */
+    const struct sl_sourcemap_part *part; /* the map, or one of those in an index map */
+    uint32_t first_source, first_name;    /* numbers of the part's first source and name among those of all parts */
+    uint64_t end_key;                     /* where the next part begins in the script: line << 32 | column */
     const uint8_t *at, *end;
-    uint32_t item; /* number of the current item, from 1 */
-    uint32_t source;
-    struct js_position scope, range; /* position of the last item of each kind */
-    int64_t name, definition;        /* last values, to which the next are relative */
-    uint32_t *definitions;           /* function of each original scope of the part */
+    uint32_t item;   /* number of the current item, from 1 */
+    uint32_t source; /* number of the current source in the part */
+    struct js_position scope,
+        range;                /* position of the last scope item in the source, of the last range item in the script */
+    int64_t name, definition; /* last values, to which the next are relative */
+    uint32_t *definitions;    /* function of each original scope of the part, in order of their begins */
     size_t definition_count, definition_capacity;
-    uint32_t *open_scopes, *open_ranges; /* stacks: functions; node numbers */
+    uint32_t *open_scopes, *open_ranges; /* stacks: the function of each open scope; 1 + the node of each open range */
     size_t scope_depth, scope_capacity, range_depth, range_capacity;
     bool no_memory;
 };
@@ -86,7 +87,7 @@ static bool read_signed(struct smoriginals_reader *r, int64_t *sum)
     return has_number(r) && vlq_add(&r->at, sum);
 }
 
-/* Moves the position; the column is relative to the last one on the same line. */
+/* Moves the position by so many lines; on the same line the column is relative, on another one absolute. False if it is invalid then. */
 static bool move_position(struct js_position *position, uint32_t lines, uint32_t columns)
 {
     position->line += lines;
@@ -102,7 +103,8 @@ static bool read_position(struct smoriginals_reader *r, struct js_position *posi
 
 /* ---- original scopes ---- */
 
-/* Records that `function` is the innermost one from this position of the source on. */
+/* Records that `function` is the innermost one from the current position of the source on. Sources beyond the map's list are not recorded.
+ * False when out of memory. */
 static bool add_start(struct smoriginals_reader *r, uint32_t function)
 {
     struct original_scopes *o = r->out;
@@ -112,8 +114,7 @@ static bool add_start(struct smoriginals_reader *r, uint32_t function)
                 (struct original_start){(uint64_t)r->scope.line << 32 | r->scope.column, function});
 }
 
-/* Ends the scopes of a source; the positions of the next source count from line 0 again. Sources beyond the map's list are read, but not
- * recorded. */
+/* Ends the scopes of a source; positions of the next one count from line 0 again. Nothing is recorded for sources beyond the map's list. */
 static void end_source(struct smoriginals_reader *r)
 {
     if (r->source >= r->part->counts[SL_SOURCEMAP_SOURCES])
@@ -152,11 +153,12 @@ static bool end_scope(struct smoriginals_reader *r)
 
 /* ---- generated ranges ---- */
 
-/* Records that the node (1 + its number, 0 = none) is the innermost one from this position of the script on. */
+/* Records that the generated range `node` (1 + its number, 0 = none) is the innermost one from the position `key` of the script on. Of
+ * several with the same position the last one counts. False when out of memory. */
 static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t node)
 {
     struct original_scopes *o = r->out;
-    if (key >= r->end_key)
+    if (key >= r->end_key) /* the next part of an index map describes the script from there on */
         return true;
     if (o->boundary_count && o->boundaries[o->boundary_count - 1].key == key) {
         o->boundaries[o->boundary_count - 1].node = node;
@@ -165,15 +167,15 @@ static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t
     return PUSH(r, o->boundaries, o->boundary_count, o->boundary_capacity, (struct range_boundary){key, node});
 }
 
-/* Records that the innermost open range changes at the current position of the script. */
+/* Records that from the current position of the script on the innermost range is the last one on r->open_ranges. */
 static bool add_boundary(struct smoriginals_reader *r)
 {
     uint32_t node = r->range_depth ? r->open_ranges[r->range_depth - 1] : 0;
     return add_boundary_at(r, (uint64_t)r->range.line << 32 | r->range.column, node);
 }
 
-/* Reads the begin of a generated range, which becomes a node. The range's definition is relative to the last one. False if it is invalid,
- * or when out of memory (r->no_memory). */
+/* Reads the begin of a generated range, and adds a node for it. The number of its definition (the original scope it was made from) is
+ * relative to that of the range before. False if it is invalid, or when out of memory, with r->no_memory set. */
 static bool start_range(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -193,7 +195,7 @@ static bool start_range(struct smoriginals_reader *r)
            PUSH(r, r->open_ranges, r->range_depth, r->range_capacity, (uint32_t)o->node_count) && add_boundary(r);
 }
 
-/* Reads the end of a range; with two numbers the first is the line. */
+/* Reads the end of a generated range: a column, or line and column. */
 static bool end_range(struct smoriginals_reader *r)
 {
     uint32_t lines = 0, columns;
@@ -208,7 +210,7 @@ static bool end_range(struct smoriginals_reader *r)
     return move_position(&r->range, lines, columns) && add_boundary(r);
 }
 
-/* Reads where the innermost open range was inlined. */
+/* Reads the position of the call whose inlined code is the innermost open range. False if it is invalid. */
 static bool read_call_site(struct smoriginals_reader *r)
 {
     uint32_t source, line, column;
@@ -217,7 +219,8 @@ static bool read_call_site(struct smoriginals_reader *r)
         return false;
     struct range_node *node = &r->out->nodes[r->open_ranges[r->range_depth - 1] - 1];
     source += r->first_source;
-    node->call_source = (r->w->numbers ? r->w->numbers[source] : source) + 1;
+    node->call_source =
+        (r->w->numbers ? r->w->numbers[source] : source) + 1; /* in index maps equal sources share a number */
     node->call_line = line;
     node->call_column = column;
     return true;
@@ -225,7 +228,7 @@ static bool read_call_site(struct smoriginals_reader *r)
 
 /* ---- items ---- */
 
-/* Reads the numbers of an item with this tag; false if they are invalid. Items with other tags are ignored. */
+/* Reads the numbers of an item with this tag; false if they are invalid, or when out of memory. Items with other tags are ignored. */
 static bool read_tagged(struct smoriginals_reader *r, uint32_t tag)
 {
     switch (tag) {
@@ -255,7 +258,8 @@ static bool read_item(struct smoriginals_reader *r)
     return r->at == r->end || *r->at == ',';
 }
 
-/* Reads all items of a text; false if one is invalid or scopes stay open. */
+/* Reads all items of `scopes`. False if one is invalid or a scope or range has no end; or, with r->no_memory set, when out of memory or
+ * budget. */
 static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 {
     r->at = (const uint8_t *)text.data;
@@ -273,8 +277,8 @@ static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 
 /* ---- parts ---- */
 
-/* Reads the scopes of one part. Invalid scopes are dropped as a whole, and bad_item keeps the first bad item; the part's sources then have
- * none. False when out of memory. */
+/* Reads the `scopes` of one part: the map, or one of those in an index map. If they are invalid all of the part are dropped, and
+ * out->bad_item, if still 0, becomes the number of the invalid item. False only when out of memory. */
 static bool read_part(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -299,7 +303,7 @@ static bool read_part(struct smoriginals_reader *r)
         return false;
     if (!good) {
         if (!o->bad_item)
-            o->bad_item = r->item ? r->item : 1;
+            o->bad_item = r->item ? r->item : 1; /* no item was read if `scopes` is not a string */
         o->start_count = starts;
         o->node_count = nodes;
         o->boundary_count = boundaries;
@@ -310,8 +314,8 @@ static bool read_part(struct smoriginals_reader *r)
     return true;
 }
 
-/* Reads the scopes of all parts of an index map, in order of position: each ends where the next begins. False when out of memory, or if
- * there are more nodes than the links between them can count. */
+/* Reads the `scopes` of all parts: one for a plain map, else one for each map in the index map, in order of position; each ends where the
+ * next begins. False when out of memory, or if there are more generated ranges than 31 bits can number. */
 static bool read_scopes_of_parts(struct smoriginals_reader *r)
 {
     const struct sl_sourcemap *map = r->w->map;
@@ -328,9 +332,9 @@ static bool read_scopes_of_parts(struct smoriginals_reader *r)
     return r->out->node_count < INT32_MAX;
 }
 
-/* Makes nodes self-contained, so that look-ups only follow links from call to call: a range that is neither a function of its
- * own nor an inlined call inherits from the one around it. Of calls nested deeper than MAX_CALLS those in the middle are left
- * out. Outer ranges come first. */
+/* Makes the nodes (generated ranges) self-contained, so that look-ups only follow links from an inlined call to the one around it: a range
+ * that is neither a stack frame nor an inlined call gets function and call of the range around it, which comes first. Of calls nested
+ * deeper than MAX_CALLS those in the middle are left out: the innermost ones link to an outer one directly. */
 static void resolve_nodes(struct original_scopes *o)
 {
     for (size_t i = 0; i < o->node_count; i++) {
@@ -342,7 +346,7 @@ static void resolve_nodes(struct original_scopes *o)
             node->outer = too_deep ? outer->outer : node->outer;
             continue;
         }
-        if (node->is_stack_frame || !outer) {
+        if (node->is_stack_frame || !outer) { /* a function of the script: no call around it */
             node->outer = 0;
             continue;
         }
@@ -383,8 +387,8 @@ void smcache_free_originals(struct smcache_writer *w)
 
 /* ---- the sections ---- */
 
-/* Writes the rows of starts of each source. Of equal sources in an index map, the first one with scopes is used. False when out
- * of memory. */
+/* Writes for each source which rows of STARTS are its own: the first and the end. Of equal sources in an index map, which share a number,
+ * the first one with scopes is used. False when out of memory. */
 static bool put_source_starts(struct smcache_writer *w)
 {
     const struct original_scopes *o = &w->originals;
@@ -394,7 +398,7 @@ static bool put_source_starts(struct smcache_writer *w)
     memset(rows, 0, w->source_count * 2 * sizeof *rows);
     for (size_t i = 0; i < o->source_count; i++) {
         uint32_t *row = &rows[2 * (w->numbers ? w->numbers[i] : i)];
-        if (row[0] == row[1]) {
+        if (row[0] == row[1]) { /* still empty */
             row[0] = o->firsts[i];
             row[1] = o->firsts[i + 1];
         }

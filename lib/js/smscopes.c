@@ -1,4 +1,4 @@
-/* Functions of the script, found by parsing it, with names from the source map. */
+/* Functions of the script, found by parsing it, with names from the source map. A "walk" visits their scopes in order of position. */
 #include "js/smwrite.h"
 
 /* ---- the scope around a token ---- */
@@ -10,7 +10,7 @@ static uint64_t position_key(const struct script_scopes *s, uint32_t offset)
     return (uint64_t)position.line << 32 | position.column;
 }
 
-/* Sets the boundary: where the next scope begins or the current one ends, whichever is first. */
+/* Sets walk->boundary: the position where the next scope begins or the current one ends, whichever is first; UINT64_MAX after the last. */
 static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
@@ -20,7 +20,7 @@ static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
     walk->boundary = last ? UINT64_MAX : position_key(s, begin < end ? begin : end);
 }
 
-/* Crosses the boundary. Where one scope ends and another begins, the end comes first. */
+/* Moves the walk past its boundary: out of the current scope, or into the next one. If one ends where the other begins, out comes first. */
 static void cross_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
@@ -30,15 +30,15 @@ static void cross_boundary(const struct script_scopes *s, struct scope_walk *wal
     set_boundary(s, walk);
 }
 
-/* Moves to the innermost scope at the key; keys of one walk ascend. */
+/* Makes walk->current the innermost scope at the position `key` (line << 32 | column). The keys of successive calls ascend. */
 static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint64_t key)
 {
     while (walk->boundary <= key && walk->boundary != UINT64_MAX)
         cross_boundary(s, walk);
 }
 
-/* Starts both walks over the scopes again from the begin of the script: that of tokens, and that of the boundaries at which ranges are
- * split. */
+/* Restarts both walks over the scopes at the begin of the script: the one that finds the scope of each token, and the one that finds the
+ * positions at which range tokens are split. */
 void smcache_rewind_scopes(struct smcache_writer *w)
 {
     struct script_scopes *s = &w->script_scopes;
@@ -67,14 +67,15 @@ uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key)
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error)
 {
     struct script_scopes *s = &w->script_scopes;
-    struct sl_error ignored;
+    struct sl_error scopes_error;
     enum sl_code code = SL_OK;
     if (w->script.size >= UINT32_MAX)
-        return sl_fail(error, SL_MALFORMED, "the script is larger than 4 GiB");
+        return sl_fail(error, SL_MALFORMED, "the script is 4 GiB or larger, which is more than can be read");
     if (w->script.size && sl_str_is_utf8(w->script))
-        code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &ignored);
+        code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &scopes_error);
+    /* a syntax error is no failure: the map is of use without functions of the script */
     if (code != SL_OK && (code != SL_MALFORMED || sl_budget_exhausted(w->budget)))
-        return sl_fail(error, code, "%s", ignored.message);
+        return sl_fail(error, code, "%s", scopes_error.message);
     s->there = code == SL_OK && s->scopes.count > 0;
     if (s->there && !sl_js_line_index_build(&s->places, w->script, w->budget))
         return smcache_writer_fail(w, error);
@@ -95,7 +96,8 @@ struct js_scope_naming {
     struct sl_smcache cache; /* the part of the table that is already written */
 };
 
-/* Opens the sections that are written already, for look-ups. Must be called again after more was written, as the file may have moved. */
+/* Opens the sections of the table that are written already, to look up tokens in them. Must be called again after more was written, as the
+ * buffer of the file may have moved. */
 static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
 {
     const struct sl_table_writer *t = &w->table;
@@ -104,7 +106,8 @@ static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
                              .name_count = w->name_count,
                              .block_count = w->block_count,
                              .ranges = w->ranges};
-    for (uint32_t i = 0; i < t->section_count; i++) {
+    for (uint32_t i = 0; i < t->section_count;
+         i++) { /* the last section has no size yet: it extends to the end of the file */
         size_t begin = t->sections[i].offset,
                end = i + 1 < t->section_count ? begin + t->sections[i].size : t->file.size;
         c->table.sections[t->sections[i].id] = (struct sl_bytes){t->file.data + begin, end - begin};
@@ -117,8 +120,8 @@ static bool same_original_position(const struct smcache_token *a, const struct s
     return a->source == b->source && a->source_line == b->source_line && a->source_column == b->source_column;
 }
 
-/* Returns the map's name for the identifier at offset `at`; `text` itself if the map has none. Some generators place the token one column
- * before the identifier, some put the name on the keyword before it, so both are tried. */
+/* Returns the map's name for the identifier `text` at offset `at` of the script; `text` itself if the map has none. Some generators place
+ * the token one column before the identifier; some put the name on a token before that one, with the same source position. */
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct js_scope_naming *n = arg;
@@ -134,8 +137,8 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
     return text;
 }
 
-/* Returns the name of the token on the closing bracket of a scope, unless the same token also covers the next byte: Dart's compiler names
- * functions there. Empty if there is none. */
+/* Returns the name of the token that begins at the last byte of a scope, its closing bracket; empty if there is none, or if that token also
+ * covers the next byte. Dart's compiler puts the names of functions there. */
 static struct sl_str closing_name(const struct js_scope_naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_line_index *places = &n->w->script_scopes.places;
@@ -149,8 +152,8 @@ static struct sl_str closing_name(const struct js_scope_naming *n, const struct 
     return same ? (struct sl_str){NULL, 0} : t.name;
 }
 
-/* Appends the name of a scope to the functions: with names of the source map. If the map renames none of its parts, the name in the map at
- * the scope's end is used, if there is one. False when out of memory or budget. */
+/* Appends the name of a scope to w->functions, translated by the source map. If the map translates no part of it, the name that the map has
+ * at the scope's closing bracket is appended instead, if there is one. `minified` is scratch. False when out of memory or budget. */
 static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *minified)
 {
     struct smcache_writer *w = n->w;
@@ -167,7 +170,7 @@ static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *m
     if (!sl_js_scope_name(scopes, scope, &as_it_is, &w->account, minified) || w->functions.failed)
         return false;
     struct sl_str name = {(const char *)w->functions.data + begin, w->functions.size - begin};
-    if (sl_str_equal(name, sl_buf_view(minified))) { /* the map has no other name for it */
+    if (sl_str_equal(name, sl_buf_view(minified))) { /* the map translates nothing */
         w->functions.size = begin;
         sl_buf_str(&w->functions, closing);
     }

@@ -1,5 +1,5 @@
-/* Packs tokens into blocks. They come in the order of the map. In nearly all maps that is the order of the generated script;
- * otherwise they are sorted in memory first. */
+/* Packs the tokens of a source map into blocks. They come in the order of the map. In nearly all maps that is the order of the generated
+ * script; otherwise they are sorted in memory first. A token that is a "range" maps all characters up to the next token. */
 #include <stdlib.h>
 
 #include "function/order.h"
@@ -7,13 +7,13 @@
 
 /* ---- blocks ---- */
 
-/* The values of one block. A key is line and column of a token; if all tokens are on one line, the columns are enough and are packed as
- * they are. */
+/* The values of one block of tokens. A key is line and column of a token in the script; if all tokens are on one line, `one_line`, the
+ * columns are enough as keys, and are packed from the batch as they are. */
 struct block_values {
-    const uint32_t *columns[BLOCK_COLUMNS]; /* for keys on one line: their columns */
-    uint64_t keys[BLOCK_TOKENS];            /* keys on several lines */
-    uint32_t least[BLOCK_COLUMNS];
-    uint8_t widths[BLOCK_COLUMNS], column_width;
+    const uint32_t *columns[BLOCK_COLUMNS]; /* values of each column; [COLUMN_KEY] is used if one_line */
+    uint64_t keys[BLOCK_TOKENS];   /* line << column_width | column, relative to the first line and the least column */
+    uint32_t least[BLOCK_COLUMNS]; /* least value of each column, which is subtracted */
+    uint8_t widths[BLOCK_COLUMNS], column_width; /* bits of a value of each column; of the script's column in a key */
     bool one_line;
 };
 
@@ -46,13 +46,13 @@ static void set_column(struct block_values *v, enum block_column column, const u
     v->columns[column] = values;
 }
 
-/* Packs line and column of each token into a key. False when they are too far apart for the bits of one key: the caller splits the
- * block. */
+/* Packs line and column of each token, which are in order, into a key. False when they are too far apart for KEY_WIDTH bits: the caller
+ * splits the block. */
 static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
 {
     v->columns[COLUMN_KEY] = columns;
     v->one_line = lines[count - 1] == lines[0];
-    struct least_greatest bounds =
+    struct least_greatest bounds = /* on one line the columns are in order */
         v->one_line ? (struct least_greatest){columns[0], columns[count - 1]} : find_bounds(columns, count);
     uint8_t width = bits_needed(bounds.greatest - bounds.least);
     v->least[COLUMN_KEY] = bounds.least;
@@ -65,15 +65,15 @@ static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32
     return v->widths[COLUMN_KEY] <= KEY_WIDTH;
 }
 
-/* Writes a block: its number of tokens, the widths and least values of the columns, then the columns, each packed to its width and padded
- * to a byte. No memory: the file has failed. */
+/* Writes a block of tokens: their number, the widths and least values of the columns, then the columns, each packed to its width and padded
+ * to a byte. When out of memory, w->table.file.failed is set. */
 static void put_block(struct smcache_writer *w, const struct block_values *v, uint32_t count)
 {
     struct sl_buf *out = &w->table.file;
     size_t size = BLOCK_HEAD;
     for (unsigned c = 0; c < BLOCK_COLUMNS; c++)
         size += (count * v->widths[c] + 7) / 8;
-    if (!sl_buf_reserve(out, size + 8))
+    if (!sl_buf_reserve(out, size + 8)) /* 8: packing writes words, which may reach beyond the last column */
         return;
     uint8_t *at = out->data + out->size;
     *at++ = (uint8_t)count;
@@ -98,8 +98,8 @@ struct stored_values {
     bool has_scopes;
 };
 
-/* Computes what blocks store: numbers of sources, names and functions plus 1, so that 0 means none. In maps with ranges the lowest bit of a
- * source says whether the token is a range. */
+/* Computes the values that blocks store for the tokens of a batch: numbers of source, name and function plus 1, so that 0 means none
+ * (UINT32_MAX, none in a batch, becomes 0). In maps with ranges the lowest bit of a source says whether the token is a range. */
 static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b,
                                struct stored_values *stored)
 {
@@ -110,14 +110,14 @@ static void make_stored_values(struct smcache_writer *w, const struct sl_sourcem
         smcache_walk_scopes(w, b, stored->scope);
     for (uint32_t i = 0; i < b->count; i++) {
         uint32_t source = b->source[i];
-        if (w->numbers && source != UINT32_MAX)
+        if (w->numbers && source != UINT32_MAX) /* an index map: equal sources share a number */
             source = w->numbers[source];
         stored->source[i] = w->ranges ? (source + 1) << 1 | b->range[i] : source + 1;
         stored->name[i] = b->name[i] + 1;
     }
 }
 
-/* Writes tokens as one block, or as two halves if their keys need too many bits. */
+/* Writes `count` tokens of a batch, from `from` on, as one block, or as two halves if their positions need too many bits. */
 static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *stored,
                        uint32_t from, uint32_t count)
 {
@@ -162,7 +162,7 @@ static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
 
 /* ---- ranges ---- */
 
-/* Writes the output batch if it is full, and empties it. False when out of memory or budget. */
+/* If the batch of split tokens, w->splitter.out, is full, writes and empties it. False when out of memory or budget. */
 static bool flush_full(struct smcache_writer *w)
 {
     struct sl_sourcemap_batch *out = &w->splitter.out;
@@ -173,8 +173,8 @@ static bool flush_full(struct smcache_writer *w)
     return good;
 }
 
-/* Repeats the open range at each function boundary between it and `end`, so that each function's part is a token. A position that leaves 32
- * bits ends the repeating. False when out of memory or budget. */
+/* If the last token is a range: adds a copy of it at each position before `end` where a function of the script begins or ends, so that each
+ * token is in one function. A source position that becomes too large ends this. False when out of memory or budget. */
 static bool repeat_range(struct smcache_writer *w, uint64_t end)
 {
     struct range_splitter *s = &w->splitter;
@@ -200,8 +200,8 @@ static bool repeat_range(struct smcache_writer *w, uint64_t end)
     return true;
 }
 
-/* Copies tokens to the output batch; between them, ranges are repeated at function boundaries, so that each part has its own function.
- * False when out of memory or budget. */
+/* Copies the tokens of `b` to w->splitter.out, which is written whenever it is full. A token that is a range is repeated where a function
+ * of the script begins or ends inside it. False when out of memory or budget. */
 static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     struct range_splitter *s = &w->splitter;
@@ -228,12 +228,13 @@ static bool splits_ranges(const struct smcache_writer *w)
     return w->ranges && w->script_scopes.there;
 }
 
+/* Writes the tokens of a batch, or keeps some in w->splitter.out, for put_last_range(), if ranges are split. */
 static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
 }
 
-/* Writes the tokens that split_ranges still holds; called after the last batch. */
+/* Writes the tokens that are still in w->splitter.out; called after the last batch. Nothing is there if ranges are not split. */
 static bool put_last_range(struct smcache_writer *w)
 {
     return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
@@ -241,7 +242,7 @@ static bool put_last_range(struct smcache_writer *w)
 
 /* ---- order ---- */
 
-/* True if the batch is in order and after `*last`, which becomes its last key. */
+/* True if the positions of the batch ascend and none is before `*last`, which becomes the position of its last token. */
 static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
 {
     bool ordered = true;
@@ -253,11 +254,12 @@ static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
     return ordered;
 }
 
+/* A token while all of them are sorted. */
 struct token {
     uint32_t source, source_line, source_column, name : 31, range : 1;
 };
 
-enum { NO_NAME = INT32_MAX };
+enum { NO_NAME = INT32_MAX /* in token.name */ };
 
 struct js_sorting {
     struct sl_ordered *order, *scratch;
@@ -265,7 +267,7 @@ struct js_sorting {
     size_t count, order_capacity, token_capacity;
 };
 
-/* Appends a batch to the tokens to be sorted. */
+/* Appends a batch to the tokens to be sorted. False when out of memory or budget, or if there are more tokens than 32 bits count. */
 static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const struct sl_sourcemap_batch *b)
 {
     size_t need = s->count + b->count;
@@ -273,7 +275,7 @@ static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const 
         !sl_account_grow(&w->account, &s->tokens, &s->token_capacity, need, sizeof *s->tokens))
         return false;
     for (uint32_t i = 0; i < b->count; i++, s->count++) {
-        uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i]; /* 31 bits in a token */
+        uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i];
         s->order[s->count] = (struct sl_ordered){.key = key_at(b, i), .index = (uint32_t)s->count};
         s->tokens[s->count] =
             (struct token){b->source[i], b->source_line[i], b->source_column[i], name & NO_NAME, b->range[i]};
@@ -326,8 +328,8 @@ static enum sl_code sort_tokens(struct smcache_writer *w, struct js_sorting *s, 
 
 /* ---- all ---- */
 
-/* Writes the tokens in the order of the map. `*ordered` is false if they turn out not to be sorted: what was written is then useless, and
- * the caller starts again with sorted tokens. */
+/* Writes the tokens in the order of the map. Stops with SL_OK and `*ordered` false if they turn out not to be sorted: the caller then
+ * discards what was written and sorts them. */
 static enum sl_code put_as_they_come(struct smcache_writer *w, bool *ordered, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;
@@ -355,7 +357,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
     enum sl_code code = put_as_they_come(w, &ordered, error);
     if (code == SL_OK && !ordered) {
         struct js_sorting sorting = {.count = 0};
-        t->file.size = begin;
+        t->file.size = begin; /* discard what was written, and start again */
         sl_buf_clear(&w->keys);
         sl_buf_clear(&w->places);
         w->block_count = 0;

@@ -1,11 +1,11 @@
-/* Writes the sections of the table; the texts of the sources, which are most of it, come first. */
+/* Writes a source map as a look-up table; the texts of the sources, which are most of it, come first. */
 #include "js/smwrite.h"
 
 #include <stdlib.h>
 
 #include "base/map.h"
 
-/* Returns the size of the section TEXT so far. */
+/* Returns the size so far of the section TEXT: it is written first, and everything written yet belongs to it. */
 static size_t text_size(const struct smcache_writer *w)
 {
     return w->table.file.size - w->table.sections[SECTION_TEXT - 1].offset;
@@ -18,8 +18,9 @@ static bool has_memory(const struct smcache_writer *w)
 
 /* ---- sources ---- */
 
-/* Adds the source whose name was just appended to TEXT at `offset`. In an index map sources with equal names share a record; the second
- * copy of the name is then removed. NULL when out of memory. */
+/* Adds the source whose name was just appended to TEXT at `offset`, and returns its record. In an index map (w->numbers set) sources with
+ * equal names share a record: `numbers` maps names to records, w->numbers[number] becomes the record, and a second copy of the name is
+ * removed. NULL when out of memory. */
 static struct source_record *add_source(struct smcache_writer *w, struct sl_map *numbers, size_t number,
                                         uint32_t offset)
 {
@@ -47,8 +48,8 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     return &w->sources[record];
 }
 
-/* Writes the names of a part's sources and makes their records. `first` is the number of its first source. Every name has the source root
- * in front, so up to four times its size (as escapes are undone in it) is charged. */
+/* Writes the names of the sources of one part (the map, or one map of an index map) and makes their records. `first` is the number of its
+ * first source among those of all parts. Each name repeats the source root, for which the budget is charged four times the root's size. */
 static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                          struct sl_map *numbers, struct sl_error *error)
 {
@@ -67,8 +68,8 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
     return SL_OK;
 }
 
-/* Counts line feeds in LINES_STEP bytes. Sixteen counters of one byte, which are summed up before they can overflow, let the compiler use
- * SIMD instructions. */
+/* Counts the line feeds in the LINES_STEP bytes at `text`. Sixteen counters of one byte let the compiler use SIMD instructions; after 128
+ * additions to each, before they can overflow, they are summed up. */
 static uint32_t count_lines(const uint8_t *text)
 {
     enum { LANES = 16, ROUND = LANES * 128 };
@@ -84,7 +85,7 @@ static uint32_t count_lines(const uint8_t *text)
     return lines;
 }
 
-/* Writes the rows of LINES for a content. */
+/* Appends the rows of LINES for the text of a source: after each LINES_STEP bytes but the last, the number of line feeds so far. */
 static void put_lines(struct smcache_writer *w, struct source_record *record)
 {
     const uint8_t *text = w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + record->content;
@@ -96,8 +97,8 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     }
 }
 
-/* Records where the contents of a part's sources are: the texts themselves were written while the map was read. `first` is the number of
- * the part's first source. */
+/* Records where in TEXT the contents of the sources of one part are (the map, or one map of an index map): they were written there while
+ * the map was read. `first` is the number of the part's first source. Contents without a source in `sources` are not used. */
 static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                  struct sl_error *error)
 {
@@ -119,7 +120,7 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
     return SL_OK;
 }
 
-/* Writes names and contents of the sources of all parts, and notes if one has ranges. `first` counts sources over all parts. */
+/* Writes names and contents of the sources of all parts: the map, or the maps of an index map. Sets w->ranges if one has ranges. */
 static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -135,8 +136,8 @@ static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, 
     return code;
 }
 
-/* Writes texts and records of the sources, and the marks of their lines. An index map may name one source in several parts: w->numbers then
- * maps each to the record they share. */
+/* Writes names and texts of the sources (TEXT), their records (SOURCES), and the numbers of lines (LINES). An index map may name one source
+ * in several of its maps: w->numbers then maps each to the record they share. */
 static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf *file = &w->table.file;
@@ -163,7 +164,8 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
 
 /* ---- names ---- */
 
-/* Writes the names of all parts, one after the other, and the offset at which each ends. Fails when out of memory or budget. */
+/* Writes the `names` of the map, or of all maps of an index map, one after the other, and the offsets at which they begin and end. Fails
+ * when out of memory or budget. */
 static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf offsets = {.budget = w->budget}, *file = &w->table.file;
@@ -190,6 +192,7 @@ static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
 
 /* ---- functions ---- */
 
+/* Reads where functions are: from x_facebook_sources of a map that is no index map, else by parsing the script. */
 static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *error)
 {
     bool has_map = !w->map->indexed && w->map->part_count && w->map->parts[0].functions;
@@ -197,8 +200,8 @@ static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *er
     return has_map ? smcache_read_functions(w, error) : smcache_read_scopes(w, error);
 }
 
-/* Writes the names of functions, and for each scope the number of its name plus one. With a Facebook function map the names are stored in
- * the order of its functions already, so the numbers just count up. */
+/* Writes the names of functions, and for each scope 1 + the number of its name. With a function map (x_facebook_sources) tokens refer to
+ * names directly, so that each name gets one scope, with its own number. */
 static enum sl_code put_functions(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_table_writer *t = &w->table;
@@ -241,8 +244,8 @@ static enum sl_code read_map(struct smcache_writer *w, struct sl_str text, struc
     return sl_sourcemap_read(text, arena, map, &w->contents, error);
 }
 
-/* Writes all sections and moves the file to `out`. The order matters: tokens refer to functions and sources by number. SL_UNSUPPORTED if it
- * would be too large; else lack of memory or budget, or the error of reading the map. */
+/* Writes all sections and moves the file to `out`. The order matters: tokens need the numbers of sources and scopes, and the names of
+ * functions are looked up in the tokens. SL_UNSUPPORTED if the table would be too large; else an error of memory, budget or the map. */
 static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     enum sl_code code = put_sources(w, error);

@@ -30,7 +30,8 @@ struct function_map {
     size_t start_count, start_capacity;
 };
 
-/* Position of a walk through the script's scopes: inside `current` up to the key `boundary`; `next` is the next scope to begin. */
+/* Position of a walk through the script's scopes: inside the scope `current` up to the position `boundary` (line << 32 | column); `next` is
+ * the next scope to begin. */
 struct scope_walk {
     uint32_t current, next;
     uint64_t boundary;
@@ -40,21 +41,23 @@ struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
     struct sl_js_line_index places;
-    struct scope_walk tokens, ranges; /* `tokens` visits the tokens; `ranges` runs ahead of it through ranges */
+    struct scope_walk tokens; /* finds the scope of each token that is written */
+    struct scope_walk ranges; /* finds where to split range tokens, before these are written */
 };
 
-/* From this position of a source on, `function` (FUNC of smformat.h) is the innermost one. */
+/* From the position `key` (line << 32 | column) of a source on, `function` is the innermost one: 1 + its name or ORIGINAL_*. */
 struct original_start {
     uint64_t key;
     uint32_t function;
 };
 
-/* From this position of the script on, `node` (1 + its number, 0 = none) is the innermost one. */
+/* From the position `key` (line << 32 | column) of the script on, `node` is the innermost generated range: 1 + its number, 0 = none. */
 struct range_boundary {
     uint64_t key;
     uint32_t node;
 };
 
+/* A generated range of the map's `scopes`: code of the script that was made from one function, or from an inlined call. */
 struct range_node {
     uint32_t function, call_source, call_line, call_column; /* call_source: 1 + its number, 0 = not an inlined call */
     uint32_t outer;                                         /* 1 + the node around it, 0 = none */
@@ -74,11 +77,11 @@ struct original_scopes {
     size_t start_count, start_capacity, boundary_count, boundary_capacity, node_count, node_capacity;
 };
 
-/* Repeats a range token wherever a function begins or ends inside the range, so that each part gets its own function. */
+/* State of splitting range tokens: each is repeated wherever a function begins or ends inside, so that each token is in one function. */
 struct range_splitter {
-    bool is_open; /* the last token is a range */
-    uint32_t line, column, source, source_line, source_column;
-    struct sl_sourcemap_batch out;
+    bool is_open;                                              /* the last token is a range */
+    uint32_t line, column, source, source_line, source_column; /* of the last token */
+    struct sl_sourcemap_batch out;                             /* tokens that are not yet written */
 };
 
 struct smcache_writer {
@@ -103,6 +106,7 @@ struct smcache_writer {
     struct sl_account account;
 };
 
+/* Sets the error and returns the code for a step that failed: the budget is used up, or memory is. */
 static inline enum sl_code smcache_writer_fail(const struct smcache_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->budget, error);
@@ -115,29 +119,30 @@ static inline void smcache_end_function(struct smcache_writer *w)
     w->function_count++;
 }
 
-/* Writes the sections of the tokens. */
+/* Reads the tokens of the map and writes their sections: BLOCKS, KEYS, PLACES. */
 enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error);
 
 /* ---- smscopes.c ---- */
 
-/* Reads the script's scopes; none if it cannot be parsed. */
+/* Reads the script's scopes; none, and SL_OK, if it cannot be parsed. */
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_rewind_scopes(struct smcache_writer *w);
 
-/* Returns the first key above this one where a scope begins or ends; UINT64_MAX = none. Keys are line << 32 | column and must
- * ascend. */
+/* Returns the first position after `key` where a scope begins or ends; UINT64_MAX = none. Positions are line << 32 | column; the keys of
+ * successive calls must ascend. */
 uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key);
 
 /* Sets 1 + the scope that contains each token of the batch, or 0. Batches must come in order. */
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);
 
-/* Names the scopes, using the part of the table that is already written. */
+/* Appends the names of the script's scopes to w->functions and w->scopes. Identifiers are translated by the tokens, whose sections must be
+ * written already. */
 enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_free_scopes(struct smcache_writer *w);
 
 /* ---- smfunctions.c ---- */
 
-/* Reads the function maps and numbers their names. */
+/* Reads the map's x_facebook_sources: appends names to w->functions, fills w->function_map. Malformed mappings of a source are ignored. */
 enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error);
 
 /* Sets 1 + the function that contains the source position of each token, or 0. */
@@ -146,9 +151,10 @@ void smcache_find_functions(const struct smcache_writer *w, const struct sl_sour
 
 /* ---- smoriginals.c ---- */
 
-/* Reads the `scopes` of each part of the map. An error discards the scopes of its part and is recorded. */
+/* Reads the `scopes` of the map, or of each map of an index map, into w->originals. Malformed ones are discarded, SL_OK, and the item is
+ * recorded in bad_item. */
 enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *error);
 
-/* Writes the sections of the `scopes`. False when out of memory. */
+/* Writes the sections for the map's `scopes`: SOURCE_STARTS, STARTS, BOUNDARIES, NODES. False when out of memory or budget. */
 bool smcache_put_originals(struct smcache_writer *w);
 void smcache_free_originals(struct smcache_writer *w);

@@ -1,4 +1,4 @@
-/* The document of a source map: finds and records its parts. */
+/* Reads the JSON of a source map: finds and records its parts, the map itself or the maps of an index map. */
 #include "js/sourcemap.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct sourcemap_reading {
     size_t capacity;                        /* capacity of `parts` */
 };
 
-/* One JSON object, before it is known whether it is a map or an index map. */
+/* A map object while it is read, before it is known whether it is a plain map or an index map. */
 struct object {
     struct sl_sourcemap_part part;
     bool has_sections;
@@ -26,7 +26,7 @@ static bool malformed(struct sourcemap_reading *r, const char *problem)
     return sl_json_fail(&r->j, problem);
 }
 
-/* Returns the offset of the next value, which is not null. */
+/* Returns the offset in the map's text of the next value. */
 static uint32_t value_offset(struct sl_json *j)
 {
     sl_json_peek(j); /* skips white space */
@@ -57,8 +57,8 @@ static bool record_text(struct sourcemap_reading *r, uint32_t *offset)
     return sl_json_raw_string(&r->j, &raw, &escaped);
 }
 
-/* Records offset and length of a list of strings and nulls. With `any` other values are accepted, too. null instead of a list is an empty
- * one. False if it is malformed. */
+/* Records offset and length of a list of strings and nulls; with `any`, of any values. null instead of a list counts as absent. A member
+ * that occurs twice is an error. False if it is malformed. */
 static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
@@ -83,7 +83,7 @@ static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t 
     return !r->j.failed;
 }
 
-/* Collects a string or null. */
+/* Appends an entry of `sourcesContent` to r->contents->text, and its offset and size to the places. A null has the size NO_CONTENT. */
 static bool collect_content(struct sourcemap_reading *r)
 {
     struct sl_buf *text = r->contents->text, *places = &r->contents->places;
@@ -96,7 +96,7 @@ static bool collect_content(struct sourcemap_reading *r)
     return !places->failed || sl_json_no_memory(&r->j);
 }
 
-/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer, and their positions there into a list. False
+/* Reads `sourcesContent`: its strings, unescaped, go into r->contents->text, their offsets and sizes there into r->contents->places. False
  * if it is malformed, or when out of memory. */
 static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
@@ -118,7 +118,8 @@ static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_pa
     return !r->j.failed;
 }
 
-/* Records a list whose elements are checked when they are used. */
+/* Records the offset of a list in `*offset`, which stays 0 for null; its elements are checked when they are used. A member that occurs
+ * twice is an error. */
 static bool record_array(struct sourcemap_reading *r, uint32_t *offset)
 {
     if (*offset)
@@ -132,7 +133,7 @@ static bool record_array(struct sourcemap_reading *r, uint32_t *offset)
     return !r->j.failed;
 }
 
-/* Reads a debug id; an invalid one is ignored. A map may have two members for it: `debug_id` (`preferred`) replaces the other. */
+/* Reads a debug id; an invalid one is ignored. Of the two members a map may have for it, `debug_id` (`preferred`) wins over `debugId`. */
 static void read_debug_id(struct sourcemap_reading *r, bool preferred)
 {
     struct sl_debug_id *id = &r->map->debug_id, read;
@@ -141,7 +142,7 @@ static void read_debug_id(struct sourcemap_reading *r, bool preferred)
         *id = read;
 }
 
-/* Records the offset of `scopes`. If it is no string only the scopes are discarded: the rest of the map is still useful. */
+/* Records the offset of `scopes`. If it is neither a string nor null, only sets has_bad_scopes: the rest of the map is still useful. */
 static void record_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     enum sl_json_type type = sl_json_peek(&r->j);
@@ -150,7 +151,7 @@ static void record_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part 
     sl_json_skip(&r->j);
 }
 
-/* Records where the list of ignored sources is; any other value is skipped. */
+/* Records where the list of ignored sources is; a value that is no list is skipped. */
 static void record_ignored(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
@@ -160,13 +161,14 @@ static void record_ignored(struct sourcemap_reading *r)
 
 static bool read_sections(struct sourcemap_reading *r);
 
-/* Reads a member of a map object; members that are not used are skipped, and so are malformed ids, ignore lists and scopes, without which
+/* Reads the member `key` of a map object. Unknown members are skipped, and so are malformed ids, ignore lists and `scopes`, without which
  * the map is still of use. False if the map is malformed, or when out of memory. */
 static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, struct object *object)
 {
     struct sl_sourcemap_part *p = &object->part;
     static const struct sl_str lists[] = {SL_STR("sources"), SL_STR("sourcesContent"), SL_STR("names")};
-    if (r->contents && sl_str_equal(key, lists[SL_SOURCEMAP_CONTENTS]))
+    if (r->contents &&
+        sl_str_equal(key, lists[SL_SOURCEMAP_CONTENTS])) /* the caller wants the texts, not only the list */
         return collect_contents(r, p);
     for (unsigned i = 0; i < SL_SOURCEMAP_LISTS; i++)
         if (sl_str_equal(key, lists[i]))
@@ -196,7 +198,7 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
     return !r->j.failed;
 }
 
-/* Appends a part; false when out of memory (r->j.busy). */
+/* Adds a map to the parts of the document; false when out of memory, with r->j.busy set. */
 static bool add_part(struct sourcemap_reading *r, const struct sl_sourcemap_part *part)
 {
     struct sl_sourcemap *map = r->map;
@@ -206,7 +208,8 @@ static bool add_part(struct sourcemap_reading *r, const struct sl_sourcemap_part
     return true;
 }
 
-/* Reads a map; a plain map adds itself to the parts, an index map adds its sections. */
+/* Reads a map object. A plain map adds itself to the parts; an index map has added those in its sections. False if it is malformed, or when
+ * out of memory. */
 static bool read_map(struct sourcemap_reading *r)
 {
     struct object object = {.has_sections = false};
@@ -243,7 +246,8 @@ static bool read_offset(struct sourcemap_reading *r, uint32_t *line, uint32_t *c
     return !r->j.failed && (seen == 3 || malformed(r, "offset without line or column"));
 }
 
-/* Adds a section's position in the script to its parts, those from `first` on. False if a line does not fit 32 bits. */
+/* Moves the parts from `first` on, which are the maps of one section, by the section's offset in the script. False if a line does not fit
+ * 32 bits. */
 static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line, uint32_t column)
 {
     for (size_t i = first; i < r->map->part_count; i++) {
@@ -256,8 +260,8 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
     return true;
 }
 
-/* Reads a section of an index map: an offset and a map, in any order, so the parts are moved at the end. False if it is malformed, or when
- * out of memory. */
+/* Reads a section of an index map: its offset and its map, in any order; therefore the offset is added to the map's parts at the end. False
+ * if it is malformed, or when out of memory. */
 static bool read_map_section(struct sourcemap_reading *r)
 {
     uint32_t line = 0, column = 0;
@@ -285,7 +289,7 @@ static bool read_map_section(struct sourcemap_reading *r)
     return !r->j.failed && move_parts(r, first, line, column);
 }
 
-/* Reads the sections of an index map; each adds its parts. False if it is malformed or when out of memory (r->j.busy). */
+/* Reads the `sections` of an index map, which add their maps to r->map->parts. False if one is malformed, or when out of memory. */
 static bool read_sections(struct sourcemap_reading *r)
 {
     struct sl_str key;
@@ -300,8 +304,8 @@ static bool read_sections(struct sourcemap_reading *r)
 
 /* ---- the document ---- */
 
-/* Skips a first line like `)]}'`, which servers put in front so that browsers cannot run the file as a script. False when it has no proper
- * line end. */
+/* Skips a first line like `)]}'`, which servers put in front so that browsers cannot run the file as a script. False if it ends with a
+ * carriage return without a line feed. */
 static bool skip_junk(struct sl_str *text)
 {
     if (!text->size || !memchr(")]}'", text->data[0], 4))
@@ -355,9 +359,11 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
 {
     *map = (struct sl_sourcemap){.arena = arena};
     if (!skip_junk(&text))
-        return sl_fail(error, SL_MALFORMED, "source map: unterminated first line");
+        return sl_fail(error, SL_MALFORMED,
+                       "source map: the first line, which is skipped as it begins with one of )]}', ends with a "
+                       "carriage return without a line feed");
     if (text.size > UINT32_MAX)
-        return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB");
+        return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB, which is the most that can be read");
     map->text = text;
     struct sourcemap_reading r = {.j = sl_json(text, arena, false), .map = map, .contents = contents};
     r.contents_begin = contents ? contents->text->size : 0;
@@ -370,7 +376,8 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
     }
     if (!sort_parts(map))
         return sl_budget_fail(arena->budget, error);
-    return can_be_numbered(map) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "source map: too many sources or names");
+    return can_be_numbered(map) ? SL_OK
+                                : sl_fail(error, SL_UNSUPPORTED, "source map: more than 2^31 - 2 sources or names");
 }
 
 /* ---- lists ---- */
@@ -381,21 +388,22 @@ bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcema
     *texts = (struct sl_sourcemap_texts){.there = part->lists[list] != 0, .json = js_read_at(map, part->lists[list])};
     if (list == SL_SOURCEMAP_SOURCES && !js_read_text(map, part->root, &texts->root))
         return false;
-    if (sl_str_ends(texts->root, SL_STR("/")))
+    if (sl_str_ends(texts->root,
+                    SL_STR("/"))) /* sl_sourcemap_text() adds a slash; the root "/" stays, as an empty text */
         texts->root.size--;
     else if (!texts->root.size)
-        texts->root.data = NULL;
+        texts->root.data = NULL; /* no root */
     return !texts->there || sl_json_enter(&texts->json);
 }
 
-/* True for a path or URL, still escaped, to which sourceRoot does not apply. */
+/* True for an absolute path or URL, to which sourceRoot does not apply. `raw` still has JSON escapes, so "\/" may be its slash. */
 static bool is_rooted(struct sl_str raw)
 {
     return sl_str_starts(raw, SL_STR("/")) || sl_str_starts(raw, SL_STR("\\/")) ||
            sl_str_starts(raw, SL_STR("http:")) || sl_str_starts(raw, SL_STR("https:"));
 }
 
-/* True if the next string is absolute, so that sourceRoot does not apply to it. */
+/* True if the next value is an absolute path or URL, to which sourceRoot does not apply. Gets a copy of the reader, so nothing is read. */
 static bool is_absolute(struct sl_json json)
 {
     struct sl_str raw;
@@ -430,7 +438,7 @@ bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t
     if (!map->ignored)
         return false;
     struct sl_json json = js_read_at(map, *at ? *at : map->ignored);
-    if (*at) { /* continue after an item */
+    if (*at) { /* continue after an item: the reader is inside of one list, in which a comma or its end follows */
         json.depth = 1;
         json.fresh = false;
     } else {

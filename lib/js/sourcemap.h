@@ -24,16 +24,17 @@ enum sl_sourcemap_list {
     SL_SOURCEMAP_LISTS,
 };
 
+/* A plain map, or one of the maps in an index map. */
 struct sl_sourcemap_part {
-    uint32_t line, column;               /* its offset in the generated script */
+    uint32_t line, column;               /* where in the generated script its positions begin */
     uint32_t counts[SL_SOURCEMAP_LISTS]; /* lengths of the lists */
     /* offsets in the text; 0 = absent */
     uint32_t lists[SL_SOURCEMAP_LISTS], root, mappings, ranges, scopes, functions;
-    uint32_t first_content; /* index of its first content in `places` below */
+    uint32_t first_content; /* index in sl_sourcemap_contents.places of its first content */
     bool has_bad_scopes;    /* `scopes` is not a string */
 };
 
-/* Receives the contents of the sources, which are most of a map, during the one walk through the document. */
+/* Receives the contents of the sources, which are most of a map, while it is read. */
 struct sl_sourcemap_contents {
     struct sl_buf *text;  /* contents are appended to it */
     struct sl_buf places; /* u32 offset in the appended text and u32 size for each list entry; size NONE: null */
@@ -50,7 +51,8 @@ struct sl_sourcemap {
     struct sl_debug_id debug_id; /* nil if absent */
 };
 
-/* `text` must outlive `map`, and so must the arena. Fills `contents` unless it is NULL. SL_MALFORMED or SL_BUSY. */
+/* Reads the document. `text` must outlive `map`, and so must the arena. Fills `contents` unless it is NULL. SL_MALFORMED; SL_UNSUPPORTED
+ * for more than 4 GiB, or too many sources or names; the codes of sl_budget_fail() when out of memory. */
 enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struct sl_sourcemap *map,
                                struct sl_sourcemap_contents *contents, struct sl_error *error);
 
@@ -66,11 +68,12 @@ struct sl_sourcemap_texts { /* private */
 bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcemap_part *part,
                         enum sl_sourcemap_list list, struct sl_sourcemap_texts *texts);
 
-/* Appends the next string to `out`; `*null` is true if the entry is null. False after the last one. */
+/* Appends the next string or number of the list to `out`, a source with the sourceRoot in front; `*null` is true for any other entry. False
+ * after the last one. */
 bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, bool *null);
 
-/* Returns the index, in the first part, of the next source that the generator marked to be ignored (`ignoreList`,
- * `x_google_ignoreList`). Start with `*at` 0; false after the last one. */
+/* Sets `*source` to the index of the next source that the generator marked to be ignored (`ignoreList`, `x_google_ignoreList`). `*at` keeps
+ * the place in that list: start with 0. False after the last one. */
 bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source);
 
 /* ---- tokens ---- */
@@ -83,7 +86,7 @@ struct sl_sourcemap_batch { /* one array per field */
     uint32_t source[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: no source; then source_line and source_column are meaningless */
     uint32_t source_line[SL_SOURCEMAP_BATCH], source_column[SL_SOURCEMAP_BATCH];
     uint32_t name[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: none */
-    bool range[SL_SOURCEMAP_BATCH];    /* up to the next token, positions map character by character */
+    bool range[SL_SOURCEMAP_BATCH];    /* a range: up to the next token, positions map character by character */
 };
 
 struct sl_sourcemap_tokens { /* private */
@@ -103,9 +106,10 @@ struct sl_sourcemap_tokens { /* private */
     int64_t bad_column;
 };
 
+/* Starts reading the tokens of a map. */
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);
 
-/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 after the last one. Malformed segments
- * are skipped; SL_MALFORMED if a map with tokens has none with a source. Or SL_BUSY. */
+/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 after the last one. Malformed segments are skipped;
+ * SL_MALFORMED if there are some and no token has a source, or for too many lines. SL_BUSY when out of memory. */
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch,
                                 struct sl_error *error);

@@ -1,13 +1,14 @@
+/* Finds the frame of a JavaScript stack trace in a line of text: function, URL, line, column; writes it again with others. */
 #include "js/stack.h"
 
-enum { MAX_TRIES = 16 }; /* positions in a line where a frame is tried */
+enum { MAX_TRIES = 16 }; /* of the places in a line where "at " may begin a frame, so many are tried */
 
 static struct sl_str from(struct sl_str text, size_t at)
 {
     return (struct sl_str){text.data + at, text.size - at};
 }
 
-/* Removes the word from the beginning; false if the text begins otherwise. */
+/* Removes `word` from the beginning of `*text`; false if the text does not begin with it. */
 static bool skip_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word))
@@ -40,7 +41,8 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end before `rest`. Inside parentheses the closing one ended it, so text of the log may follow after a blank. */
+/* True if a frame may end before `rest`: the line ends, or punctuation of a log follows, or a blank and the `{` of an error's members. After
+ * a location in parentheses a full stop, or a blank and any text, may follow as well. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -55,8 +57,9 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
     return memchr(ends, rest.data[0], sizeof ends - 1) != NULL;
 }
 
-/* Finds URL:LINE:COLUMN at the beginning of the text; inside parentheses the closing one must follow. Sets `behind` to the rest. The URL
- * may be empty. Line 0 is no position (false). */
+/* Reads URL:LINE:COLUMN at the beginning of the text, and `)` after it if `in_parentheses`. Sets frame->behind to the rest. The URL may be
+ * empty, and may itself contain colons and numbers: the first that can be a position at the end of a frame counts. False if there is
+ * none, or for line 0. */
 static bool find_url_position(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     for (size_t i = 0; i < text.size && text.data[i] != '\t' && text.data[i] != '\n'; i++) {
@@ -87,17 +90,18 @@ static bool find_position_alone(struct sl_str text, struct sl_js_stack_frame *fr
     return true;
 }
 
-/* Reads URL:LINE:COLUMN with a URL that is not empty. */
+/* Reads URL:LINE:COLUMN with a URL that is neither empty nor `<anonymous>`. Hermes writes "address at " in front of it, and the column of
+ * bytecode from 0: it is made to count from 1, as in all other frames. */
 static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     const struct sl_str address = SL_STR("address at ");
     bool hermes = frame->v8 && sl_str_starts(text, address);
-    while (frame->v8 && skip_word(&text, address))
+    while (frame->v8 && skip_word(&text, address)) /* more than once in a rewritten trace, too */
         ;
     if (!find_url_position(text, in_parentheses, frame) || !frame->url.size ||
         sl_str_starts(frame->url, SL_STR("<anonymous>")))
         return false;
-    frame->column += hermes; /* Hermes counts columns from 0 */
+    frame->column += hermes;
     return true;
 }
 
@@ -118,7 +122,7 @@ static bool has_position(struct sl_str line)
 
 /* ---- frames ---- */
 
-/* Returns the offset of the parenthesis that the last character closes; the text's size if there is none. */
+/* Returns the offset of the `(` that belongs to the `)` at the end of the text; the text's size if there is none. */
 static size_t find_opening(struct sl_str text)
 {
     size_t depth = 0;
@@ -130,14 +134,15 @@ static size_t find_opening(struct sl_str text)
     return text.size;
 }
 
-/* True if the parenthesis at `at` may begin the location of a frame: after a name and a blank or, if `nameless`, at the beginning. */
+/* True if there is a `(` at `at` that may begin the location of a frame: after a name and a blank or, if `nameless`, at the beginning of
+ * the text. */
 static bool is_opening(struct sl_str text, size_t at, bool nameless)
 {
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
 }
 
-/* Reads FUNCTION (URL:LINE:COLUMN). The opening parenthesis is the one that the last character closes; the first one if the path
- * has an unpaired parenthesis. */
+/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses, so the location
+ * begins at the `(` that belongs to its last `)`; at the first `(` after a blank if that gives none. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
     size_t first = 0;
@@ -146,6 +151,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     if (first == text.size || !find_location(from(text, first + 1), true, frame))
         return false;
     struct sl_str whole = {text.data, (size_t)(frame->behind.data - text.data)};
+    /* the text up to the `)` is known now; only if there are several `(` it matters which one */
     size_t at = memchr(text.data + first + 1, '(', whole.size - first - 1) ? find_opening(whole) : first;
     if (at != first && is_opening(text, at, nameless) && !find_location(from(text, at + 1), true, frame))
         return false;
@@ -155,13 +161,14 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* Reads the text after "at ". `alone`: nothing precedes "at ". Otherwise the line may be of a log, "at 10:20:30", so a location without
- * parentheses must look like a path. */
+/* Reads a frame of V8 from the text after "at ". If only blanks precede "at ", `alone` is true. Otherwise the line may be any line of a log,
+ * such as "at 10:20:30", so that a location without parentheses must have a slash or backslash and no blank. */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str eval = SL_STR("(eval at ");
     const char *data = text.data;
     bool async = skip_word(&text, SL_STR("async "));
+    /* of nested evals, "eval (eval at f (eval at g (URL...", the innermost position is in a file */
     for (const char *open; (open = memchr(text.data, '(', text.size)); frame->of_eval = true) {
         struct sl_str inner = from(text, (size_t)(open - text.data));
         if (!skip_word(&inner, eval))
@@ -202,8 +209,9 @@ static bool may_begin(struct sl_str line, size_t at)
            is_behind_code(line, at);
 }
 
-/* Finds the "at " before the frame. If there are several before a function, the last one belongs to the frame, the others to the log. At
- * most MAX_TRIES are tried, so that a crafted line takes linear time. */
+/* Reads the V8 frame "at FUNCTION (...)" in a line from `begin` on. Text of a log before it may contain "at ", too: of several that begin a
+ * frame, the last one before the end of the function's name counts. At most MAX_TRIES are tried, so that a crafted line takes linear
+ * time. */
 static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str at = SL_STR("at ");
@@ -225,12 +233,13 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
             continue;
         is = true;
         *frame = it;
+        /* another "at " may only follow in what was taken for the function's name */
         end = it.function.size ? (size_t)(it.function.data + it.function.size - line.data) : 0;
     }
     return is;
 }
 
-/* Returns where the word that ends at `at` begins. */
+/* Returns the offset of the beginning of the word that ends at `at`: after a blank, bar, quote or colour code. */
 static size_t word_begin(struct sl_str text, size_t at)
 {
     while (at > 0 && !may_begin(text, at))
@@ -238,8 +247,8 @@ static size_t word_begin(struct sl_str text, size_t at)
     return at;
 }
 
-/* Returns the offset of the function's name in the text before an @, after a log prefix. A name is one word, except Safari's
- * `global code` and Firefox's `promise callback*f`. */
+/* Returns the offset of the function's name in `text`, which precedes an @ and may begin with a log prefix. A name is one word, except
+ * Safari's `global code` and the like, and Firefox's `promise callback*f` and `... handler*f`, which are two. */
 static size_t function_begin(struct sl_str text)
 {
     static const struct sl_str codes[] = {SL_STR("global code"), SL_STR("module code"), SL_STR("eval code")};
@@ -251,7 +260,8 @@ static size_t function_begin(struct sl_str text)
     return two && at > 0 ? word_begin(text, at - 1) : at;
 }
 
-/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. A function contains no colon; a URL without a slash needs a function. */
+/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. If a colon precedes the @, the @ is part of the URL. A URL without a slash needs a
+ * function in front, and, after a log prefix, a backslash. FUNCTION@LINE:COLUMN (JSC) is read as well. */
 static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     struct sl_str text = from(line, begin);
@@ -283,7 +293,8 @@ static size_t backslashes(struct sl_str text)
     return count;
 }
 
-/* True if the `\n` after `count` backslashes separates frames of a stack in JSON, and is not part of a Windows path. */
+/* True if the `n` after `count` backslashes makes them an escaped line end between frames of a stack in JSON, and is not part of a Windows
+ * path like `C:\new`: it is in quotes and follows a single backslash, or the line of a V8 frame follows. */
 static bool is_newline(struct sl_str text, size_t count, bool quoted)
 {
     if (count >= text.size || text.data[count] != 'n')
@@ -366,9 +377,9 @@ void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out)
 {
     for (size_t i = 0; i < url.size; i++) {
         bool repeats = i && url.data[i - 1] == '\\';
-        if (url.data[i] == '\\' && (i < 2 || !repeats))
+        if (url.data[i] == '\\' && (i < 2 || !repeats)) /* both of the first two stay: the path of a server */
             sl_buf_u8(out, '/');
-        else if (url.data[i] == '\033')
+        else if (url.data[i] == '\033') /* a colour code, up to its `m` */
             while (i + 1 < url.size && url.data[i] != 'm')
                 i++;
         else if (url.data[i] != '\\')
@@ -376,7 +387,7 @@ void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out)
     }
 }
 
-/* Appends the line of the frame, with the text before and behind it. */
+/* V8: "f (URL:1:2)", "new (URL:1:2)" or, without a function, "URL:1:2". Others: "f@URL:1:2". */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out)
 {
     bool braces = frame->v8 && (frame->function.size || frame->constructor);

@@ -23,23 +23,25 @@ struct sl_js_stack_frame {
     unsigned escapes;       /* how many times the surrounding text was encoded as a JSON string */
     bool v8;                /* written as "at ..." */
     bool constructor;       /* V8: "at new F" */
-    bool of_eval;           /* V8: the frame called the eval that the line describes */
+    bool of_eval; /* V8: the line is a frame of code in an eval; `function` and position are those of its caller */
 };
 
-/* Removes the next part from `*rest`. A line may contain a whole stack in one JSON string; then each line of that string is a
- * part and begins with the `\n` before it. Any other line is one part. False when nothing is left. Linear in the part. */
+/* Splits a line of text into parts that each have at most one frame: moves the next one from `*rest` to `*part`. A line may contain a whole
+ * stack in one JSON string; then each line of that string is a part and begins with the escaped `\n` before it. Any other line is one part.
+ * False when nothing is left. Linear in the part. */
 bool sl_js_stack_part(struct sl_str *rest, struct sl_str *part);
 
-/* Parses the frame in a line or part; its texts are views. False when there is no frame, or it has no position (native code,
- * `<anonymous>`). Linear in the line. */
+/* Parses the frame in a line, or in a part from sl_js_stack_part(); the texts of `frame` are views. False when there is no frame, or it has
+ * no position (native code, `<anonymous>`). Linear in the line. */
 bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame);
 
-/* Appends a function or URL for this frame, with the JSON escapes of the surrounding text. */
+/* Appends `text`, a function or URL for this frame, escaped as often as the surrounding text is encoded as a JSON string (up to four
+ * times). */
 void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_buf *out);
 
 /* Appends the URL of a frame as it is looked up: without ANSI colour codes and JSON escapes, and with slashes in the paths of Windows:
  * "C:\a", in JSON "C:\\a", becomes "C:/a"; "\\server\a" becomes "//server/a". */
 void sl_js_stack_put_url(struct sl_str url, struct sl_buf *out);
 
-/* Appends the line of the frame. */
+/* Appends the line of the frame, with the text before and behind it. */
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out);

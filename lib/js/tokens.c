@@ -1,4 +1,4 @@
-/* Decodes the mappings of source maps into tokens. */
+/* Decodes `mappings` of a source map into tokens: segments of up to five base64 VLQ numbers, relative to those of the segment before. */
 #include "js/sourcemap.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 enum { NONE = UINT32_MAX };
 
-/* Short names for a table that fits on a page. */
+/* Short names for the table js_vlq_kinds, which has the value of each base64 digit. */
 enum { F = VLQ_FOREIGN, C = VLQ_COMMA, S = VLQ_SEMICOLON, E = VLQ_END };
 
 const uint8_t js_vlq_kinds[256] = {
@@ -40,7 +40,7 @@ void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tok
 /* ---- ranges (TC39's proposal of 2026): for each line the indexes of its range tokens, the first relative to 0, each other to
  * the one before it ---- */
 
-/* True if the text of the ranges is valid; otherwise the map counts as one without ranges. */
+/* True if `rangeMappings` consists of digits and semicolons; otherwise the map counts as one without ranges. */
 static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
 {
     for (; at < end; at++)
@@ -49,7 +49,8 @@ static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
     return true;
 }
 
-/* Reads the index of the next range token of the line; NONE if there is none. */
+/* Sets t->range to the index of the line's next token that is a range; NONE if there is none. Indexes are relative to `from`, the one
+ * before. */
 static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
 {
     uint32_t number = from;
@@ -57,7 +58,7 @@ static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
     t->range = there ? number : NONE;
 }
 
-/* Moves to the ranges of the next line. */
+/* Moves to the part of `rangeMappings` for the next line, and reads its first index. */
 static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
 {
     while (t->ranges_at < t->ranges_end && *t->ranges_at != ';')
@@ -67,7 +68,7 @@ static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
     next_range(t, 0);
 }
 
-/* Counts a token of the line; true if it is a range. */
+/* Counts a token of the line in t->line_tokens; true if it is a range. */
 static bool is_range(struct sl_sourcemap_tokens *t)
 {
     uint32_t number = t->line_tokens++;
@@ -75,14 +76,15 @@ static bool is_range(struct sl_sourcemap_tokens *t)
         return false;
     do
         next_range(t, number);
-    while (t->range == number); /* the same index again */
+    while (t->range == number); /* an index that is listed twice */
     return true;
 }
 
 /* ---- mappings ---- */
 
-/* Reads the fields after the column. False when a field is malformed, an index is outside of its list, or there are too many fields. Fields
- * after an invalid source index are still read, because later segments are relative to them. */
+/* Reads the fields of a segment after the column: source, source line, source column and perhaps name. Sets `*source` and `*name` to numbers
+ * across all parts of an index map, NONE if invalid. False when a field is malformed, an index is outside of its list, or more fields
+ * follow. Fields after an invalid source are still read, because later segments are relative to them. */
 static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
     if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
@@ -96,8 +98,8 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-/* Undoes the effect of the fields after a column, which are at `at`, on the running sums: a segment with a negative column is ignored
- * completely. */
+/* Subtracts the fields after the column of a segment, which are at `at`, from the sums in `t` again: a segment with a negative column is
+ * ignored completely, so that later ones are not relative to it. */
 static __attribute__((noinline)) void undo_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
@@ -109,8 +111,8 @@ static __attribute__((noinline)) void undo_fields(struct sl_sourcemap_tokens *t,
     }
 }
 
-/* Returns the end of the segment. It gets no pointer to the tokens' state, so that the compiler can keep that state in registers in the
- * callers. */
+/* Returns the end of the segment, a comma, a semicolon or `end`. It gets no pointer to struct sl_sourcemap_tokens, so that the compiler can
+ * keep its members in registers in the callers. */
 static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, const uint8_t *end)
 {
     while (at < end && *at != ',' && *at != ';')
@@ -118,8 +120,7 @@ static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, c
     return at;
 }
 
-/* Skips a malformed segment (ECMA-426, "DecodeMapping"): without a column it is ignored; with a column it becomes a token
- * without a source. */
+/* Returns the end of a malformed segment, and records the position of the first one for the error message. */
 static inline const uint8_t *skip_bad_segment(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     if (!t->bad) {
@@ -130,7 +131,8 @@ static inline const uint8_t *skip_bad_segment(struct sl_sourcemap_tokens *t, con
     return segment_end(at, t->end);
 }
 
-/* Reads a segment into a token. Its numbers are relative to the last ones; see skip_bad_segment() for malformed ones. */
+/* Reads a segment, whose numbers are relative to the last ones, and adds a token to the batch. A malformed segment (ECMA-426,
+ * "DecodeMapping") without a valid column is ignored; with one it becomes a token without a source. */
 static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
                                 bool has_ranges)
 {
@@ -140,7 +142,8 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         return;
     }
     const uint8_t *fields = *at;
-    uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: a higher bit means negative or too large */
+    uint64_t seen =
+        (uint64_t)t->column; /* positions or-ed; they have 31 bits, a higher bit means negative or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
         bool good = read_fields(t, at, &source, &name);
         seen |= (uint64_t)(t->source_line | t->source_column);
@@ -152,7 +155,7 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         source = name = NONE;
         if (t->column < 0)
             undo_fields(t, fields);
-        if ((uint64_t)t->column >> 31)
+        if ((uint64_t)t->column >> 31) /* the column itself is invalid, so there is no token */
             return;
     }
     batch->line[n] = t->line;
@@ -174,8 +177,8 @@ static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
     return ++t->line != 0;
 }
 
-/* Reads up to the end of the part or of the batch. False if the map has more lines than 32 bits count. `has_ranges` is a constant in each
- * caller: without ranges, which few maps have, the compiler keeps the tokens' state in registers. */
+/* Reads segments up to the end of the mappings or until the batch is full. False if the map has more lines than 32 bits count. `has_ranges`
+ * is a constant in each caller: without ranges, as most maps are, the compiler keeps the local copy `t` in registers. */
 static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_tokens *tokens,
                                                             struct sl_sourcemap_batch *batch, bool has_ranges)
 {
@@ -200,8 +203,8 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
     return good;
 }
 
-/* Opens the next part of the map: resets the state, except for what concerns the whole map. Malformed range mappings are ignored. SL_BUSY
- * when out of memory. */
+/* Opens the next part: the map itself, or the next map of an index map. Resets `t`, except for members that concern all parts. Malformed
+ * `rangeMappings` are ignored. SL_BUSY when out of memory. */
 static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *error)
 {
     const struct sl_sourcemap_part *part = &t->map->parts[t->next_part++];

@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Classes of bytes in mappings: the value of a digit, or one of these. */
+/* Kinds of bytes in `mappings` that are no base64 digit; the kind of a digit is its value, 0 to 63. VLQ_NOT_SINGLE: see js_vlq_single. */
 enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END, VLQ_NOT_SINGLE = INT8_MIN };
 
-extern const uint8_t js_vlq_kinds[256]; /* the quote that ends a JSON string is VLQ_END, and so is NUL */
+/* The kind of each byte. The quote that ends a JSON string is VLQ_END, and so is NUL. */
+extern const uint8_t js_vlq_kinds[256];
 
-/* The signed number of a byte that is a complete number, or VLQ_NOT_SINGLE. */
+/* The signed number that each byte is alone: a digit without the continuation bit. VLQ_NOT_SINGLE for other bytes, and for minus zero. */
 extern const int8_t js_vlq_single[256];
 
 static inline bool vlq_is_digit(uint8_t kind)
@@ -21,12 +22,12 @@ static inline bool vlq_is_digit(uint8_t kind)
 }
 
 struct vlq_number {
-    const uint8_t *behind;
-    uint32_t number;
+    const uint8_t *behind; /* the byte after the number; NULL if it is malformed */
+    uint32_t number;       /* its bits, of which the lowest is the sign of a signed number */
 };
 
-/* Reads the bits of the number whose first digit is at `next`. `behind` is NULL if it has no end or more than 32 bits; any
- * number of zero digits may follow. The text must end with a readable byte that is not a digit. */
+/* Reads the number whose first digit is at `next`. It is malformed if its last digit has the continuation bit or if it has more than 32
+ * bits; zero digits beyond these are allowed. The text must end with a readable byte that is not a digit. */
 static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *next)
 {
     uint8_t digit = js_vlq_kinds[*next++];
@@ -54,7 +55,7 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
     if (!vlq_is_digit(low))
         return false;
     uint32_t high = js_vlq_kinds[(*at)[1]];
-    if (low >= 32 && high < 32 && high + low != 33) {
+    if (low >= 32 && high < 32 && high + low != 33) { /* two digits, but not "hA", minus zero */
         int64_t magnitude = high << 4 | (low & 31) >> 1, sign = low & 1;
         *at += 2;
         *sum += (magnitude ^ -sign) + sign;
@@ -65,11 +66,12 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
         return false;
     int64_t magnitude = read.number >> 1, sign = read.number & 1;
     *at = read.behind;
-    *sum += read.number == 1 ? INT32_MIN : (magnitude ^ -sign) + sign;
+    *sum += read.number == 1 ? INT32_MIN : (magnitude ^ -sign) + sign; /* 1, minus zero, means -2^31 */
     return true;
 }
 
-/* Like vlq_add(), for a number without a sign, of at most 31 bits. */
+/* Adds the number without a sign at `*at` to `*sum` and moves `*at` past it. False, with `*at` unchanged, if there is no number, or it is
+ * malformed or has more than 31 bits. */
 static inline bool vlq_add_unsigned(const uint8_t **at, uint32_t *sum)
 {
     if (!vlq_is_digit(js_vlq_kinds[**at]))
