@@ -89,8 +89,8 @@ static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
     }
-    if (!may_begin_pattern(level - 1) || level->flags & INNER ||
-        last == UNKNOWN) /* `c = 1` of `b = c = 1` is no default */
+    /* `c = 1` of `b = c = 1` is no default */
+    if (!may_begin_pattern(level - 1) || level->flags & INNER || last == UNKNOWN)
         return last;
     return js_part(p, SL_JS_DEFAULT, last, 0, outer);
 }

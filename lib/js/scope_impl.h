@@ -86,12 +86,11 @@ enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 
 /* A construct that encloses the next token. */
 struct js_level {
-    uint8_t kind, flags,
-        what; /* what: js_after, js_head or js_for; L_TRY: 1 after catch, 2 after finally; L_FIELD: kind of the key */
+    uint8_t kind, flags;
+    uint8_t what; /* js_after, js_head or js_for; L_TRY: 1 after catch, 2 after finally; L_FIELD: kind of the key */
     uint32_t at, size; /* see the kinds in enum js_level_kind */
     uint32_t scope;    /* function, arrow, class: the result of js_open_scope() */
-    uint32_t
-        node; /* index of the last part of the name that functions inside continue; UNKNOWN until a function needs it */
+    uint32_t node;     /* last part of the name that names of functions inside continue; UNKNOWN until one needs it */
 };
 
 enum { UNKNOWN = UINT32_MAX, LATE = 1u << 31 /* flag in the number of a scope: it is in js_parser.late */ };
@@ -122,17 +121,16 @@ struct js_parser {
     bool operand_async;              /* the parentheses of O_PARENS follow the word `async` */
     uint8_t operand;                 /* enum js_operand: kind of the last operand */
     uint32_t operand_at;             /* its offset; UNKNOWN if it cannot be a single name or parameters */
-    uint32_t
-        operand_node; /* for O_PARENS, O_PATTERN: the placeholder that names of functions inside the brackets link to */
+    /* for O_PARENS, O_PATTERN: the placeholder that names of functions inside the brackets link to */
+    uint32_t operand_node;
     uint32_t async_at; /* offset of the last `async` that was an operand */
 
     struct js_level *levels;
     uint32_t depth;
     struct js_step *steps;
-    uint32_t base,
-        step_count; /* the steps of the last chain are [base, step_count), those before belong to outer constructs */
-    struct sl_js_scope
-        *late; /* arrow functions, whose scopes are opened after those of functions in their parameters */
+    /* steps of the last chain: from base to before step_count; those before: of outer code */
+    uint32_t base, step_count;
+    struct sl_js_scope *late; /* arrow functions, which are opened after functions in their parameters */
     uint32_t late_count;
     size_t level_capacity, step_capacity, late_capacity;
 
@@ -277,8 +275,8 @@ static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t
 {
     if (__builtin_expect(p->depth == p->level_capacity, 0) && !js_grow_levels(p))
         return false;
-    if (kind <=
-        L_LAST_SOFT) /* in the head of a `for`, `in` ends an assignment, too; within brackets it is an operator again */
+    /* in the head of a `for`, `in` ends an assignment, too; within brackets it is an operator again */
+    if (kind <= L_LAST_SOFT)
         flags |= p->levels[p->depth - 1].flags & NO_IN;
     p->levels[p->depth++] = (struct js_level){.kind = (uint8_t)kind, .flags = flags, .node = UNKNOWN};
     return sl_account_spend(&p->account, 1);

@@ -10,8 +10,8 @@ struct name {
     const struct sl_js_part *parts[MAX_PARTS];
     unsigned count;
     bool object; /* an object literal that has no name itself is its beginning: "<object>.f" */
-    const struct sl_js_part
-        *replaced; /* the part that the function's own name replaces, `x` of `x = function f() {}` */
+    /* the part that the function's own name replaces, `x` of `x = function f() {}` */
+    const struct sl_js_part *replaced;
 };
 
 /* True if names are to be written as Symbolicator writes them, see struct sl_js_naming. */
@@ -182,8 +182,8 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
     for (unsigned i = name.count; i-- > 0; before = name.parts[i]) {
         const struct sl_js_part *part = name.parts[i];
         if (name.replaced && part->kind == SL_JS_OWN_NAME)
-            add_replaced(&name, before || !name.object ? before : part,
-                         out); /* after "<object>", too: any part but NULL */
+            /* a dot follows "<object>", too: then any part but NULL is passed */
+            add_replaced(&name, before || !name.object ? before : part, out);
         else if (before ? separated(&name, before, part) : name.object)
             sl_buf_u8(out, '.');
         add_part(&name, part, out);

@@ -240,8 +240,8 @@ static enum js_state export_list(struct js_parser *p)
     bool all = js_take(p, '*');
     if (!all && !(js_take(p, '{') && braces(p)))
         return js_fail(p, "expected an export");
-    while (js_name_begins(js_peek(p, 0)) &&
-           !(p->newline && !all)) { /* as x, from; after `}` a line end may end the export */
+    /* as x, from; after `}` a line end may end the export */
+    while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) {
         if (!name_token(p))
             return js_fail(p, "expected an export");
         /* `*` requires a module: a string, or another word before it, must follow each word */

@@ -232,8 +232,8 @@ static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
 bool js_number(struct js_parser *p)
 {
     const uint8_t *at = p->at;
-    bool decimal =
-        *at != '0' || p->end - at < 2 || (at[1] | 0x20) < 'a'; /* not 0x, 0o, 0b: may have a point and an exponent */
+    /* not 0x, 0o, 0b: may have a point and an exponent */
+    bool decimal = *at != '0' || p->end - at < 2 || (at[1] | 0x20) < 'a';
     at = digits_end(p, at);
     if (decimal && at < p->end && *at == '.')
         at = digits_end(p, at + 1);

@@ -353,8 +353,8 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_position *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    if (!source || source > c->source_count ||
-        outer >= call) /* damaged: outer calls have smaller numbers than inner ones */
+    /* damaged: outer calls have smaller numbers than inner ones */
+    if (!source || source > c->source_count || outer >= call)
         return false;
     place->source = source - 1;
     place->line = node_word(c, call, 2);

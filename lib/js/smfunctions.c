@@ -152,8 +152,8 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
         good = !j.failed && add_starts(w, &m) && sort_starts(w, first) && !w->functions.failed &&
                !w->function_offsets.failed && sl_account_spend(&w->account, 1);
     }
-    for (; good && source <= sources;
-         source++) /* sources that the list does not reach have none; the last is the end */
+    /* sources that the list does not reach have none; the last is the end */
+    for (; good && source <= sources; source++)
         map->firsts[source] = (uint32_t)map->start_count;
     return good ? SL_OK : smcache_writer_fail(w, error);
 }

@@ -44,10 +44,10 @@ struct smoriginals_reader {
     uint32_t first_source, first_name;    /* numbers of the part's first source and name among those of all parts */
     uint64_t end_key;                     /* where the next part begins in the script: line << 32 | column */
     const uint8_t *at, *end;
-    uint32_t item;   /* number of the current item, from 1 */
-    uint32_t source; /* number of the current source in the part */
-    struct js_position scope,
-        range;                /* position of the last scope item in the source, of the last range item in the script */
+    uint32_t item;            /* number of the current item, from 1 */
+    uint32_t source;          /* number of the current source in the part */
+    struct js_position scope; /* position in the source of the last scope item */
+    struct js_position range; /* position in the script of the last range item */
     int64_t name, definition; /* last values, to which the next are relative */
     uint32_t *definitions;    /* function of each original scope of the part, in order of their begins */
     size_t definition_count, definition_capacity;
@@ -219,8 +219,8 @@ static bool read_call_site(struct smoriginals_reader *r)
         return false;
     struct range_node *node = &r->out->nodes[r->open_ranges[r->range_depth - 1] - 1];
     source += r->first_source;
-    node->call_source =
-        (r->w->numbers ? r->w->numbers[source] : source) + 1; /* in index maps equal sources share a number */
+    /* in index maps equal sources share a number */
+    node->call_source = (r->w->numbers ? r->w->numbers[source] : source) + 1;
     node->call_line = line;
     node->call_column = column;
     return true;

@@ -106,8 +106,8 @@ static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
                              .name_count = w->name_count,
                              .block_count = w->block_count,
                              .ranges = w->ranges};
-    for (uint32_t i = 0; i < t->section_count;
-         i++) { /* the last section has no size yet: it extends to the end of the file */
+    /* the last section has no size yet: it extends to the end of the file */
+    for (uint32_t i = 0; i < t->section_count; i++) {
         size_t begin = t->sections[i].offset,
                end = i + 1 < t->section_count ? begin + t->sections[i].size : t->file.size;
         c->table.sections[t->sections[i].id] = (struct sl_bytes){t->file.data + begin, end - begin};

@@ -73,7 +73,7 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
     size_t size = BLOCK_HEAD;
     for (unsigned c = 0; c < BLOCK_COLUMNS; c++)
         size += (count * v->widths[c] + 7) / 8;
-    if (!sl_buf_reserve(out, size + 8)) /* 8: packing writes words, which may reach beyond the last column */
+    if (!sl_buf_reserve(out, size + 8)) /* 8: for sl_buf_align() at the end */
         return;
     uint8_t *at = out->data + out->size;
     *at++ = (uint8_t)count;

@@ -167,8 +167,8 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
 {
     struct sl_sourcemap_part *p = &object->part;
     static const struct sl_str lists[] = {SL_STR("sources"), SL_STR("sourcesContent"), SL_STR("names")};
-    if (r->contents &&
-        sl_str_equal(key, lists[SL_SOURCEMAP_CONTENTS])) /* the caller wants the texts, not only the list */
+    /* the caller wants the texts, not only the list */
+    if (r->contents && sl_str_equal(key, lists[SL_SOURCEMAP_CONTENTS]))
         return collect_contents(r, p);
     for (unsigned i = 0; i < SL_SOURCEMAP_LISTS; i++)
         if (sl_str_equal(key, lists[i]))
@@ -388,8 +388,7 @@ bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcema
     *texts = (struct sl_sourcemap_texts){.there = part->lists[list] != 0, .json = js_read_at(map, part->lists[list])};
     if (list == SL_SOURCEMAP_SOURCES && !js_read_text(map, part->root, &texts->root))
         return false;
-    if (sl_str_ends(texts->root,
-                    SL_STR("/"))) /* sl_sourcemap_text() adds a slash; the root "/" stays, as an empty text */
+    if (sl_str_ends(texts->root, SL_STR("/"))) /* the slash is added to each name; the root "/" becomes "", not NULL */
         texts->root.size--;
     else if (!texts->root.size)
         texts->root.data = NULL; /* no root */

@@ -41,8 +41,8 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end before `rest`: the line ends, or punctuation of a log follows, or a blank and the `{` of an error's members. After
- * a location in parentheses a full stop, or a blank and any text, may follow as well. */
+/* True if a frame may end before `rest`: the line ends, or punctuation of a log follows, or a blank and the `{` of an error's members.
+ * After a location in parentheses a full stop, or a blank and any text, may follow as well. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -96,7 +96,7 @@ static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_
 {
     const struct sl_str address = SL_STR("address at ");
     bool hermes = frame->v8 && sl_str_starts(text, address);
-    while (frame->v8 && skip_word(&text, address)) /* more than once in a rewritten trace, too */
+    while (frame->v8 && skip_word(&text, address))
         ;
     if (!find_url_position(text, in_parentheses, frame) || !frame->url.size ||
         sl_str_starts(frame->url, SL_STR("<anonymous>")))
@@ -161,8 +161,8 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* Reads a frame of V8 from the text after "at ". If only blanks precede "at ", `alone` is true. Otherwise the line may be any line of a log,
- * such as "at 10:20:30", so that a location without parentheses must have a slash or backslash and no blank. */
+/* Reads a frame of V8 from the text after "at ". If only blanks precede "at ", `alone` is true. Otherwise the line may be any line of a
+ * log, such as "at 10:20:30", so that a location without parentheses must have a slash or backslash and no blank. */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str eval = SL_STR("(eval at ");

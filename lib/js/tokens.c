@@ -82,9 +82,9 @@ static bool is_range(struct sl_sourcemap_tokens *t)
 
 /* ---- mappings ---- */
 
-/* Reads the fields of a segment after the column: source, source line, source column and perhaps name. Sets `*source` and `*name` to numbers
- * across all parts of an index map, NONE if invalid. False when a field is malformed, an index is outside of its list, or more fields
- * follow. Fields after an invalid source are still read, because later segments are relative to them. */
+/* Reads the fields of a segment after the column: source, source line, source column and perhaps name. Sets `*source` and `*name` to
+ * numbers across all parts of an index map, NONE if invalid. False when a field is malformed, an index is outside of its list, or more
+ * fields follow. Fields after an invalid source are still read, because later segments are relative to them. */
 static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
     if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
@@ -142,8 +142,8 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         return;
     }
     const uint8_t *fields = *at;
-    uint64_t seen =
-        (uint64_t)t->column; /* positions or-ed; they have 31 bits, a higher bit means negative or too large */
+    /* positions or-ed; they have 31 bits, a higher bit means negative or too large */
+    uint64_t seen = (uint64_t)t->column;
     if (vlq_is_digit(js_vlq_kinds[**at])) {
         bool good = read_fields(t, at, &source, &name);
         seen |= (uint64_t)(t->source_line | t->source_column);

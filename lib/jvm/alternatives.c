@@ -1,11 +1,12 @@
+/* Writes the frames that replace one line of a JVM stack trace. An alternative is one of several call chains the line may stand for. */
 #include "jvm/alternatives.h"
 
 #include "base/grow.h"
 
-/* Several frames for one line of a trace: see alternatives.h. */ /* ---- lines ---- */
+/* ---- lines ---- */
 
-/* Inserts "<OR> ", R8's mark of a further alternative, into the line that begins at `begin`: before "at ", or before the first word if the
- * line has no "at ". No memory: `out` has failed. */
+/* Inserts "<OR> ", R8's mark of a further alternative, into the line of `out` that begins at `begin`: before "at ", or before the first
+ * word if the line has no "at ". When out of memory, out->failed is set. */
 static void mark_line(struct sl_buf *out, size_t begin)
 {
     static const char mark[] = "<OR> ";
@@ -33,13 +34,14 @@ static bool is_same_frame(const struct sl_jvm_frame *a, const struct sl_jvm_fram
            sl_str_equal(a->suffix, b->suffix);
 }
 
-/* The frames of an alternative. */
+/* The frames of one alternative: a call chain that the obfuscated line may stand for. */
 struct jvm_alternative_chain {
     const struct sl_jvm_frame *frames;
     size_t count;
 };
 
-/* Splits the frames into alternatives, whose frames have the same number and follow each other. `*count` is 0 when out of memory. */
+/* Splits the frames into alternatives: adjacent frames with the same number `alternative`. Returns NULL, with `*count` 0 and frames->busy
+ * set, when out of memory. */
 static struct jvm_alternative_chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
 {
     struct jvm_alternative_chain *chains = NULL;
@@ -90,7 +92,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
             if (depth >= chains[i].count)
                 continue;
             any = true;
-            frames->steps += i;
+            frames->steps += i; /* comparisons in was_before() */
             if (was_before(chains, i, depth))
                 continue;
             size_t begin = out->size;

@@ -31,9 +31,9 @@ struct jvm_pending {
 /* Which record a comment describes: the last class or method in front of it. */
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
-/* An original class (a "receiver": the class from which a member comes). Stored directly before the name of the class. */
+/* An original class from which members come. Stored directly before the name of the class. */
 struct receiver {
-    uint32_t file, flags; /* file: see RECEIVERS; later the offset in that section */
+    uint32_t file, flags; /* file: as in RECEIVERS (format.h); put_receivers() replaces it by the offset there */
 };
 
 struct obfuscated_class {
@@ -48,7 +48,7 @@ struct jvm_method {
     uint32_t traits;
 };
 
-/* Header of an encoded member; its name, arguments and lines follow in the buffer. */
+/* Header of an encoded member, which follows: `size` bytes. `next` is the offset of the next member of its method. */
 struct member_header {
     uint32_t next, receiver, size, flags;
     uint32_t start, length; /* of its range */
@@ -89,7 +89,7 @@ static bool build_fail(struct jvm_build *b)
     return false;
 }
 
-/* Like build_fail, for functions that return a row. */
+/* Records that memory or budget ran out. Returns JVM_NO_ROW, for the caller to return. */
 static uint32_t no_row(struct jvm_build *b)
 {
     b->account.failed = true;
@@ -122,7 +122,7 @@ struct record_ahead {
 
 /* ---- members ---- */
 
-/* Encodes positions, rules and descriptor, in the form described in format.h. */
+/* Appends what R8's comments add to a member: positions, rules and descriptor, as format.h describes them. */
 static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
 {
     sl_buf_uleb(out, p->position_count);
@@ -138,8 +138,8 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
-/* Appends the part of a member that is known now: name, arguments, lines, extras. encode_front() writes what is known
- * only at the end. */
+/* Appends the part of a member that is known now: name, arguments, lines, extras. encode_front() encodes the rest when the file is
+ * written, as the offset of the class is known only then. */
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
@@ -158,7 +158,7 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
         encode_extras(p, out);
 }
 
-/* Appends the pending member to `members`, and links the last one of its method to it. The build fails without memory or above 4 GiB. */
+/* Appends the pending member to b->members, linked from the last one of its method. account.failed: out of memory, or above 4 GiB. */
 static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
@@ -226,7 +226,7 @@ static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 
 /* ---- records ---- */
 
-/* Enters the method into the table of names of the current class. */
+/* Enters the method into the table of method names of the current class, which find_method() searches. */
 static void name_method(struct jvm_build *b, uint32_t row)
 {
     bool made;
@@ -379,7 +379,7 @@ static uint32_t find_file(struct jvm_build *b, struct sl_str file)
 /* Applies R8's comment on a class: its source file, or that the compiler made the class. */
 static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
-    struct receiver receiver = get_receiver(b, b->receiver);
+    struct receiver receiver = get_receiver(b, b->receiver); /* the current class */
     if (comment->kind == SL_JVM_COMMENT_SOURCE_FILE)
         receiver.file = find_file(b, comment->text);
     else if (comment->kind == SL_JVM_COMMENT_SYNTHESIZED)
@@ -442,7 +442,7 @@ static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, 
     return true;
 }
 
-/* Prefetches the strings to which the texts will be compared; their slots have been prefetched by read_ahead(). */
+/* Prefetches the strings to which the texts of the record will be compared; read_ahead() has prefetched where their ids are. */
 static void want_texts(const struct jvm_build *b, const struct record_ahead *a)
 {
     if (a->record.kind != SL_JVM_RECORD_METHOD)
@@ -518,7 +518,7 @@ static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 
 enum { LONGEST_FRONT = 16 }; /* three numbers, rounded up for a copy of fixed size */
 
-/* Encodes the fields before a member's name; returns their size. */
+/* Encodes the fields before a member's name: its range and the offset of the class it was inlined from. Returns their size. */
 static size_t encode_front(const struct jvm_build *b, const struct member_header *link, uint8_t *out)
 {
     uint8_t *end = out;
@@ -531,7 +531,7 @@ static size_t encode_front(const struct jvm_build *b, const struct member_header
     return (size_t)(end - out);
 }
 
-/* Writes the members of a method; returns the union of their flags. When out of memory (`out` has failed) it stops. */
+/* Writes the members of a method, a linked list that begins at offset `first`; returns the union of their flags. */
 static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *out)
 {
     enum { FLAGS_AND_SIZE = 1 + 5 };
@@ -549,7 +549,7 @@ static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *ou
         all |= flags;
         *end++ = (uint8_t)flags;
         end = jvm_put_uleb(end, (uint32_t)size + link.size);
-        memcpy(end, front, sizeof front);
+        memcpy(end, front, sizeof front); /* a constant size is faster; the next copy overwrites what is too much */
         memcpy(end + size, member, link.size);
         out->size = (size_t)(end + size + link.size - out->data);
     }
@@ -695,6 +695,6 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
     build_free(&b);
     if (good)
         return SL_OK;
-    return too_large ? sl_fail(error, SL_MALFORMED, "the ProGuard mapping is too large")
+    return too_large ? sl_fail(error, SL_MALFORMED, "the names or members of the ProGuard mapping need more than 4 GiB")
                      : sl_budget_fail(budget, error);
 }

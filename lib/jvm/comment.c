@@ -1,4 +1,4 @@
-/* Comments of R8: JSON objects. */
+/* Reads comments that R8 puts into mappings: JSON objects about the class or method before them. */
 #include "jvm/mapping.h"
 
 #include "base/json_fields.h"
@@ -30,8 +30,8 @@ static const struct {
     {{"com.android.tools.r8.residualsignature", 38}, SL_JVM_COMMENT_SIGNATURE},
 };
 
-/* Reads {"1": 10, ...}: lines of the outline, and the lines of its caller. Keys that are no numbers are skipped; a value that is no number
- * makes the comment invalid (j->failed), as does lack of memory (j->busy). */
+/* Reads {"1": 10, ...}: lines of an outline (code that R8 moved out of several methods), and the lines of its caller for them. Keys that
+ * are no numbers are skipped; a value that is no number sets j->failed, lack of memory j->busy. */
 static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_jvm_comment *comment)
 {
     struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};
@@ -58,7 +58,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
         sl_json_no_memory(j);
 }
 
-/* True for "name(VALUE)"; `*value` begins after the bracket. */
+/* True if the text begins with `name`, such as "throws("; `*value` is the text after that. */
 static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value)
 {
     if (!sl_str_starts(text, name))
@@ -67,7 +67,7 @@ static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value
     return true;
 }
 
-/* Removes the closing bracket; false if there is none. */
+/* Removes the `)` at the end of the text; false if there is none. */
 static bool ends_call(struct sl_str *value)
 {
     if (!sl_str_ends(*value, SL_STR(")")))
@@ -88,7 +88,8 @@ static bool read_condition(struct sl_str text, struct sl_jvm_comment *comment)
     return true;
 }
 
-/* Adds up the counts of "removeInnerFrames(COUNT)"; other actions are accepted and ignored. */
+/* Adds the count of "removeInnerFrames(COUNT)" to comment->remove. Other actions are accepted and ignored. False if the text is malformed
+ * or empty. */
 static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
 {
     struct sl_str count;
@@ -102,7 +103,7 @@ static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
     return true;
 }
 
-/* Reads an array of strings; false if it is empty or `read` rejects one. */
+/* Reads an array of strings, and calls `read` for each. False if the array is empty or malformed, or `read` is false for one. */
 static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struct sl_jvm_comment *comment),
                        struct sl_jvm_comment *comment)
 {
@@ -128,7 +129,7 @@ static bool read_parts(const struct jvm_comment_parts *p, struct sl_arena *arena
     case SL_JVM_COMMENT_SOURCE_FILE: j = sl_json(p->file_name, arena, false); return sl_json_string(&j, &comment->text);
     case SL_JVM_COMMENT_SIGNATURE:
         j = sl_json(p->signature, arena, false);
-        if (!sl_json_text(&j, &comment->text))
+        if (!sl_json_text(&j, &comment->text)) /* the comment has no effect then, but is no error */
             comment->kind = SL_JVM_COMMENT_OTHER;
         return true;
     case SL_JVM_COMMENT_CALLSITE:
@@ -157,7 +158,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
 }
 
-/* Appends the word at `at`, in quotes unless it is a literal of JSON; returns its end. */
+/* Appends the unquoted word at `at` of `json` to `out`, in quotes unless it is a literal of JSON. Returns where the word ends in `json`. */
 static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
 {
     static const struct sl_str literals[] = {{"true", 4}, {"false", 5}, {"null", 4}};
@@ -165,7 +166,7 @@ static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
     while (end < json.size && (is_word(json.data[end]) || sl_is_digit(json.data[end])))
         end++;
     struct sl_str word = {json.data + at, end - at};
-    bool bare = true;
+    bool bare = true; /* it needs quotes */
     for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
         bare &= !sl_str_equal(word, literals[i]);
     if (bare)
@@ -177,7 +178,7 @@ static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
     return end;
 }
 
-/* Converts lenient JSON, with strings in apostrophes and words without quotes: {id: 'sourceFile'}. R8 accepts that, too. Data
+/* Converts JSON as lenient as R8 accepts it, with strings in apostrophes and words without quotes, {id: 'sourceFile'}, to strict JSON. Data
  * NULL when out of memory. */
 static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 {
@@ -206,7 +207,8 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){out, size};
 }
 
-/* Like sl_jvm_comment_read(), for strict JSON only. */
+/* Reads the strict JSON of a comment. False if it is malformed or lacks a member that its kind needs, or, with `*busy`, when out of
+ * memory. */
 static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
     struct jvm_comment_parts parts = {.id = {NULL, 0}};

@@ -1,4 +1,4 @@
-/* Additional information of R8 on a member: rules that remove frames, and positions of outlines. */
+/* Reads what R8's comments add to a member (a method line of the mapping): rules that remove frames, and positions of outlines. */
 #include "jvm/members.h"
 
 /* True if the descriptor "La/b/C;" denotes the class "a.b.C". */
@@ -17,7 +17,7 @@ uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_mem
 {
     struct sl_reader r = m->extras;
     uint64_t sum = 0;
-    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) { /* positions of an outline */
+    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) { /* skips the positions of an outline */
         sl_read_uleb(&r);
         sl_read_uleb(&r);
     }
@@ -30,6 +30,7 @@ uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_mem
     return sum;
 }
 
+/* The positions are the first of the extras: a count, then pairs of a line of the outline and a line of its caller. */
 bool jvm_line_at(const struct jvm_member *m, uint32_t position, uint32_t *line)
 {
     struct sl_reader r = m->extras;

@@ -1,4 +1,4 @@
-/* Finds the original frames of an obfuscated frame. */
+/* Finds the original frames of an obfuscated frame. A "member" is one method line of the mapping; a method may have several. */
 #include "jvm/members.h"
 
 #include <stdlib.h>
@@ -14,13 +14,13 @@ struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
     struct sl_jvm_query query;     /* its line may have been replaced by that of an outline's caller */
     struct jvm_original_class own; /* original class of the frame */
-    struct sl_str reference;       /* file of that class, or its extension */
+    struct sl_str reference;       /* file name of that class, or its extension; for files named after other classes */
     struct jvm_members members;
-    bool without_outlines; /* outlines produce no frames */
+    bool without_outlines; /* leave out members that are outlines (code that R8 moved out of several methods) */
     struct sl_jvm_frames *out;
 };
 
-/* True for a base member: one without a range, or with the range 0 to 0. It belongs to no particular line. */
+/* True for a "base member" of a method: one without a range of lines, or with the range 0 to 0. It holds for no particular line. */
 static bool is_base(const struct jvm_member *m)
 {
     return !m->end;
@@ -78,6 +78,7 @@ static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const s
     return frame;
 }
 
+/* Adds a frame whose file is named after its class, as if the mapping had no file names. */
 static void add_plain(struct jvm_frame_search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
     struct sl_jvm_frame frame = plain_frame(s, m, has_line, line);
@@ -93,7 +94,7 @@ static void add_mapped(struct jvm_frame_search *s, const struct jvm_member *m, b
     frame.suffix = receiver.suffix;
     if (!receiver.file.data)
         sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
-    else if (sl_str_equal(receiver.file, SL_STR("R8$$SyntheticClass")))
+    else if (sl_str_equal(receiver.file, SL_STR("R8$$SyntheticClass"))) /* R8's file name of classes that it made */
         frame.file = sl_jvm_outermost(frame.class);
     sl_jvm_frames_add(s->out, &frame);
 }
@@ -109,8 +110,8 @@ static void add_class_only(struct jvm_frame_search *s)
 
 /* ---- by line ---- */
 
-/* Adds a member that covers the whole method, in a method without ranges. Nothing tells which of its source lines is meant, so each line
- * becomes a frame; if there are more than MAX_LINES, only the first. */
+/* Adds the frames of a member without a range, in a method that has no ranges. Nothing tells which of the member's source lines is meant,
+ * so each becomes a frame; only the first if there are more than MAX_LINES. Without source lines the obfuscated line is kept. */
 static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
@@ -139,7 +140,7 @@ struct jvm_found_member {
     size_t count;
 };
 
-/* Adds a frame for each member that was found, and empties the list. */
+/* Adds the frames of each member in the list, and empties it. */
 static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {
@@ -152,8 +153,8 @@ static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found
     found->count = 0;
 }
 
-/* Adds the members whose range contains the line, in small groups, so that their classes are prefetched. Base members count only in methods
- * that have no ranges. If there are none, adds a frame with only the class. */
+/* Adds the frames of the members whose range contains the line, eight at a time, so that their classes are prefetched. Members without a
+ * range, or with 0 to 0, count only in methods that have no other ranges. If no member counts, adds a frame with only the class. */
 static void by_line(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -180,7 +181,7 @@ static void by_line(struct jvm_frame_search *s)
 
 /* ---- without a line ---- */
 
-/* Counts of the base members (see is_base()), which decide what frames without a line show. */
+/* Counts of the base members of a method, those without a range or with the range 0 to 0. They decide what frames without a line show. */
 struct bases {
     size_t with_range, without; /* with the range 0 to 0; without a range */
     bool spread;                /* one with a range covers several source lines */
@@ -189,8 +190,7 @@ struct bases {
     uint32_t first_name;
 };
 
-/* Counts the base members (those without lines of their own, is_base) with and without range, and finds what they have in common: one name,
- * lines, a range of several lines. */
+/* Counts the base members, those with the range 0 to 0 and those without a range, and finds what they have in common: see struct bases. */
 static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};
@@ -210,6 +210,7 @@ static struct bases count_bases(struct jvm_members all)
     return b;
 }
 
+/* Orders frames by method name, equal ones by `order`. */
 static int frames_by_method(const void *left, const void *right)
 {
     const struct sl_jvm_frame *a = left, *b = right;
@@ -226,8 +227,9 @@ static void sort_by_method(struct sl_jvm_frames *out, size_t first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
 
-/* Adds the base members: those with the range 0 to 0, then those without a range. A line is shown only if it is certain: no member with a
- * range covers several lines, or only one member has no range. Without signatures, members of one name are one frame. */
+/* Adds a frame for each base member: those with the range 0 to 0, then those without a range. The former show their line unless one of them
+ * covers several lines; the latter only if there is just one. Without signatures, members without a range that all have one name are one
+ * frame; if they have several names and all have lines, the frames are sorted by name. */
 static void from_bases(struct jvm_frame_search *s, const struct bases *b)
 {
     struct jvm_members all = s->members;
@@ -250,7 +252,7 @@ static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
     return a->start == b->start && a->end == b->end;
 }
 
-/* True if all members are one chain of inlined calls: adjacent members with equal ranges. */
+/* True if all members are one chain of inlined calls, the innermost first: several members, all with equal ranges. */
 static bool is_one_chain(struct jvm_members all)
 {
     struct jvm_member first, m;
@@ -269,7 +271,7 @@ static bool same_method(const struct sl_jvm_frame *a, const struct sl_jvm_frame 
            sl_str_equal(a->parameters, b->parameters);
 }
 
-/* True if a frame from `first` on has the same class and method. */
+/* True if one of the frames from `first` on has the class, method and parameters of this frame. */
 static bool has_method_from(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
 {
     for (size_t i = first; i < out->count; i++)
@@ -278,7 +280,8 @@ static bool has_method_from(const struct sl_jvm_frames *out, size_t first, const
     return false;
 }
 
-/* Adds the outermost member of each chain, as if nothing had been inlined. */
+/* Adds a frame for the outermost method, the last member, of each chain of inlined calls (adjacent members with equal ranges), as if
+ * nothing had been inlined. Each method is added once, at most MAX_ALTERNATIVES in all. */
 static void add_outermost(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -294,7 +297,8 @@ static void add_outermost(struct jvm_frame_search *s)
     }
 }
 
-/* Adds frames for an unknown line: base members; else the only chain of inlined calls; else the outermost method of every chain. */
+/* Adds frames for an unknown line: the members without a range or with 0 to 0, if there are any; else all members if they are one chain of
+ * inlined calls; else the outermost method of every chain. */
 static void without_line(struct jvm_frame_search *s)
 {
     struct bases b = count_bases(s->members);
@@ -310,6 +314,7 @@ static void without_line(struct jvm_frame_search *s)
     }
 }
 
+/* Adds a frame for each member; s->members has only those that match the query's parameters or descriptor. */
 static void by_parameters(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -320,7 +325,8 @@ static void by_parameters(struct jvm_frame_search *s)
 
 /* ---- rules ---- */
 
-/* Counts the frames removed by the rules of the members that match the frame. */
+/* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query: of its line, or
+ * any line. 0 unless an exception's class is known. */
 static uint64_t count_removed(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -337,7 +343,8 @@ static uint64_t count_removed(const struct jvm_frame_search *s)
 
 /* ---- outlines ---- */
 
-/* If the frame before was an outline, replaces the line by the one that the outline's position determines in this method, its caller. */
+/* The frame before was an outline, code that R8 moved out of this method among others. Replaces s->query.line by the line that the
+ * positions of a member give for the outline's line; leaves it if none does. */
 static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outline)
 {
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
@@ -351,10 +358,11 @@ static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *out
         }
 }
 
+/* Whether a frame is in an outline (code that R8 moved out of several methods), and in code of other methods that was inlined into it. */
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* Tells whether the frame is an outline (OUTLINE_WHOLE), or one with code inlined into it. Without a line, or if no member contains it, the
- * first member decides; else the last one, the outermost method. */
+/* Returns whether the frame is in an outline. Of the members whose range contains its line the last one, the outermost method, decides; if
+ * the line is unknown or in no range, the first member of the method. */
 static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -378,8 +386,8 @@ static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 
 /* ---- entry points ---- */
 
-/* Restricts the members to those that match the query: by parameters or, if no member has these, by descriptor. False if none matches: only
- * the class of the frame is known then. */
+/* For a query by parameters: restricts s->members to those with these parameters or, if there are none, with the query's descriptor. False
+ * if none matches. A query by line is not restricted: true. */
 static bool restrict_to_query(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -395,7 +403,8 @@ static bool restrict_to_query(struct jvm_frame_search *s)
     return s->members.by_descriptor && jvm_next_member(&all, &m);
 }
 
-/* Adds the frames of the members, then removes as many of the innermost ones as rules say. SL_JVM_CLEARED if that removes all. */
+/* Adds the frames of the members, then removes as many of the innermost ones as the members' rules say. SL_JVM_CLEARED if that removes all
+ * (unless a limit or lack of memory cut the frames), else SL_JVM_FRAMES. */
 static enum sl_jvm_answer add_frames(struct jvm_frame_search *s)
 {
     struct sl_jvm_frames *out = s->out;
@@ -426,7 +435,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     bool by_members = has_members && restrict_to_query(&s);
     if (outline->is_carried_over && by_members)
         apply_outline(&s, outline);
-    outline->is_carried_over = false;
+    outline->is_carried_over = false; /* an outline concerns only the frame after it */
     if (!known)
         return SL_JVM_UNKNOWN;
     enum outline_part part = has_members ? choose_outline_part(&s) : OUTLINE_NONE;

@@ -1,4 +1,4 @@
-/* Reads a table in place. Every number is checked when it is used. */
+/* Reads the look-up table of a JVM mapping in place. Every number is checked when it is used. */
 #include "jvm/members.h"
 
 #include "jvm/names.h"
@@ -33,7 +33,7 @@ static inline uint32_t read_number(struct sl_reader *r)
     return value | (uint32_t)at[2] << 14;
 }
 
-/* Reads bytes, faster than sl_read_bytes(): without checks that cannot fail here. */
+/* Reads `size` bytes; faster than sl_read_bytes(), as it is inlined. */
 static inline struct sl_bytes read_bytes(struct sl_reader *r, uint32_t size)
 {
     if (__builtin_expect(size > (size_t)(r->end - r->at), 0))
@@ -62,13 +62,14 @@ struct jvm_original_class jvm_original_class(const struct sl_jvm_mapper *m, uint
 
 /* ---- hash tables ---- */
 
-/* Iterator over the rows of a hash table that may belong to a hash. */
+/* Iterator over the rows of a hash table (CLASSES or METHODS) that have a hash. */
 struct rows {
     struct sl_bytes bytes;
     size_t size; /* of a row */
     uint32_t hash;
-    uint64_t count, at,
-        left; /* rows; the next one; not yet visited, so that the loop ends in a damaged table without a free row */
+    uint64_t count; /* of all rows */
+    uint64_t at;    /* the next row */
+    uint64_t left;  /* rows not yet visited: so the search ends in a damaged table without a free row, too */
 };
 
 static struct rows find_rows(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
@@ -89,7 +90,7 @@ static struct rows method_rows(const struct sl_jvm_mapper *m, const struct jvm_n
     return find_rows(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
 }
 
-/* Returns the next row with the hash; NULL when there is none. Rows of different names may have the same hash, so the caller compares the
+/* Returns the next row with the hash of `rows`; NULL when there is none. Different names may have the same hash, so the caller compares the
  * names. */
 static inline const uint8_t *next_row(struct rows *rows)
 {
@@ -173,8 +174,8 @@ static uint32_t read_descriptor(struct sl_reader *r)
     return (uint32_t)sl_read_uleb(r);
 }
 
-/* Reads the range of a member; 0 to 0 if it has none. In a damaged file the sum may wrap at 32 bits, which gives wrong lines but is
- * safe. */
+/* Reads the range of lines of a member; 0 to 0 if it has none. In a damaged file the sum may wrap at 32 bits, which gives wrong lines but
+ * is safe. */
 static inline void read_range(struct sl_reader *r, struct jvm_member *member)
 {
     member->start = member->end = 0;
@@ -184,7 +185,8 @@ static inline void read_range(struct sl_reader *r, struct jvm_member *member)
     }
 }
 
-/* Reads the fields after the range; `extras` begins where they end. */
+/* Reads the fields of a member after its range. member->extras is a reader at the end of them, where positions, rules and descriptor
+ * are. */
 static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
 {
     member->receiver = member->flags & JVM_INLINED_FROM_OTHER_CLASS ? read_number(r) : 0;
@@ -198,7 +200,8 @@ static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
     member->extras = *r;
 }
 
-/* Reads the next member that may contain the line; of members whose range does not contain it only the range is read. False at the end. */
+/* Reads the next member that has no range or one that contains members->line (0 = any line). Of other members only the range is read, and
+ * they are skipped. False at the end, or if the member is damaged. */
 static inline bool mapper_read_member(struct jvm_members *members, struct jvm_member *member)
 {
     struct sl_reader *all = &members->bytes;
@@ -215,7 +218,7 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
     return false;
 }
 
-/* True if the member matches the query. */
+/* True if the member has the parameters, or with by_descriptor the descriptor, of a query by parameters; always for other queries. */
 static bool is_meant(const struct jvm_members *members, const struct jvm_member *member)
 {
     const struct sl_jvm_query *q = members->query;

@@ -39,16 +39,19 @@ enum sl_jvm_by {
 };
 
 struct sl_jvm_signatures;
+
+/* A frame of the running program, for which the original frames are wanted. "retrace:" only sl_jvm_mapper_retrace() uses the member. */
 struct sl_jvm_query {
     struct sl_str class, method;
     enum sl_jvm_by by;
     uint32_t line;
-    bool line_is_known;       /* retrace: `line` was given, even as 0 */
+    bool line_is_known;       /* retrace: the frame has a line, and be it 0 */
     struct sl_str file;       /* retrace: the file in the running program's frame: "SourceFile", "Native Method" */
     struct sl_str parameters; /* in the form of mappings: "int,java.lang.String" */
     struct sl_str descriptor; /* in the running program: "(ILa/b;)V"; data NULL = unknown */
-    struct sl_str thrown;     /* original class of the exception, while rules may remove frames; else data NULL */
-    struct sl_str wrapped;    /* another possible class of the exception, from its message; may have data NULL */
+    /* original class of the exception, if rules of the mapping may remove this frame; else data NULL */
+    struct sl_str thrown;
+    struct sl_str wrapped; /* another possible class of the exception, from its message; may have data NULL */
     const struct sl_jvm_signatures *types; /* retrace, with `signatures`: return types of methods; may be NULL */
     bool signatures;                       /* treat overloads as different methods, and fill `parameters` of frames */
 };
@@ -60,8 +63,9 @@ struct sl_jvm_frame {
     struct sl_str file, suffix; /* the file name in two parts */
     bool has_line, synthesized;
     uint32_t line;
-    uint32_t alternative; /* retrace: number of the call chain among its alternatives */
-    uint32_t order;       /* private */
+    /* retrace: frames with one number are one call chain; the chains are alternatives for the queried frame */
+    uint32_t alternative;
+    uint32_t order; /* private */
 };
 
 struct sl_jvm_frames {
@@ -74,13 +78,13 @@ struct sl_jvm_frames {
     uint64_t steps; /* retrace: cost of the look-ups; a step is about as much work as making a frame */
 };
 
-/* Appends a frame. On failure returns false and sets the reason in `frames`. */
+/* Appends a frame. False, with frames->limited or frames->busy set, if there are frames->limit of them already, or when out of memory. */
 bool sl_jvm_frames_add(struct sl_jvm_frames *frames, const struct sl_jvm_frame *frame);
 
-/* Line in an outline (code that R8 moved out of several methods). It determines the line of the next frame, its caller. */
+/* The last frame was in an outline (code that R8 moved out of several methods). Its line determines that of the next frame, its caller. */
 struct sl_jvm_outline {
-    bool is_carried_over;
-    uint32_t line;
+    bool is_carried_over; /* false: the last frame was in no outline */
+    uint32_t line;        /* in the outline; 0 = unknown */
 };
 
 enum sl_jvm_answer {
@@ -95,9 +99,8 @@ enum sl_jvm_answer {
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);
 
-/* Does what sl_jvm_mapper_frame() does, with the results of R8's retrace (R8, "Retrace"): appends the frames of every
- * alternative, sorted by their innermost frames. There are several if the mapping is ambiguous. Synthesized methods are
- * left out, so SL_JVM_CLEARED means that no frame is left. An outline may have frames of its own and is carried to the
- * next frame as well. */
+/* Appends the original frames that R8's retrace shows for an obfuscated frame: those of every alternative call chain, sorted by their
+ * innermost frames. There are several if the mapping is ambiguous. Methods that the compiler made are left out; SL_JVM_CLEARED if no
+ * frame is left. An outline may have frames of its own (SL_JVM_FRAMES) and still determine the line of the next frame. */
 enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                          struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);

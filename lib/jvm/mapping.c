@@ -1,4 +1,4 @@
-/* Parses mapping files into records. */
+/* Parses mapping files of ProGuard and R8 into records: classes, fields, methods, comments, headers. */
 #include "jvm/mapping.h"
 
 #include <openssl/evp.h>
@@ -89,6 +89,7 @@ static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
     memcpy(&word, line->data, sizeof word);
     word ^= UINT64_C(0x3030303030303030);
     uint64_t others = (word | (word + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+    /* of the bytes before the first that is no digit */
     unsigned bits = others ? (unsigned)__builtin_ctzll(others) & ~7u : 64;
     if (bits == 0 || bits == 64)
         return take_long_number(line, out);
@@ -117,7 +118,7 @@ static void order(uint32_t *low, uint32_t *high)
 
 /* ---- records ---- */
 
-/* Reads "start:end:" or nothing. False if a number is not followed by the rest. */
+/* Reads "start:end:", if the line begins with a number; else nothing. False if it is malformed. */
 static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
 {
     m->has_range = starts_with_number(*line);
@@ -125,7 +126,7 @@ static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
                              mapping_take_number(line, &m->end) && mapping_take_text(line, SL_STR(":")));
 }
 
-/* Reads ":line" or ":line:last" or nothing. */
+/* Reads ":line" or ":line:last", if the line begins with a colon; else nothing. False if it is malformed. */
 static bool take_source_lines(struct sl_str *line, struct sl_jvm_member *m)
 {
     if (!mapping_take_text(line, SL_STR(":")))
@@ -229,8 +230,8 @@ static inline bool is_plain_block(const char *block)
     return !other;
 }
 
-/* Searches the next 4 KiB in 64-byte blocks for CR and bytes that are not ASCII, and remembers how far there are none: most lines then need
- * no check of their own. */
+/* Sets reader->plain to how far from `at` on, up to 4 KiB, all bytes are ASCII and no CR, in blocks of 64 bytes. Most lines then need no
+ * check of their own for line ends and UTF-8. */
 static void look_ahead(struct sl_jvm_reader *reader, size_t at)
 {
     enum { FAR = 64 << 6 };
@@ -240,7 +241,7 @@ static void look_ahead(struct sl_jvm_reader *reader, size_t at)
     reader->plain = at + plain;
 }
 
-/* Finds the end of the line at `at`: LF or CR. CR is searched only in text that look_ahead() has not found free of it. */
+/* Sets reader->line_end to the first LF or CR at or after `at`. CR is searched only beyond reader->plain, as there is none before. */
 static void find_line_end(struct sl_jvm_reader *reader, size_t at)
 {
     const char *text = reader->text.data, *newline, *cr;
@@ -254,7 +255,8 @@ static void find_line_end(struct sl_jvm_reader *reader, size_t at)
     reader->line_end = cr ? (size_t)(cr - text) : reader->newline;
 }
 
-/* Returns the next line that is not empty, or the rest of a line after a class. False at the end. */
+/* Returns the next line that is not empty. If reader->at is inside of a line, that is the rest of it: a class ends at its colon, and what
+ * follows is read as a line of its own. False at the end. */
 static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
 {
     const char *text = reader->text.data;
@@ -284,7 +286,7 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
     else
         r->kind = read_class(line, r, &rest);
     line.size -= rest.size;
-    reader->at -= rest.size;
+    reader->at -= rest.size; /* `rest` is the next line */
     if (reader->line_end > reader->plain && !sl_str_is_utf8(line))
         r->kind = SL_JVM_RECORD_ERROR;
     return true;
@@ -298,7 +300,7 @@ bool sl_jvm_is_mapping(struct sl_str text)
     struct sl_jvm_reader reader = sl_jvm_reader(text);
     struct sl_jvm_record r;
     bool in_class = false, any_error = false;
-    for (unsigned others = 0; others < MAX_OTHERS;) {
+    for (unsigned others = 0; others < MAX_OTHERS;) { /* others: records that are neither classes nor comments */
         if (!sl_jvm_reader_next(&reader, &r))
             return in_class && !any_error;
         in_class |= r.kind == SL_JVM_RECORD_CLASS;
@@ -334,7 +336,7 @@ struct sl_jvm_summary sl_jvm_summarise(struct sl_str text)
 
 bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id)
 {
-    /* the namespace of the id, see mapping.h */
+    /* the namespace of the id: the UUID of "guardsquare.com" in the DNS namespace */
     static const uint8_t space[16] = {0x4f, 0x44, 0xf3, 0x0f, 0x24, 0xbe, 0x53, 0xd0,
                                       0xba, 0xb6, 0xf4, 0x7c, 0x71, 0x20, 0xad, 0x6c};
     uint8_t digest[EVP_MAX_MD_SIZE];

@@ -70,7 +70,8 @@ enum sl_jvm_comment_kind {
     SL_JVM_COMMENT_SIGNATURE,
 };
 
-struct sl_jvm_position { /* a line of an outline, and the line of the running program that it represents */
+/* A line of an outline (code that R8 moved out of several methods), and the line of the caller that it stands for. */
+struct sl_jvm_position {
     uint32_t position, line;
 };
 
@@ -82,9 +83,8 @@ struct sl_jvm_comment {
     uint32_t remove; /* rewrite: number of inner frames to remove; 0: the rule has no effect */
 };
 
-/* Reads the JSON of a comment as leniently as R8 does: {id: 'sourceFile'} is accepted. False if it is not JSON or lacks a member
- * that its kind needs (an error record), or, with `*busy`, when memory is exhausted. Decoded texts lie in the arena or in
- * `json`. */
+/* Reads the JSON of a comment as leniently as R8 does: {id: 'sourceFile'} is accepted. False if it is not JSON or lacks a member that its
+ * kind needs, or, with `*busy`, when memory is exhausted. Decoded texts lie in the arena or in `json`. */
 bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy);
 
 /* ---- tools ---- */
@@ -94,6 +94,8 @@ struct sl_jvm_summary {
     uint64_t classes, methods;
     bool has_lines;
 };
+
+/* Reads the whole text; lines that are malformed are skipped. Texts are views of it. */
 struct sl_jvm_summary sl_jvm_summarise(struct sl_str text);
 
 /* Computes the id that upload tools give a mapping file: a UUID of version 5 (RFC 9562, section 5.5) of its contents, in the

@@ -10,15 +10,18 @@ struct jvm_original_class {
     struct sl_str file, suffix; /* the file name in two parts; data NULL = unknown */
 };
 
+/* One method line of the mapping. A method of the running program, an obfuscated name in a class, has one or more. */
 struct jvm_member {
-    uint8_t flags;
-    uint32_t name, arguments, receiver; /* receiver: if JVM_INLINED_FROM_OTHER_CLASS */
-    uint32_t start, end, line, last_line;
-    struct sl_reader extras;
+    uint8_t flags;            /* enum jvm_flags */
+    uint32_t name, arguments; /* ids of strings: original method name, types "int,a.B" */
+    uint32_t receiver;        /* with JVM_INLINED_FROM_OTHER_CLASS: id of that original class */
+    uint32_t start, end;      /* range of lines in the running program; 0 to 0 if there is none */
+    uint32_t line, last_line; /* lines in the source, 0 = none */
+    struct sl_reader extras;  /* with JVM_EXTRAS: positions, rules and descriptor (format.h) */
 };
 
-/* Iterator over the members of a method, in the order of the mapping. Skips members that have other parameters than
- * `query` (if that is by parameters), and members that have a range without `line`. */
+/* Iterator over the members of a method (its lines in the mapping), in the order of the mapping. Skips members that have other parameters
+ * than `query` (if that is by parameters), and members that have a range without `line`. */
 struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;
@@ -29,6 +32,7 @@ struct jvm_members {
     bool by_descriptor;               /* match by the query's descriptor instead of its parameters */
 };
 
+/* Does the work of jvm_text() for strings of any length; an invalid id gives an empty text. */
 struct sl_str jvm_long_text(const struct sl_jvm_mapper *mapper, uint32_t id);
 
 /* Returns a string; empty if the id is invalid. Nearly all strings are shorter than 128 bytes, so their size takes one byte. */
@@ -61,19 +65,23 @@ struct jvm_names { /* obfuscated */
  * unknown. */
 struct jvm_names jvm_names(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method);
 
-/* Finds a class: its original class, and the id of its name. */
+/* Finds a class: sets `*class` to the id of its obfuscated name and `*receiver` to the id of its original class. False if it is not in the
+ * table. */
 bool jvm_find_class(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t *class,
                     uint32_t *receiver);
 
-/* Finds a method of class `class`; `members` iterates over all its members. False if the class has none of this name. */
+/* Finds a method of the class whose name has the id `class`; `members` then iterates over all lines that the mapping has for the method.
+ * False if the class has no method of this name. */
 bool jvm_find_method(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t class,
                      struct jvm_members *members);
 
+/* Reads the next member that matches members->query and members->line; false when there is none. */
 bool jvm_next_member(struct jvm_members *members, struct jvm_member *member);
 
-/* Returns the line that the positions of a member give for this line of an outline; false if there is none. */
+/* The member calls an outline, code that R8 moved out of several methods. Sets `*line` to the line in the running program that the member's
+ * positions give for the line `position` of the outline; false, with `*line` undefined, if they give none. */
 bool jvm_line_at(const struct jvm_member *member, uint32_t position, uint32_t *line);
 
-/* Returns how many inner frames the rules of a member remove if the query's class was thrown. */
+/* Returns how many inner frames the rules of a member (R8's rewriteFrame) remove, if one of the query's exception classes was thrown. */
 uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_member *member,
                         const struct sl_jvm_query *query);

@@ -1,3 +1,4 @@
+/* Names of files of classes, and of types in JVM descriptors such as "(ILa/B;)V". */
 #include "jvm/names.h"
 
 /* ---- files ---- */
@@ -9,7 +10,7 @@ static struct sl_str behind_last(struct sl_str text, char c)
     return found ? (struct sl_str){found + 1, text.size - (size_t)(found + 1 - text.data)} : text;
 }
 
-/* Removes and returns the part up to the next '$'; false when nothing is left. */
+/* Removes the part up to the next '$' from `*text`, with the '$', and returns it in `*segment`; false when nothing is left. */
 static bool next_segment(struct sl_str *text, struct sl_str *segment)
 {
     if (!text->data)
@@ -52,10 +53,11 @@ struct jvm_type_names {
     size_t mapper_count;
 };
 
-struct jvm_primitive_type {
-    struct sl_str name; /* if `slashes`: with slashes instead of dots */
-    bool slashes;
-    unsigned dimensions;
+/* A type of a descriptor. */
+struct jvm_type {
+    struct sl_str name;  /* "int"; of a class "a/B" */
+    bool slashes;        /* it is a class, whose name has slashes instead of dots */
+    unsigned dimensions; /* of an array */
 };
 
 static const struct {
@@ -66,11 +68,11 @@ static const struct {
     {'J', {"long", 4}},    {'F', {"float", 5}}, {'D', {"double", 6}}, {'V', {"void", 4}},
 };
 
-/* Reads the next type of a descriptor; false when there is none. `*bad`: the name of a class is not terminated. Letters that are no type
- * are skipped. */
-static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type, bool *bad)
+/* Reads the next type of a descriptor; false when there is none. If the name of a class is not terminated, false, and `*bad` is set.
+ * Letters that are no type are skipped. */
+static bool next_type(struct jvm_type_names *t, struct jvm_type *type, bool *bad)
 {
-    *type = (struct jvm_primitive_type){.dimensions = 0};
+    *type = (struct jvm_type){.dimensions = 0};
     while (t->text.size) {
         char c = *t->text.data++;
         t->text.size--;
@@ -95,7 +97,7 @@ static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type,
     return false;
 }
 
-/* Appends the original name of a class: that of the first mapping that contains it, else the name itself with dots instead of slashes. */
+/* Appends the original name of the class `name`, "a/B": that of the first mapping that contains it, else the name itself with dots. */
 static void put_class(const struct jvm_type_names *t, struct sl_str name, struct sl_buf *out)
 {
     size_t start = out->size;
@@ -112,8 +114,8 @@ static void put_class(const struct jvm_type_names *t, struct sl_str name, struct
         }
 }
 
-/* Appends a type as Java writes it: its name, then `[]` for each dimension. */
-static void put_type(const struct jvm_type_names *t, const struct jvm_primitive_type *type, struct sl_buf *out)
+/* Appends a type as Java writes it: its name, then `[]` for each dimension of an array. */
+static void put_type(const struct jvm_type_names *t, const struct jvm_type *type, struct sl_buf *out)
 {
     if (type->slashes)
         put_class(t, type->name, out);
@@ -127,7 +129,7 @@ bool sl_jvm_signature(struct sl_str descriptor, const struct sl_jvm_mapper *cons
                       struct sl_buf *readable, struct sl_buf *parameters)
 {
     struct jvm_type_names in = {.mappers = mappers, .mapper_count = count}, back = in;
-    struct jvm_primitive_type type, returned;
+    struct jvm_type type, returned;
     size_t start = readable->size, keys_start = parameters ? parameters->size : 0;
     bool bad = false, any = false;
     const char *close = descriptor.size ? memrchr(descriptor.data, ')', descriptor.size) : NULL;

@@ -1,3 +1,4 @@
+/* Tables that give equal strings, or equal keys of three numbers, the same number. */
 #include "jvm/numbers.h"
 
 #include "jvm/format.h"
@@ -13,8 +14,8 @@ uint32_t jvm_hash(struct sl_str text)
 
 /* ---- strings ---- */
 
-/* The callback of the id table: true if string `id` is the text at `key`. A string is stored as its length (ULEB128) and its bytes; nearly
- * all lengths take one byte. */
+/* Comparison for sl_id_table_find(): true if the string with this id equals the text at `key`. A string is stored as its length (ULEB128)
+ * and its bytes; nearly all lengths take one byte. */
 static bool has_text(const void *strings, uint32_t id, const void *key)
 {
     const struct jvm_strings *s = strings;
@@ -40,8 +41,8 @@ void jvm_string_prefetch(const struct jvm_strings *s, const struct jvm_string_lo
         __builtin_prefetch(s->bytes.data + sl_id_table_id(&s->table, slot));
 }
 
-/* `reserved_bytes` are zeros in front of each string, where the caller stores what it knows of it. Returns id 0 and hash 0 when out of
- * memory (account->failed), which is also set if the strings get too large. */
+/* Returns the string's id and hash, adding it if it is new: reserved_bytes zeros, in which the caller stores data of its own, the length,
+ * the text. Id 0 and hash 0 when out of memory. account->failed is set then, and if all strings together get too large. */
 struct jvm_text jvm_string_add(struct jvm_strings *s, const struct jvm_string_lookup *wanted)
 {
     static const uint8_t nothing[16];

@@ -22,8 +22,8 @@ struct jvm_text {
  * strings->account->failed is set. */
 struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
-/* jvm_string() in three steps, each of which needs memory that the step before has prefetched; the caller does other work in
- * between. */
+/* The three steps of jvm_string(): hash, prefetch, add. Each needs memory that the step before has prefetched, so the caller does other
+ * work in between. */
 struct jvm_string_lookup {
     struct sl_str text;
     uint32_t hash;
@@ -38,6 +38,7 @@ struct jvm_key {
     uint32_t a, b, c;
 };
 
+/* Numbers distinct keys from 0, in the order in which they were added: the "row" of a key. */
 struct jvm_keys {
     struct sl_account *account;
     struct jvm_key *keys; /* by row */
@@ -48,7 +49,8 @@ struct jvm_keys {
 
 enum { JVM_NO_ROW = UINT32_MAX, JVM_MAX_TEXT = UINT32_MAX - 16 };
 
-/* Returns the row of the key; `*made` is true if it is new. JVM_NO_ROW on failure. */
+/* Returns the row of the key, adding the key if it is new, and sets `*made` to whether it was. On failure JVM_NO_ROW, and
+ * keys->account->failed is set. */
 uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);
 
 /* Returns the row of the key, or JVM_NO_ROW. */

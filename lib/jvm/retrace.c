@@ -1,15 +1,15 @@
 /* Finds the original frames of an obfuscated frame like R8's retrace.
  *
- * The members of a name are in the order of the mapping. Adjacent members with equal ranges are a *group*: calls inlined into
- * each other, the innermost first. Groups whose last members are the same method are a *part*; each overload is a part of its
- * own:
+ * The members of a method (its lines in the mapping) are in the order of the mapping. Adjacent members with equal ranges are a *group*:
+ * calls inlined into each other, the innermost first. Adjacent groups whose last members are the same original method are an *overload*:
+ * one of the original methods that share the obfuscated name:
  *
- *     1:1:void inlined():7 -> a        group 1, part 1
+ *     1:1:void inlined():7 -> a        group 1, overload 1
  *     1:1:void f():8 -> a
- *     2:2:void f():9 -> a              group 2, part 1
- *     1:1:void g(int):20 -> a          group 3, part 2
+ *     2:2:void f():9 -> a              group 2, overload 1
+ *     1:1:void g(int):20 -> a          group 3, overload 2
  *
- * A line selects at most one group of each part. If several are selected, they are alternatives. The source lines of a
+ * A line selects at most one group of each overload. If several are selected, they are alternatives. The source lines of a
  * group are alternatives too if it has more of them than its range has lines. */
 #include <stdlib.h>
 
@@ -20,11 +20,11 @@
 
 enum { NO_LINE = -1, MAX_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
-/* Members that were selected ("picked") from one part (see above): one group, or all members of the part that have no range. */
+/* Members that were picked from those of one overload (an original method): one group of inlined calls, or all without a range. */
 struct picked {
     const struct jvm_member *members;
     size_t count;
-    bool only_name; /* only the name of the last one is known, and no line */
+    bool only_name; /* only the method name of the last member is used, no line */
 };
 
 struct retrace {
@@ -32,10 +32,10 @@ struct retrace {
     const struct sl_jvm_query *query;
     struct jvm_original_class own; /* original class of the frame */
     struct jvm_members all;
-    int64_t line; /* NO_LINE: unknown */
-    bool has_callsite;
-    uint32_t outline_line;      /* with `has_callsite`: line of the outline that the frame called */
-    struct jvm_member *members; /* all members, once they are read */
+    int64_t line;               /* NO_LINE: unknown */
+    bool has_callsite;          /* the frame before was in an outline (code that R8 moved out of several methods) */
+    uint32_t outline_line;      /* with `has_callsite`: the line in that outline */
+    struct jvm_member *members; /* all members, or those of the line */
     size_t member_count;
     struct jvm_member few_members[8]; /* enough for most frames */
     struct picked few_picked[1];
@@ -44,8 +44,8 @@ struct retrace {
     bool ambiguous;
     bool is_outline; /* the last alternative is an outline */
     struct sl_jvm_frames *out;
-    size_t first; /* index of the first frame of this look-up */
-    uint32_t alternatives;
+    size_t first;          /* index of the first frame of this look-up */
+    uint32_t alternatives; /* number of alternatives so far */
 };
 
 /* ---- members ---- */
@@ -65,12 +65,13 @@ static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
     return has_own_range(a) && has_own_range(b) && a->start == b->start && a->end == b->end;
 }
 
-/* True for the range 0 to 65535: R8 gives it to methods all of whose lines are mapped alike. */
+/* True for the range 0 to 65535, which R8 gives to methods all of whose lines are mapped alike. */
 static bool is_catch_all(const struct jvm_member *m)
 {
     return has_own_range(m) && m->start == 0 && m->end == UINT16_MAX;
 }
 
+/* True if both members are of the same original method: class, name, arguments. */
 static bool same_signature(const struct jvm_member *a, const struct jvm_member *b)
 {
     return a->receiver == b->receiver && a->name == b->name && a->arguments == b->arguments &&
@@ -85,7 +86,7 @@ static bool is_ambiguous(const struct jvm_member *m)
     return !has_own_range(m) || m->end - m->start != m->last_line - m->line;
 }
 
-/* Appends a member; false when out of memory (out->busy). */
+/* Appends a member to r->members; false, with out->busy set, when out of memory. */
 static bool add_member(struct retrace *r, size_t *capacity, const struct jvm_member *m)
 {
     if (!sl_grow_in_arena(r->out->arena, &r->members, capacity, r->member_count + 1, sizeof *r->members)) {
@@ -96,7 +97,7 @@ static bool add_member(struct retrace *r, size_t *capacity, const struct jvm_mem
     return true;
 }
 
-/* Reads all members of the method. */
+/* Reads all members of the method into r->members. When out of memory, sets out->busy. */
 static void read_members(struct retrace *r)
 {
     struct jvm_members all = r->all;
@@ -109,7 +110,7 @@ static void read_members(struct retrace *r)
     r->out->steps += all.read / MEMBERS_PER_STEP;
 }
 
-/* Returns the end of the group that begins at `at`. */
+/* Returns the end of the group (adjacent members with equal ranges) that begins with member `at`; at most `end`. */
 static size_t group_end(const struct retrace *r, size_t at, size_t end)
 {
     size_t next = at + 1;
@@ -118,8 +119,9 @@ static size_t group_end(const struct retrace *r, size_t at, size_t end)
     return next;
 }
 
-/* Returns the end of the part that begins with member `at`: the groups whose outermost methods have the same signature. */
-static size_t part_end(const struct retrace *r, size_t at)
+/* Returns the end of the overload that begins with member `at`: of the groups of inlined calls whose outermost method, the last member, is
+ * the same original method. */
+static size_t overload_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
     const struct jvm_member *method = &r->members[end - 1];
@@ -137,8 +139,8 @@ static size_t part_end(const struct retrace *r, size_t at)
 
 /* ---- selection ---- */
 
-/* Appends a group of `count` members from `first` on. With `only_name` the line matched none of them, so only the method's name is used.
- * Lack of memory sets out->busy. */
+/* Picks `count` members from `first` on. With `only_name` the line is in the range of none, so only the method name of the last is used.
+ * When out of memory, sets out->busy. */
 static void add_picked(struct retrace *r, size_t first, size_t count, bool only_name)
 {
     if (!sl_grow_in_arena(r->out->arena, &r->picked, &r->picked_capacity, r->picked_count + 1, sizeof *r->picked)) {
@@ -148,10 +150,11 @@ static void add_picked(struct retrace *r, size_t first, size_t count, bool only_
     r->picked[r->picked_count++] = (struct picked){r->members + first, count, only_name};
 }
 
-/* Picks members of one part, [first, end). */
-typedef void pick_part(struct retrace *r, size_t first, size_t end);
+/* Picks some of the members of one overload, those from `first` to before `end`, or none. */
+typedef void pick_from_overload(struct retrace *r, size_t first, size_t end);
 
-/* Picks the group that contains the line; for an unknown line the one that contains 0, else the first member without a range. */
+/* Picks the group of inlined calls whose range contains the line. For an unknown line, or line 0: the group whose range contains 0, else
+ * the first member without a range. */
 static void pick_group(struct retrace *r, size_t first, size_t end)
 {
     int64_t line = r->line > 0 ? r->line : 0;
@@ -167,7 +170,7 @@ static void pick_group(struct retrace *r, size_t first, size_t end)
         }
 }
 
-/* Picks the members without a range, which are moved to the front of the part. */
+/* Picks the members without a range, which are moved to `first` and after. */
 static void pick_without_range(struct retrace *r, size_t first, size_t end)
 {
     size_t count = 0;
@@ -178,26 +181,26 @@ static void pick_without_range(struct retrace *r, size_t first, size_t end)
         add_picked(r, first, count, false);
 }
 
-/* Picks the whole part, for an unknown line that no group contains. Only the name is known then, unless the part is one catch-all
- * member. */
+/* Picks all members of an overload, for an unknown line that no range contains. Only the method name is used then, unless it is a single
+ * member that holds for all lines. */
 static void pick_name(struct retrace *r, size_t first, size_t end)
 {
     add_picked(r, first, end - first, end - first != 1 || !is_catch_all(&r->members[first]));
 }
 
-/* Calls `of_part` for each part of the method. */
-static void pick(struct retrace *r, pick_part *of_part)
+/* Calls `pick_some` for each overload: each original method to which members of the obfuscated one belong. */
+static void pick(struct retrace *r, pick_from_overload *pick_some)
 {
     r->picked_count = 0;
     for (size_t at = 0; at < r->member_count && !r->out->busy;) {
-        size_t end = part_end(r, at);
-        of_part(r, at, end);
+        size_t end = overload_end(r, at);
+        pick_some(r, at, end);
         at = end;
     }
 }
 
-/* Picks by line without reading members of other lines. True if that was possible: exactly one group contains the line, or memory ran out
- * (r->out->busy). */
+/* Picks by line, keeping only the members whose range contains it. True if that sufficed, because they are one group of inlined calls; also
+ * when out of memory, with r->out->busy set. */
 static bool pick_only_group(struct retrace *r)
 {
     struct jvm_members at_line = r->all;
@@ -210,6 +213,7 @@ static bool pick_only_group(struct retrace *r)
     while (groups <= 1 && jvm_next_member(&at_line, &m)) {
         if (!range_holds(&m, r->line))
             continue;
+        /* a group is adjacent members with equal ranges; `read` counts skipped members, too */
         bool same = groups && at_line.read == last + 1 && same_range(&m, &r->members[r->member_count - 1]);
         groups += !same;
         last = at_line.read;
@@ -222,8 +226,8 @@ static bool pick_only_group(struct retrace *r)
     return groups == 1;
 }
 
-/* If the frame called an outline and a member has a position for the outline's line, replaces r->line by the line of that position. True if
- * it did: the caller picks again by the new line. */
+/* If the frame called an outline (code that R8 moved out of several methods), and a picked member has a position for the outline's line,
+ * replaces r->line by the line of that position. True if it did: the caller picks again by the new line. */
 static bool apply_callsite(struct retrace *r)
 {
     uint32_t line;
@@ -237,6 +241,7 @@ static bool apply_callsite(struct retrace *r)
     return false;
 }
 
+/* Picks from each overload the group of inlined calls that contains r->line (pick_group), the usual case of a single one first. */
 static void pick_by_line(struct retrace *r)
 {
     if (r->line > 0 && pick_only_group(r))
@@ -245,8 +250,8 @@ static void pick_by_line(struct retrace *r)
     pick(r, pick_group);
 }
 
-/* Picks by line; again if the position of an outline replaced the line; if nothing was picked, members without a range (line known) or only
- * names (line unknown). */
+/* Picks by line, and again if the position of an outline replaced the line. If that gave nothing: members without a range, for a known
+ * line, or method names only, for an unknown one. */
 static void pick_members(struct retrace *r)
 {
     pick_by_line(r);
@@ -258,13 +263,14 @@ static void pick_members(struct retrace *r)
         pick(r, pick_name);
 }
 
-/* True if there are several alternatives: members of several parts, or source lines that cannot be distinguished. */
+/* True if there are several alternatives: picked members of several original methods, or source lines that cannot be distinguished. */
 static bool is_any_ambiguous(const struct retrace *r)
 {
     if (r->picked_count > 1)
         return true;
     for (size_t i = 0; r->picked_count && !r->picked->only_name && i < r->picked->count; i++) {
         const struct jvm_member *m = &r->picked->members[i];
+        /* members without a range are one group each */
         if (is_ambiguous(m) || (i && !same_range(m, r->picked->members)))
             return true;
     }
@@ -297,6 +303,7 @@ static void set_file(const struct retrace *r, const struct jvm_original_class *o
     struct sl_str extension = get_extension(get_extension(own).size ? own : obfuscated_file);
     bool kotlin = sl_str_equal(extension, SL_STR("kt"));
     frame->file = sl_jvm_outermost(of->name);
+    /* Kotlin compiles the functions of File.kt into a class FileKt */
     if ((kotlin || !extension.size) && sl_str_ends(frame->file, SL_STR("Kt"))) {
         frame->file.size -= 2;
         kotlin = true;
@@ -304,22 +311,23 @@ static void set_file(const struct retrace *r, const struct jvm_original_class *o
     frame->suffix = kotlin ? SL_STR(".kt") : SL_STR(".java");
 }
 
-/* False if there are several alternatives and the frame had no line: their lines are meaningless. */
+/* False if there are several alternatives and the frame had no line: then no lines are shown, except with signatures. */
 static bool shows_lines(const struct retrace *r)
 {
     return r->line != NO_LINE || !r->ambiguous || r->query->signatures;
 }
 
-/* Sets the line. A line that was computed from a range of the mapping may be invalid: it is left out. */
+/* Sets the frame's line, if lines are shown. A line that was computed from a range of the mapping may exceed 32 bits: it is left out, as
+ * are 0 and NO_LINE. */
 static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame *frame)
 {
     frame->has_line = shows_lines(r) && line > 0 && line <= UINT32_MAX;
     frame->line = frame->has_line ? (uint32_t)line : 0;
 }
 
-/* Returns the source line of a member: `chosen`, if one of several alternatives was chosen; else (NO_LINE) its only line, or, if it has a
- * range of lines, the one at the same distance from its start as the obfuscated line. A line that cannot be mapped is returned as it is;
- * NO_LINE if there is none. */
+/* Returns the source line of a member: `chosen`, if that is one of several alternatives; else (`chosen` is NO_LINE) its only source line,
+ * or, of several, the one at the same distance from the first as the obfuscated line is from the start of the range. An obfuscated line
+ * that cannot be mapped is returned as it is, NO_LINE for none. */
 static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
 {
     bool has_line = m->flags & JVM_LINE, spans = has_line && m->flags & JVM_LAST_LINE && m->last_line != m->line;
@@ -327,7 +335,7 @@ static int64_t source_line(const struct retrace *r, const struct jvm_member *m, 
         chosen = m->line;
     if (chosen != NO_LINE)
         return chosen;
-    if (!r->ambiguous && (!has_own_range(m) || r->line == NO_LINE)) {
+    if (!r->ambiguous && (!has_own_range(m) || r->line == NO_LINE)) { /* nothing to compute from: the first line */
         uint32_t first = has_line ? m->line : has_own_range(m) ? m->start : 0;
         return first ? first : r->line;
     }
@@ -336,7 +344,8 @@ static int64_t source_line(const struct retrace *r, const struct jvm_member *m, 
     return m->line + (r->line - m->start);
 }
 
-/* Makes a frame of a member and its source line. The class is that of the query, unless the member was inlined from another. */
+/* Makes a frame of a member and its source line. The class is the original one of the query's, unless the member was inlined from another
+ * class. Parameters and type are set only if the query asks for them. */
 static void set_frame(const struct retrace *r, const struct jvm_member *m, int64_t line, struct sl_jvm_frame *frame)
 {
     struct jvm_original_class receiver =
@@ -378,7 +387,8 @@ static bool is_begun(const struct retrace *r, const struct sl_jvm_frame *frame)
     return false;
 }
 
-/* Returns how many inner frames the rules remove; 0 if that is more than there are: such rules are ignored. */
+/* Returns how many inner frames of the group the rules of its members (R8's rewriteFrame) remove; 0 if that is more than it has: such rules
+ * are ignored. 0 unless an exception's class is known. */
 static uint64_t count_removed(const struct retrace *r, const struct picked *group)
 {
     uint64_t removed = 0;
@@ -388,8 +398,9 @@ static uint64_t count_removed(const struct retrace *r, const struct picked *grou
     return removed <= group->count ? removed : 0;
 }
 
-/* Adds the frames of a group as one alternative, without those that rules remove and without a synthesized or outlined outermost method. An
- * alternative that begins with the same frame as an earlier one is dropped. `chosen`: see source_line(). */
+/* Adds the frames of a group of inlined calls as one alternative, without those that rules remove and without an outermost method that the
+ * compiler made. One that begins with the same frame as an earlier alternative is dropped. `chosen`: source line of the innermost frame;
+ * NO_LINE: the mapping's. */
 static void add_alternative(struct retrace *r, const struct picked *group, int64_t chosen)
 {
     size_t removed = (size_t)count_removed(r, group);
@@ -412,7 +423,8 @@ static void add_alternative(struct retrace *r, const struct picked *group, int64
     r->alternatives += end > removed;
 }
 
-/* Adds a group: one alternative, or one for each source line of its innermost member that cannot be distinguished. */
+/* Adds a group of inlined calls: as one alternative, or, if nothing tells which of several source lines of the innermost call is meant, as
+ * one alternative for each. Of more than MAX_ALTERNATIVES none is added. */
 static void add_group(struct retrace *r, const struct picked *group)
 {
     const struct jvm_member *inner = group->members;
@@ -427,22 +439,23 @@ static void add_group(struct retrace *r, const struct picked *group)
         add_alternative(r, group, (int64_t)(inner->line + i));
 }
 
-/* Adds the frames of a picked part: each run of members with one range is a group, which becomes an alternative. With `only_name` the last
- * member, the outermost method, alone stands for the part. */
-static void add_picked_part(struct retrace *r, const struct picked *part)
+/* Adds the frames of the members picked from one original method: adjacent members with one range are a group of inlined calls, which
+ * becomes an alternative. With `only_name` the last member, the outermost method, alone is added. */
+static void add_picked_frames(struct retrace *r, const struct picked *picked)
 {
-    if (part->only_name) {
-        add_alternative(r, &(struct picked){part->members + part->count - 1, 1, true}, NO_LINE);
+    if (picked->only_name) {
+        add_alternative(r, &(struct picked){picked->members + picked->count - 1, 1, true}, NO_LINE);
         return;
     }
-    for (size_t at = 0, end; at < part->count && !r->out->limited && !r->out->busy; at = end) {
+    for (size_t at = 0, end; at < picked->count && !r->out->limited && !r->out->busy; at = end) {
         end = at + 1;
-        while (end < part->count && same_range(&part->members[at], &part->members[end]))
+        while (end < picked->count && same_range(&picked->members[at], &picked->members[end]))
             end++;
-        add_group(r, &(struct picked){part->members + at, end - at, false});
+        add_group(r, &(struct picked){picked->members + at, end - at, false});
     }
 }
 
+/* Adds a frame of which only the class is known: method and line stay as they are. */
 static void add_class_only(struct retrace *r)
 {
     struct sl_jvm_frame frame = {.class = r->own.name, .method = r->query->method};
@@ -458,6 +471,7 @@ struct jvm_retrace_chain { /* frames of one alternative */
     size_t count;
 };
 
+/* Orders alternatives by their innermost frames, equal ones as they were added. */
 static int compare_chains(const void *left, const void *right)
 {
     const struct jvm_retrace_chain *a = left, *b = right;
@@ -465,7 +479,7 @@ static int compare_chains(const void *left, const void *right)
     return order ? order : a->frames < b->frames ? -1 : a->frames > b->frames;
 }
 
-/* Sorts the alternatives by their innermost frames and numbers them again. Lack of memory sets out->busy. */
+/* Sorts the alternatives by their innermost frames and numbers them in this order. When out of memory, sets out->busy. */
 static void sort_alternatives(struct retrace *r)
 {
     size_t count = r->out->count - r->first, chain_count = 0;
@@ -493,9 +507,9 @@ static void sort_alternatives(struct retrace *r)
 
 /* ---- entry points ---- */
 
-/* Adds the frames of a method that is in the mapping. An outline is carried over only if its line is unambiguous. SL_JVM_OUTLINE or
- * SL_JVM_CLEARED if no frame is left, because the method is an outline or rules have removed all; a lookup that ran into a limit or out of
- * memory is SL_JVM_FRAMES, with the flags in r->out. */
+/* Adds the frames of a method that is in the mapping. If it is an outline with at most one alternative, sets `*outline` for the next frame.
+ * If no frame is left, SL_JVM_OUTLINE for an outline, else SL_JVM_CLEARED, as rules have removed all; but SL_JVM_FRAMES if a limit was
+ * reached or memory ran out, which the flags in r->out tell. */
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
     r->has_callsite = outline->is_carried_over;
@@ -508,7 +522,7 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
     }
     r->ambiguous = is_any_ambiguous(r);
     for (size_t i = 0; i < r->picked_count && !r->out->limited && !r->out->busy; i++)
-        add_picked_part(r, &r->picked[i]);
+        add_picked_frames(r, &r->picked[i]);
     if (r->alternatives > 1 && !r->out->limited && !r->out->busy)
         sort_alternatives(r);
     if (r->is_outline && r->alternatives <= 1)

@@ -1,8 +1,10 @@
+/* Return types of methods and names of fields, read from the text of JVM mappings. */
 #include "jvm/signatures.h"
 
 #include "jvm/mapping.h"
 
-/* Makes the key "class name rest" of a method or field in the maps. Blanks separate the parts, as names contain none. */
+/* Makes the key under which a method (`rest`: its parameters) or field (`rest`: its type) is kept: "class name rest ". Names contain no
+ * blanks. False when out of memory. */
 static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str name, struct sl_str rest)
 {
     const struct sl_str parts[] = {class, name, rest};
@@ -14,7 +16,8 @@ static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str
     return !key->failed;
 }
 
-/* A return type, and the source lines of the method that has it. Nothing else distinguishes a method from its bridge. */
+/* A return type, and the source lines of the method that has it. A bridge method, made by the compiler, may have the name and parameters of
+ * the method that it calls: only the lines tell which of the two a frame is in. */
 struct jvm_returned {
     struct sl_str type;
     uint32_t first, last; /* first > last: none */
@@ -23,7 +26,7 @@ struct jvm_returned {
 
 enum { MAX_RETURNED = 16 }; /* of one method; more are ignored, so that a hostile mapping has no long lists */
 
-/* Returns the value slot of `key`. NULL when out of memory. */
+/* Returns where the value of `key` is kept in `map`, adding the key, with the value NULL, if it is new. NULL when out of memory. */
 static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, const struct sl_buf *key)
 {
     bool known = sl_map_get(map, sl_buf_view(key)) != NULL;
@@ -32,8 +35,8 @@ static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, co
     return kept ? sl_map_find_or_add(map, (struct sl_str){kept, key->size}, NULL) : NULL;
 }
 
-/* Adds the return type of a method, or extends the lines of one that is known. Beyond MAX_RETURNED types of one name and arguments, further
- * ones are ignored (true). False when out of memory. */
+/* Adds the return type of a method to the list for its name and parameters; if the type is in it, extends its source lines. More than
+ * MAX_RETURNED types are ignored. False when out of memory. */
 static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)
 {
     struct jvm_returned **at = (struct jvm_returned **)signature_slot(s, &s->methods, key);
@@ -67,7 +70,8 @@ static bool add_field(struct sl_jvm_signatures *s, const struct sl_buf *key, str
     return slot && *slot;
 }
 
-/* Adds a member. A field gets two keys: with its type, and without, for callers that do not know the type. */
+/* Adds a method or field of the mapping. A field gets two keys: with its type, and without, for callers that do not know the type. False
+ * when out of memory. */
 static bool signature_add(struct sl_jvm_signatures *s, struct sl_str class, const struct sl_jvm_record *record,
                           struct sl_buf *key)
 {
@@ -103,6 +107,7 @@ void sl_jvm_signatures_free(struct sl_jvm_signatures *s)
     sl_arena_free(&s->arena);
 }
 
+/* Returns the value for a method or field; NULL if there is none, or when out of memory. */
 static const void *signature_find(const struct sl_map *map, struct sl_str class, struct sl_str name, struct sl_str rest)
 {
     struct sl_buf key = {0};

@@ -14,7 +14,8 @@ struct sl_jvm_signatures { /* all zeros is empty */
 bool sl_jvm_signatures_add(struct sl_jvm_signatures *signatures, struct sl_str mapping);
 void sl_jvm_signatures_free(struct sl_jvm_signatures *signatures);
 
-/* Returns the original name of a field. `class` and `type` are original names; data of `type` NULL = unknown. */
+/* Sets `*name` to the original name of a field; false, with `*name` = `obfuscated`, if it is unknown. `class` and `type` are original
+ * names; data of `type` NULL = unknown. */
 bool sl_jvm_signatures_field(const struct sl_jvm_signatures *signatures, struct sl_str class, struct sl_str obfuscated,
                              struct sl_str type, struct sl_str *name);
 

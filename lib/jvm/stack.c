@@ -1,3 +1,4 @@
+/* Looks up the frames of one JVM stack in several mappings. */
 #include "jvm/stack.h"
 
 bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers *mappers, struct sl_str thrown,
@@ -17,8 +18,8 @@ bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfu
     return found;
 }
 
-/* Looks up each frame from `first` on in one more mapper and replaces it by the result; frames of classes that this mapper does not know
- * stay. False when out of memory. Over the limit, frames->limited is set and the rest is missing. */
+/* Replaces each frame from `first` on by the frames that the mapping `mapper` gives for it; frames of classes that it does not contain
+ * stay. False when out of memory. If there are more than frames->limit, the rest is missing and frames->limited is set. */
 static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, struct sl_jvm_frames *frames)
 {
     struct sl_jvm_frames mapped = {.arena = frames->arena, .limit = frames->limit};
@@ -41,7 +42,8 @@ static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, s
     return !frames->busy;
 }
 
-/* Maps the frames through the mappings after `mapper`, one after the other: the program was obfuscated more than once. */
+/* Looks up the frames from `first` on in each mapping after `mapper`, one after the other: the program was obfuscated more than once.
+ * SL_JVM_CLEARED if rules or outlines of these leave no frame, else SL_JVM_FRAMES. */
 static enum sl_jvm_answer map_chained(struct sl_jvm_stack *stack, size_t mapper, size_t first,
                                       struct sl_jvm_frames *frames)
 {
@@ -79,7 +81,7 @@ enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jv
         answer = sl_jvm_mapper_retrace(stack->mappers.items[i], query, &stack->outlines[i], frames);
         is_outline |= stack->outlines[i].is_carried_over;
     }
-    if (!is_outline)
+    if (!is_outline) /* rules remove frames only at the top of the stack; outlines do not count as frames */
         stack->thrown.data = NULL;
     return answer;
 }

@@ -1,5 +1,5 @@
-/* Looks up the frames of one stack in several mappings, from the innermost frame on. The result depends on earlier frames
- * (outlines, rules) and on which mapping contains the class. */
+/* Looks up the frames of one stack in several mappings, from the innermost frame on. What a frame becomes may depend on the frame before
+ * (if that was in an outline, code that R8 moved out of several methods), and at the top of the stack on the exception. */
 #pragma once
 
 #include "jvm/mapper.h"
@@ -13,8 +13,8 @@ struct sl_jvm_mappers {
 struct sl_jvm_stack {
     struct sl_jvm_mappers mappers;
     struct sl_jvm_outline *outlines; /* one for each mapper */
-    struct sl_str thrown;            /* the exception's original class while rules may remove frames; else data NULL */
-    struct sl_str wrapped;           /* with `thrown`: another class named in the same line of text; data NULL = none */
+    struct sl_str thrown;  /* the exception's original class while only outlines were looked up; then data NULL */
+    struct sl_str wrapped; /* with `thrown`: another class that the exception's line names; data NULL = none */
 };
 
 /* Initialises an empty stack; data of `thrown` NULL = no exception. False when out of memory. */
@@ -26,8 +26,9 @@ bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers 
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
 
-/* Does what sl_jvm_stack_frame() does, with the results of R8's retrace (sl_jvm_mapper_retrace()). Mappers are not
- * chained. Sets `query->thrown` and `query->wrapped`. */
+/* Looks up the next frame and appends the frames that R8's retrace shows for it (sl_jvm_mapper_retrace()), from the first mapping that
+ * contains the class; mappings are not chained. Sets `query->thrown` and `query->wrapped`. SL_JVM_UNKNOWN: no mapping contains the
+ * class. */
 enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jvm_query *query,
                                         struct sl_jvm_frames *frames);
 

@@ -1,6 +1,7 @@
+/* Rewrites JVM stack traces in text line by line: frames, and lines that name exceptions. */
 #include "jvm/trace.h"
 
-enum { MAX_FRAMES = 4096 }; /* per line */
+enum { MAX_FRAMES = 4096 }; /* that one line may become; a line with more is left unchanged */
 
 /* ---- lines ---- */
 
@@ -12,7 +13,7 @@ static struct sl_str between(const char *begin, const char *end)
 /* Classes of characters in a name "module/package.Class.method": names contain neither blanks nor []();:<>. */
 enum name_char { NAME_OTHER, NAME_DOT, NAME_SLASH, NAME_NONE };
 
-/* Returns the class of a character. */
+/* Returns which role the character has in a name: a dot, a slash, any other character of names, or none of a name. */
 static inline enum name_char name_char(char c)
 {
     enum { N = NAME_NONE };
@@ -54,17 +55,17 @@ static void split_location(struct sl_str location, struct sl_jvm_trace_frame *f)
     f->has_line = true;
 }
 
-/* True if one of eight bytes is a bracket: 0x28 or 0x29. */
+/* True if one of the eight bytes at `at` is `(` or `)`, 0x28 or 0x29: all are compared at once, as bytes of a 64-bit number. */
 static bool has_bracket_in_eight(const char *at)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t bytes;
     memcpy(&bytes, at, sizeof bytes);
-    bytes = (bytes | ones) ^ (ones * ')'); /* brackets are now zero bytes */
-    return ((bytes - ones) & ~bytes & (ones << 7)) != 0;
+    bytes = (bytes | ones) ^ (ones * ')');               /* brackets are now zero bytes */
+    return ((bytes - ones) & ~bytes & (ones << 7)) != 0; /* true if a byte is zero */
 }
 
-/* True if there is a bracket in the text; the last eight bytes may be looked at twice. */
+/* True if there is a `(` or `)` in the text from `at` to `end`. The last eight bytes may be looked at twice. */
 static bool has_bracket(const char *at, const char *end)
 {
     if (end - at >= 8) {
@@ -78,11 +79,11 @@ static bool has_bracket(const char *at, const char *end)
     return at < end;
 }
 
-/* Returns the bracket that closes the first one; if none does, the last one, at the end of the text. */
+/* Returns the `)` that closes the `(` at `open`; if none does, the `)` with which the text ends. */
 static const char *find_close(const char *open, const char *end)
 {
     unsigned depth = 0;
-    if (!has_bracket(open + 1, end - 1))
+    if (!has_bracket(open + 1, end - 1)) /* nearly always */
         return end - 1;
     for (const char *c = open; c < end; c++) {
         depth += *c == '(';
@@ -97,8 +98,8 @@ struct frame_name {
     const char *begin, *slash, *dot; /* the last slash before the dot, the last dot; NULL = none */
 };
 
-/* Finds the name that ends at `end`, backwards: its begin, the dot before the method (which may be <init> or <clinit>), and the last slash,
- * which ends a module. `dot` is NULL if it is no name of a class and method. */
+/* Finds the name "[module/]class.method" that ends at `end`, reading backwards: its begin, the dot before the method (which may be <init>
+ * or <clinit>), and the last slash before that, which ends a module. `dot` is NULL if it is no name of a class and method. */
 static struct frame_name find_name(const char *begin, const char *end)
 {
     static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};
@@ -125,7 +126,7 @@ static struct frame_name find_name(const char *begin, const char *end)
     return name;
 }
 
-/* True if the word "at" and blanks are in front. */
+/* True if the word "at" and blanks are in front of `name`, in the text that begins at `begin`. */
 static bool is_behind_at(const char *begin, const char *name)
 {
     const char *at = name;
@@ -134,7 +135,7 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
-/* Parses "at [module/]class.method(FILE:LINE)" whose opening bracket is at `open`; the text ends with a closing bracket. False for text of
+/* Parses "at [module/]class.method(FILE:LINE)" whose `(` is at `open`; blanks may precede that. The text ends with a `)`. False for text of
  * another form. */
 static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
@@ -155,6 +156,7 @@ static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace
     return true;
 }
 
+/* Tries each `(` of the line, as other text in brackets may precede the frame. What follows the last `)` is added to the rest. */
 bool sl_jvm_trace_frame(struct sl_str text, struct sl_jvm_trace_frame *f)
 {
     const char *close = text.size ? memrchr(text.data, ')', text.size) : NULL, *at = text.data;
@@ -168,7 +170,8 @@ bool sl_jvm_trace_frame(struct sl_str text, struct sl_jvm_trace_frame *f)
     return false;
 }
 
-/* Writes a frame in the form of the line that it replaces: the same text in front, the same blanks, the same rest. */
+/* Writes a frame in the form of the line `arg` (struct sl_jvm_trace_frame) that it replaces: the same text in front, the same blanks and
+ * text behind. For sl_jvm_alternatives_put(). */
 static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     const struct sl_jvm_trace_frame *line = arg;
@@ -211,11 +214,11 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
     query->types = t->signatures;
     query->signatures = t->signatures != NULL;
     size_t begin = out->size;
-    if (!sl_jvm_output_limit_begin(&t->allowance, line->text.size)) {
+    if (!sl_jvm_output_limit_begin(&t->allowance, line->text.size)) { /* too much output for the input so far */
         put_as_it_is(line, out);
         return;
     }
-    /* the arena is reset only if the line before has used it */
+    /* the arena, which only unusual lines use, is reset only if the line before has used it */
     if (t->frames.items != t->few_frames || t->arena.at != t->arena_at)
         sl_arena_reset(&t->arena);
     t->arena_at = t->arena.at;
@@ -239,14 +242,14 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
 
 /* ---- exceptions ---- */
 
-/* Classes of the exception named in a line. */
+/* The classes of exceptions that a line names, by their original names. */
 struct thrown {
-    struct sl_str first,
-        last;            /* original names: first class named, last class that a mapping contains; data may be NULL */
+    struct sl_str first; /* the first class that a mapping contains, or with a dot in its name; data NULL = none */
+    struct sl_str last;  /* the last class that a mapping contains; data NULL = none */
     const char *written; /* the line has been written up to here */
 };
 
-/* Reads the class name at `at`, which may extend to the end of the line. */
+/* Reads a class name at `at`. False if there is none, or if neither the end of the line nor a colon or `]` follows it. */
 static bool read_named_class(const char *at, const char *end, struct sl_str *class)
 {
     const char *c = at;
@@ -258,8 +261,8 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
     return c == end || *c == ':' || *c == ']';
 }
 
-/* If a mapping has the class, writes the text up to it and its original name; else nothing, as that text is written later. The first class
- * that is mapped, or has a dot in its name, is taken for the exception. */
+/* If a mapping has the class, writes the text of the line up to it and its original name; else nothing: that text is written later, with
+ * what follows. Records the class in `thrown`. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;
@@ -274,7 +277,8 @@ static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown
         thrown->first = original;
 }
 
-/* Returns the position after the next ": ", or quotation mark and blank. */
+/* Returns where the next class name may begin: after the next colon or quotation mark that a blank follows, and after the blanks. `end` if
+ * there is none. */
 static const char *next_name(const char *at, const char *end)
 {
     while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))
@@ -297,7 +301,8 @@ bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class)
     return found;
 }
 
-/* Replaces classes at the places where exceptions are named. */
+/* Writes the line up to its last known class name, known names replaced by the original ones. Names are looked for only where exceptions
+ * are named: at the beginning of the line, and after ": " or a quotation mark and a blank. */
 static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str class;
@@ -305,8 +310,8 @@ static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct
         put_class(t, class, thrown, out);
 }
 
-/* Replaces classes at every word: a run of letters, digits, `$`, `.`, `_` and non-ASCII bytes, without dots at its end. `thrown->written`
- * is the end of what was already copied. */
+/* Writes the line up to its last known class name, known names replaced by the original ones. Every word is looked up: letters, digits,
+ * `$`, `.`, `_` and non-ASCII bytes, without dots at the end. thrown->written is the end of what was written. */
 static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
                             struct sl_buf *out)
 {
@@ -323,7 +328,8 @@ static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *
     }
 }
 
-/* Replaces a name by a copy that lives as long as the stack of the exception. False when out of memory. */
+/* Replaces a name by a copy in t->thrown_arena, which lives as long as the stack of the exception. False when out of memory, or if the data
+ * of the name is NULL. */
 static bool copy_name(struct sl_jvm_trace *t, struct sl_str *text)
 {
     if (text->data)
@@ -331,7 +337,8 @@ static bool copy_name(struct sl_jvm_trace *t, struct sl_str *text)
     return text->data;
 }
 
-/* Begins the stack of an exception. Copies the names, because the line is freed before the frames come. */
+/* Begins the stack of an exception of the class `first` (data NULL = none). `last`, if another one, is a class named later in its line,
+ * such as that of a cause. Copies the names, because the line is freed before the frames come. False when out of memory. */
 static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_str last)
 {
     bool wrapped = first.data && last.data && !sl_str_equal(first, last);
@@ -361,7 +368,7 @@ static bool map_throwable(struct sl_jvm_trace *t, const struct sl_jvm_line *line
     sl_buf_str(out, line->end);
     if (thrown.first.data)
         return begin_stack(t, thrown.first, thrown.last);
-    t->stack.thrown.data = NULL;
+    t->stack.thrown.data = NULL; /* other text: frames after it are not at the top of a stack */
     return true;
 }
 

@@ -33,7 +33,7 @@ bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class);
 struct sl_jvm_trace {
     const struct sl_jvm_signatures
         *signatures;                     /* set after sl_jvm_trace_begin(): show methods with types; NULL: names */
-    bool all_classes;                    /* set after sl_jvm_trace_begin(): look for classes everywhere in a line */
+    bool all_classes;                    /* set after sl_jvm_trace_begin(): every word of a line may be a class */
     uint64_t frame_count, unknown_count; /* frames so far, and those with unknown classes, which are kept as they are */
     /* set after sl_jvm_trace_begin(): called for unknown frames; may be NULL */
     void (*on_unknown)(void *arg, struct sl_str class);
