@@ -7,13 +7,14 @@
 enum {
     LOW = 0x2000,                          /* addresses up to here are a null pointer and the offset of a member */
     NEARBY = 0x1000,                       /* distance within which a register confirms that an address is meant */
-    MAX_GUARD = 32 << 10,                  /* size below which a region without access counts as a guard page */
+    MAX_GUARD = 32 << 10,                  /* regions without access of at least this size are no guard pages */
     MAX_STACK_GAP = 64 << 10,              /* distance of an access from the stack pointer and from the stack */
     MAX_FLIPS = 64 * (SL_DISASM_BASES + 1) /* each bit of the address and of each register in it */
 };
 enum { STACK_OVERFLOW = 0xC00000FD, ACCESS_VIOLATION = 0xC0000005 };
 enum operation { ANY, READ, WRITE, EXECUTE }; /* what was not permitted; ANY: the dump does not say */
 
+/* x86-64: addresses from the first to the last are not canonical, see is_non_canonical() */
 static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
                       non_canonical_last = UINT64_C(0xFFFF7FFFFFFFFFFF);
 
@@ -65,7 +66,8 @@ static enum sl_arch arch_of_family(enum sl_cpu_family family)
     }
 }
 
-/* Reads a pointer from the dump's memory or from the thread's stack, which memory lists may leave out. */
+/* Reads a pointer at an address of the process: from the memory in the dump, else from the thread's stack, which the dump's memory list may
+ * leave out. False if the dump has neither. */
 static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *value)
 {
     const struct sl_minidump_memory *stack = &r->thread->stack;
@@ -80,8 +82,8 @@ static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *va
     return !words.failed;
 }
 
-/* Decodes the instruction at the program counter and finds the next one. Without code in the dump, or if it cannot be decoded, SL_OK
- * without a result; the only failure is SL_BUSY. */
+/* Decodes the instruction at the program counter, and sets out->next if it jumps. If the dump does not have it, or it cannot be decoded,
+ * SL_OK and out->has_instruction stays false; the only failure is SL_BUSY. */
 static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 {
     /* bytes to decode: an instruction of x86 has at most 15, one of ARM 4 */
@@ -96,7 +98,8 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
     const struct sl_disasm_code code = {.arch = arch_of_family(r->family),
                                         .bytes = {memory->bytes.data + at, left < LONGEST ? left : LONGEST},
                                         .address = pc,
-                                        .size = 1};
+                                        .size = 1}; /* decode a single instruction */
+    /* on Windows the segment register of a thread points to its environment block */
     bool has_segment = r->dump->os == SL_MINIDUMP_WINDOWS && r->thread->environment;
     const struct sl_disasm_registers registers = {get_register, &r->registers, has_segment, r->thread->environment};
     enum sl_code result = sl_disasm_effects(&code, &registers, &out->effects, error);
@@ -112,7 +115,7 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 
 /* ---- the address ---- */
 
-/* True for an x86-64 address whose upper 17 bits differ: no memory can be there. */
+/* True for an x86-64 address whose upper 17 bits are not all equal: no memory can be there. */
 static bool is_non_canonical(uint64_t address)
 {
     return address >= non_canonical_first && address <= non_canonical_last;
@@ -133,7 +136,7 @@ static bool is_general_protection_fault(const struct analyser *r)
     return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address;
 }
 
-/* Sets the address that was accessed in fact, and why it differs from the reported one. */
+/* Sets the address that was accessed in fact, and why it differs from the reported one. Always true. */
 static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjustment, uint64_t address)
 {
     r->out->adjustment = adjustment;
@@ -141,8 +144,8 @@ static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjus
     return true;
 }
 
-/* Finds the address that was accessed in fact: relative to a null pointer, a call of NULL, or a non-canonical one, for which the system
- * reports another. */
+/* Finds the address that was accessed in fact, if it is one of three: relative to a null pointer in a register, 0 itself (a jump or call to
+ * NULL), or, after a general protection fault, a non-canonical one, for which the system reports another. */
 static void adjust_address(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -175,7 +178,7 @@ static bool is_accessible(const struct dump_region *region)
     return !region->is_guard && (region->readable || region->writable || region->executable);
 }
 
-/* True if the region may be accessed in this way; any other operation is. */
+/* True if the region permits this operation; always for ANY. */
 static bool is_allowed(const struct dump_region *region, enum operation operation)
 {
     switch (operation) {
@@ -186,7 +189,7 @@ static bool is_allowed(const struct dump_region *region, enum operation operatio
     }
 }
 
-/* True if the address is in a small region without access that is marked as a guard, or that adjoins an accessible region. */
+/* True if the address is in a region without access, smaller than MAX_GUARD, that is marked as a guard or adjoins an accessible region. */
 static bool is_guard_page(const struct dump_regions *regions, uint64_t address)
 {
     const struct dump_region *region = dump_region_at(regions, address);
@@ -203,8 +206,8 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
     return (a > b ? a - b : b - a) <= distance;
 }
 
-/* True for an overflow of the stack: the accessed address is near the stack pointer and not accessible, and the next accessible region
- * above it can be the stack. */
+/* True for an overflow of the stack: on Windows by the exception; else if the accessed address is near the stack pointer and not
+ * accessible, and the next accessible region above it is readable, writable and near, so that it can be the stack. */
 static bool is_stack_overflow(const struct analyser *r)
 {
     const struct dump_regions *regions = &r->regions;
@@ -234,11 +237,12 @@ static bool is_poison(uint64_t value)
            memchr(fillers, (int)(value & 0xFF), sizeof fillers);
 }
 
-/* Returns how likely the flip is, from 0 to 1, with rust-minidump's numbers. Doubt is less if the address was non-canonical or if
- * registers point nearby. Poison in a register halves the result: the memory may have been used after it was freed. */
+/* Returns how likely a flipped bit is the cause, from 0 to 1, with rust-minidump's numbers. Doubt is less if the address was non-canonical,
+ * or if registers point near the corrected one. Poison in a register, a filler of freed memory, halves the result: the memory may have been
+ * used after it was freed. */
 static double flip_confidence(const struct sl_minidump_flip *flip)
 {
-    static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35};
+    static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35}; /* by number of registers that point nearby */
     double doubt = 0.75;
     doubt *= flip->was_non_canonical ? 0.1 : 1;
     doubt *= !flip->is_null ? 1 : flip->was_low ? 0.75 : 0.5;
@@ -246,7 +250,8 @@ static double flip_confidence(const struct sl_minidump_flip *flip)
     return (1 - doubt) * (flip->has_poison ? 0.5 : 1);
 }
 
-/* Adds an address that differs in one bit from `original`, the value of the register `source` (NULL: the accessed address). */
+/* Adds to the results `address`, which differs in one bit from `original`, the value of the register `source` (NULL: the accessed address),
+ * and how likely it is the intended one. */
 static void add_flip(const struct analyser *r, uint64_t original, uint64_t address, const char *source)
 {
     struct sl_minidump_flip *flip = &r->out->flips[r->out->flip_count++];
@@ -282,10 +287,9 @@ static uint64_t distance_to_memory(const struct analyser *r, uint64_t address)
     return least;
 }
 
-/* Adds the flips of an address that lead to NULL or to memory that permits the operation. None if the access may
- * touch such memory already: its address lies there, or less than the size of the access before or behind it. Only
- * bits that can have been the cause are tried: the upper ones of a non-canonical address, else the lower 48 on
- * x86-64. */
+/* Adds the addresses that differ from `address` in one bit and are 0 or in memory that permits the operation. None if the access may touch
+ * such memory already: `address` lies there, or less than the size of the access before or behind it. Only bits that can have been the
+ * cause are tried: the upper 16 of a non-canonical address; else, on x86-64, the lower 48. */
 static void flip_bits(const struct analyser *r, uint64_t address, const char *source, uint32_t access_size)
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
@@ -301,7 +305,8 @@ static void flip_bits(const struct analyser *r, uint64_t address, const char *so
     }
 }
 
-/* Returns the access of the instruction that includes the address, in this direction (0 = any); NULL if there is none. */
+/* Returns the memory access of the instruction that includes the address, in this direction (SL_DISASM_READS or SL_DISASM_WRITES, 0 = any);
+ * NULL if there is none. */
 static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *effects, uint64_t address,
                                                 unsigned direction)
 {
@@ -314,7 +319,8 @@ static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *
     return NULL;
 }
 
-/* Flips bits of the registers that the instruction uses as addresses, sorted by register name. */
+/* Adds what flipped bits in the registers that the instruction uses as addresses would explain, in order of the register names. Each turn
+ * of the loop takes the next name after the last one. */
 static void flip_registers(const struct analyser *r, uint32_t access_size)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -333,7 +339,8 @@ static void flip_registers(const struct analyser *r, uint32_t access_size)
     }
 }
 
-/* Finds addresses that one flipped bit, a defect of the hardware, would explain; none for null pointers. False when out of memory. */
+/* Finds valid addresses that differ in one bit, flipped by a defect of the hardware, from the accessed one or from a register. None for
+ * null pointers, for other processors than x86-64 and AArch64, or without known accesses on AArch64. False when out of memory. */
 static bool find_flips(struct analyser *r, struct sl_arena *arena)
 {
     const struct sl_minidump_analysis *out = r->out;
@@ -354,7 +361,7 @@ static bool find_flips(struct analyser *r, struct sl_arena *arena)
 
 /* ---- inconsistencies, x86 only: its instructions are decoded best ---- */
 
-/* True for the exception of the system: STATUS_INTEGER_DIVIDE_BY_ZERO, or SIGFPE with FPE_INTDIV. */
+/* True if the exception is a division by zero: STATUS_INTEGER_DIVIDE_BY_ZERO on Windows, on Linux SIGFPE with FPE_INTDIV. */
 static bool is_division_by_zero(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
@@ -365,7 +372,7 @@ static bool is_division_by_zero(const struct analyser *r)
     return is_linux(r->dump) && e->code == 8 && e->flags == 1;
 }
 
-/* True if the instruction does not access the reported address. After a stack overflow any access may be the cause. */
+/* True if the instruction certainly does not access the reported address. After a stack overflow any access may be the cause. */
 static bool is_not_accessed(const struct analyser *r, bool is_overflow)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -382,7 +389,8 @@ static bool is_not_accessed(const struct analyser *r, bool is_overflow)
     return !access_at(effects, address, r->operation == READ ? SL_DISASM_READS : SL_DISASM_WRITES);
 }
 
-/* True if no address that the instruction accesses is non-canonical: then a general protection fault has no cause in it. */
+/* True if all addresses that the instruction accesses or jumps to are known and canonical: then they do not explain a general protection
+ * fault. */
 static bool is_canonical(const struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -395,7 +403,7 @@ static bool is_canonical(const struct analyser *r)
     return true;
 }
 
-/* Finds contradictions between the exception and the instruction, see enum sl_minidump_inconsistency. */
+/* Finds contradictions between the exception and the instruction: sets bits of enum sl_minidump_inconsistency in the result. */
 static void find_inconsistencies(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -438,7 +446,8 @@ static enum operation decode_operation(const struct analyser *r)
     }
 }
 
-/* Finds the crashed thread and reads its registers; none if the processor is not supported. */
+/* Finds the crashed thread (r->thread) and reads its registers. r->thread stays NULL if there is none, or its processor is not
+ * supported. */
 static void read_thread(struct analyser *r)
 {
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)

@@ -11,11 +11,12 @@
 
 #include <stdlib.h>
 
-/* NAMES_PER_BYTE: how often a byte of the symbols may be named on average; frames share symbols, so a small file could name very much. */
+/* NAMES_PER_BYTE: frames may share symbol names, so a small stream could make a large result; all names together may be so many times as
+ * long as the symbols and the number of frames together. */
 enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
 
-/* Checks that symbols are inside of the symbol area. The stream is always little-endian. `*named` is how many bytes
- * all symbol names together may still use: frames may share them. */
+/* Checks that the symbol names of a thread's frames are inside of the symbols, which are `symbol_bytes` long. `*named` is how many bytes
+ * the names of all frames together may still have. The stream is always little-endian. */
 static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, size_t symbol_bytes, uint64_t *named,
                                  struct sl_error *error)
 {
@@ -23,10 +24,12 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
     for (size_t i = 0; i < thread->count; i++) {
         uint64_t address = sl_read_u64(&r), begin = sl_read_u32(&r), size = sl_read_u32(&r);
         if (begin + size > symbol_bytes)
-            return sl_fail(error, SL_MALFORMED, "symbol index out of bounds for instruction address %llu",
+            return sl_fail(error, SL_MALFORMED,
+                           "stream of client stacks: the symbol of instruction address %llu is out of bounds",
                            (unsigned long long)address);
         if (size > *named)
-            return sl_fail(error, SL_MALFORMED, "the frames name more symbols than a stream of this size can contain");
+            return sl_fail(error, SL_MALFORMED,
+                           "stream of client stacks: the symbol names of all frames are too long for its size");
         *named -= size;
     }
     return SL_OK;
@@ -35,9 +38,8 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
 /* Orders threads by id; those with the same id stay in the order of the file. */
 SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, list_index)
 
-/* Reads the threads, and sorts them by id (threads with one id keep the order of the list). SL_MALFORMED if the
- * frames of a thread or their symbols are out of bounds, or if the names of all frames together are longer than
- * `named`: frames may share names, so a small stream could otherwise make a large answer. */
+/* Reads the threads, and sorts them by id (threads with one id keep the order of the list). SL_MALFORMED if the frames of a thread or their
+ * symbols are out of bounds, or if the symbol names of all frames together are too long (NAMES_PER_BYTE). */
 static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
                                         struct sl_minidump_client *client, struct sl_error *error)
 {
@@ -50,7 +52,7 @@ static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *fram
         thread->thread_id = sl_read_u32(r);
         uint64_t first = sl_read_u32(r), count = sl_read_u32(r);
         if (first + count > frame_count || count > left)
-            return sl_fail(error, SL_MALFORMED, "frame index out of bounds for thread %llu",
+            return sl_fail(error, SL_MALFORMED, "stream of client stacks: the frames of thread %llu are out of bounds",
                            (unsigned long long)thread->thread_id);
         left -= count;
         thread->frames = frames + first * FRAME_SIZE;
@@ -68,17 +70,19 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
     struct sl_reader r = sl_reader(bytes, false);
     *client = (struct sl_minidump_client){NULL, 0, {NULL, 0}};
     if (!bytes.data)
-        return sl_fail(error, SL_NOT_FOUND, "no client stacks");
+        return sl_fail(error, SL_NOT_FOUND, "the minidump has no stream of client stacks (0x53790001)");
     uint32_t version = sl_read_u32(&r);
     uint64_t threads = sl_read_u32(&r), frames = sl_read_u32(&r), symbols = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "header is too small");
+        return sl_fail(error, SL_MALFORMED, "stream of client stacks: the header is cut");
     if (version != VERSION)
-        return sl_fail(error, SL_MALFORMED, "wrong or outdated version");
+        return sl_fail(error, SL_MALFORMED, "stream of client stacks: version %lu is not supported, only %d",
+                       (unsigned long)version, VERSION);
     uint64_t frames_at = (HEADER_SIZE + threads * THREAD_SIZE + 7) & ~UINT64_C(7);
     uint64_t symbols_at = frames_at + frames * FRAME_SIZE;
     if (symbols_at + symbols != bytes.size)
-        return sl_fail(error, SL_MALFORMED, "incorrect extension length");
+        return sl_fail(error, SL_MALFORMED,
+                       "stream of client stacks: its size differs from what its header says; is the dump truncated?");
     client->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_prewalked, threads + 1);
     if (!client->threads)
         return sl_budget_fail(arena->budget, error);
@@ -92,7 +96,7 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
 
 /* ---- frames ---- */
 
-/* Returns a symbol as valid UTF-8; data NULL when out of memory. */
+/* Returns the symbol of `size` bytes at `begin` as valid UTF-8; data NULL when out of memory. */
 static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t begin, uint32_t size,
                                struct sl_arena *arena)
 {
@@ -104,6 +108,7 @@ static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t
     return sl_buf_move_to_arena(&buf, arena);
 }
 
+/* client->threads is sorted by id, so the last of the threads with an id up to `thread_id` is the one, if it has that id. */
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
                                struct sl_crash_frame **frames, size_t *count)
 {

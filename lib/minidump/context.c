@@ -1,9 +1,9 @@
 /* Registers of a thread, from the CONTEXT records of each processor. */
 #include "minidump/impl.h"
 
-/* A run of consecutive registers. */
+/* Registers of one size that follow each other in a CONTEXT record. */
 struct context_run {
-    uint16_t offset;
+    uint16_t offset;   /* of the first */
     uint8_t size;      /* bytes per register */
     uint8_t number;    /* DWARF number of the first register; the others count up */
     const char *names; /* names in output, separated by blanks; "-": not shown */
@@ -32,11 +32,11 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 }; /* NOT_WALKED: in `number`, registers
         {8, 8, 0, "- - - - - - - - - - - - - - - - s0 s1 s2 s3 s4 s5 s6 s7 - - - - gp sp fp ra"}, {312, 8, 34, "pc"},  \
     }
 
-/* Sizes cover what all versions share: in RISC-V records floating-point registers follow, whose width differs in
- * Breakpad and Crashpad. */
+/* Layout of the CONTEXT record of each processor. Sizes cover what all versions of a record share: in those of RISC-V floating-point
+ * registers follow, whose width differs in Breakpad and Crashpad. */
 static const struct context_layout {
     uint32_t cpu;                 /* as in the system stream */
-    uint16_t size;                /* the least */
+    uint16_t size;                /* least size of a record */
     uint8_t flags_at, flags_size; /* offset and size of the context flags */
     uint32_t bit;                 /* the flag that every record of this processor has */
     struct context_run runs[MAX_RUNS];
@@ -137,8 +137,8 @@ static struct context_walk context_begin(const struct sl_minidump *dump, uint32_
                                  layout->runs->names, 0};
 }
 
-/* Reads the next register of a context; false at the end. Registers of one size that follow each other are a run,
- * whose names are one text, separated by blanks. */
+/* Reads the next register of a CONTEXT record; false at the end. When all names of a run of registers (struct context_run), which are one
+ * text separated by blanks, have been used, the next run begins. */
 static bool context_next(struct context_walk *w, struct context_value *value)
 {
     if (w->names && !*w->names) {
@@ -180,6 +180,7 @@ void dump_context_read(const struct sl_minidump *dump, const struct sl_minidump_
 {
     struct context_walk w = context_begin(dump, thread->cpu, thread->context);
     struct context_value value;
+    /* records of 32-bit processors may store registers in 64 bits */
     bool is_narrow = thread->family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(thread->family) == 4;
     *registers = (struct sl_registers){.valid = 0};
     while (context_next(&w, &value))

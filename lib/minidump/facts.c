@@ -13,7 +13,7 @@ static struct sl_str optional_string(struct dump_reader *d, uint32_t rva)
     return rva ? dump_string(d, rva) : (struct sl_str){NULL, 0};
 }
 
-/* Reads the list of handles; an entry may be longer than is read. Handles without name or type have empty ones. */
+/* Reads the list of open handles; an entry may be longer than what is read of it. If a handle has no name or type, their data is NULL. */
 static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_reader r;
@@ -33,7 +33,8 @@ static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
 
 /* ---- macOS ---- */
 
-/* Reads a record of macOS' crash info: numbers, then from `start` on five texts. Of versions before 4 only the version is read. */
+/* Reads a record of macOS' crash info: numbers, then from offset `start` on five NUL-terminated texts. Of versions before 4 only the
+ * version is read. */
 static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start,
                             struct sl_minidump_mac_record *record)
 {
@@ -55,8 +56,8 @@ static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32
     }
 }
 
-/* Reads the records of macOS' crash info, at most MAX_MAC_RECORDS; one outside of the file is left out. Their texts begin at `start` of
- * each. */
+/* Reads the records of macOS' crash info, at most MAX_MAC_RECORDS; one outside of the file is left out. `start`, which the stream's header
+ * gives, is the offset of the texts in each record. */
 static void read_mac_records(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_reader r = dump_stream_reader(d->dump, STREAM_MAC_CRASH_INFO);
@@ -84,7 +85,7 @@ static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *fact
 
 /* ---- entry points ---- */
 
-/* Reads the list of errors that the writer of the dump met itself ("soft errors"); the list is ignored unless it is JSON. */
+/* Reads the list of errors that the program that wrote the dump met while writing it ("soft errors"); ignored unless it is JSON. */
 static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str text = dump_text(d, dump_stream(d->dump, STREAM_SOFT_ERRORS));
@@ -102,7 +103,7 @@ enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_ar
     struct sl_minidump copy = *dump;
     struct dump_reader d = {.dump = &copy, .arena = arena};
     *facts = (struct sl_minidump_facts){.has_process_id = dump->has_process_id, .process_id = dump->process_id};
-    sl_budget_init(&d.budget, dump->bytes.size);
+    sl_budget_init(&d.budget, dump->bytes.size); /* texts that several entries share are copied up to the file's size */
     sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
     read_handles(&d, facts);
     facts->has_mappings = dump_stream(dump, STREAM_LINUX_MAPS).data != NULL;
@@ -115,7 +116,7 @@ enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_ar
 
 struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena)
 {
-    enum { LAST_ERROR = 13 }; /* index in the TEB, in pointers */
+    enum { LAST_ERROR = 13 }; /* index in the thread environment block (TEB), in pointers */
     struct sl_minidump copy = *dump;
     struct dump_reader d = {.dump = &copy, .arena = arena};
     uint64_t block = dump->threads[thread].environment;
@@ -127,7 +128,7 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
 
 /* ---- unloaded modules ---- */
 
-/* Orders hits by name, then by offset. */
+/* Orders pairs of an unloaded module's name and an offset by name, then by offset. */
 static int compare_hits(const struct sl_minidump_unloaded_hit *a, const struct sl_minidump_unloaded_hit *b)
 {
     size_t size = a->name.size < b->name.size ? a->name.size : b->name.size;
@@ -137,7 +138,8 @@ static int compare_hits(const struct sl_minidump_unloaded_hit *a, const struct s
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Inserts into the sorted list; drops duplicates and hits that do not fit. */
+/* Inserts a hit (name of an unloaded module, offset in it) into the sorted list of `count`, unless it is there already or the list is full.
+ * Returns the new number of hits. */
 static size_t add_hit(struct sl_minidump_unloaded_hit *found, size_t count, const struct sl_minidump_unloaded_hit *hit)
 {
     size_t at = count;
@@ -153,7 +155,7 @@ static size_t add_hit(struct sl_minidump_unloaded_hit *found, size_t count, cons
 size_t sl_minidump_find_unloaded(const struct sl_minidump *dump, uint64_t address,
                                  struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS])
 {
-    enum { MAX_LOOKED_AT = 1024 }; /* Windows keeps the last 64 */
+    enum { MAX_LOOKED_AT = 1024 }; /* bounds the time for crafted dumps; Windows keeps the last 64 */
     size_t count = 0;
     for (size_t i = 0; i < dump->unloaded_count && i < MAX_LOOKED_AT; i++) {
         const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];

@@ -32,8 +32,8 @@ struct sl_minidump_facts {
     uint64_t microcode;        /* microcode version of the processor, from /proc/cpuinfo */
 };
 
-/* All results lie in the arena or in the dump's file; their size is proportional to the file. SL_BUSY if out of
- * memory. Pure function. */
+/* Reads the facts; what is malformed or missing in the dump is left out. All results lie in the arena or in the dump's file; their size is
+ * proportional to the file. SL_BUSY if out of memory. Pure function. */
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error);
 
@@ -43,17 +43,18 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
 
 /* ---- unloaded modules ---- */
 
+/* An unloaded module that contained an address, and the address's offset in it. */
 struct sl_minidump_unloaded_hit {
     struct sl_str name;
     uint64_t offset;
 };
 enum { SL_MINIDUMP_MAX_UNLOADED_HITS = 16 };
 
-/* Finds the unloaded modules that contained the address: pairs of name and offset, sorted, without duplicates, at
+/* Finds the unloaded modules that contained the address, and returns how many: pairs of name and offset, sorted, without duplicates, at
  * most SL_MINIDUMP_MAX_UNLOADED_HITS. */
 size_t sl_minidump_find_unloaded(const struct sl_minidump *dump, uint64_t address,
                                  struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS]);
 
-/* Appends them as text: "(unloaded many.dll@0x460|0x700) (unloaded solo.dll@0x5e0)". Appends nothing if there are
- * none. */
+/* Appends the unloaded modules that contained the address, with its offsets in them: "(unloaded many.dll@0x460|0x700) (unloaded
+ * solo.dll@0x5e0)". Appends nothing if there are none. */
 void sl_minidump_put_unloaded(const struct sl_minidump *dump, uint64_t address, struct sl_buf *out);

@@ -15,7 +15,7 @@ static struct sl_str without_quotes(struct sl_str text)
     return text;
 }
 
-/* Splits "key<separator>value"; removes quotes around each. */
+/* Splits "key<separator>value"; removes blanks and quotes around each. False if there is no separator. */
 static bool split_line(struct sl_str line, char separator, struct sl_str *key, struct sl_str *value)
 {
     const char *at = line.size ? memchr(line.data, separator, line.size) : NULL;
@@ -43,6 +43,7 @@ static struct sl_str find_value(struct sl_str text, char separator, struct sl_st
     return (struct sl_str){NULL, 0};
 }
 
+/* Reads the microcode version of the processor from /proc/cpuinfo. */
 static void read_processor(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str value = find_value(stream_text(d->dump, STREAM_LINUX_CPU_INFO), ':', SL_STR("microcode"));
@@ -84,15 +85,15 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
         for (size_t i = 0; split_line(line, '=', &key, &value) && i < sizeof keys / sizeof *keys; i++)
             if (sl_str_equal(key, keys[i].key))
                 *keys[i].value = value;
-    /* two keys that follow each other set the same value, which is copied once */
+    /* in `keys` two adjacent entries (lsb-release, os-release) set the same value, which is copied once */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i += 2)
         *keys[i].value = copy_text(d, *keys[i].value);
 }
 
 /* ---- limits ---- */
 
-/* Removes the next column from `*rest`; false at the end. Columns are separated by at least two blanks, because names contain single
- * ones. */
+/* Removes the next column of /proc/<pid>/limits from `*rest`; false at the end. Columns are separated by at least two blanks, because names
+ * of limits contain single ones. */
 static bool take_column(struct sl_str *rest, struct sl_str *column)
 {
     *rest = sl_str_trimmed(*rest);
@@ -105,7 +106,7 @@ static bool take_column(struct sl_str *rest, struct sl_str *column)
     return true;
 }
 
-/* Returns "unlimited" or a number; "0" for any other text. */
+/* Returns the text if it is "unlimited" or a number, else "0". */
 static struct sl_str parse_limit(struct dump_reader *d, struct sl_str text)
 {
     uint64_t number;

@@ -45,18 +45,20 @@ enum { DUMP_MODULE_SIZE = 108 }; /* size of an entry of the module list */
 struct dump_reader {
     struct sl_minidump *dump;
     struct sl_arena *arena;
-    /* Limits copies of texts, identifiers and contexts, which entries may share, to the file size in bytes. */
+    /* Limits the copies of texts, identifiers and contexts, which several entries may share, to as many bytes as the file has. */
     struct sl_budget budget;
     bool out_of_memory;
 };
 
 /* ---- minidump.c ---- */
 
-/* Reads a minidump as sl_minidump_read() does. */
+/* Reads a minidump, but no microdump, which sl_minidump_read() reads as well. */
 enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump, struct sl_error *error);
 
 /* Returns the last stream of the type; data NULL if it is missing or outside of the file. */
 struct sl_bytes dump_stream(const struct sl_minidump *dump, uint32_t type);
+
+/* Returns a reader, with the byte order of the dump, of the last stream of the type; one without bytes if there is none. */
 struct sl_reader dump_stream_reader(const struct sl_minidump *dump, uint32_t type);
 
 /* Returns a reader with the byte order of the dump. */
@@ -79,10 +81,10 @@ size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t 
  * `out_of_memory`. */
 void *dump_alloc(struct dump_reader *d, size_t count, size_t size);
 
-/* Charges `size` bytes, which several entries may share, to the budget. Returns false if it is used up. */
+/* Charges the copy of `size` bytes, which several entries may share, to d->budget. Returns false if the budget is used up. */
 bool dump_charge(struct dump_reader *d, size_t size);
 
-/* ---- text.c; data NULL when unreadable ---- */
+/* ---- text.c: data of results is NULL for a text that cannot be read or that the budget does not permit to copy ---- */
 
 /* Converts a counted UTF-16 string (`u32 bytes`, UTF-16) at a file offset to UTF-8. */
 struct sl_str dump_string(struct dump_reader *d, uint64_t rva);
@@ -93,13 +95,13 @@ struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes);
 /* Copies all bytes; invalid UTF-8 becomes U+FFFD. */
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes);
 
-/* Like dump_text(), but stops at the first NUL and copies at most SL_MAX_NAME bytes. */
+/* Copies the bytes up to the first NUL, at most SL_MAX_NAME; invalid UTF-8 becomes U+FFFD. */
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes);
 
 /* Copies a counted UTF-8 string (`u32 bytes`, UTF-8) at a file offset. */
 struct sl_str dump_string8(struct dump_reader *d, uint64_t rva);
 
-/* Formats a text into the arena. */
+/* Formats a text into the arena; data NULL, and d->out_of_memory set, when out of memory. */
 struct sl_str dump_printf(struct dump_reader *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- the other files: each reads its part of the dump ---- */
@@ -113,6 +115,7 @@ void dump_read_info(struct dump_reader *d);
 /* Reads a number of `size` bytes from the dump's memory; false if the dump does not hold all of it. */
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value);
 
+/* The exception of a dump; on Linux `code` is the signal and `flags` its si_code, on macOS the exception type and its first code. */
 struct dump_exception {
     bool is_there;
     uint32_t thread_id, code, flags;
@@ -121,6 +124,9 @@ struct dump_exception {
     uint64_t parameters[15];
     struct sl_bytes context;
 };
+
+/* Return the exception as text, such as "SIGSEGV / SEGV_MAPERR": dump_crash_reason() for the dump's system, with the crash address; the
+ * others for one system, with data NULL for an unknown exception. */
 struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception);
@@ -133,6 +139,8 @@ struct dump_name {
     uint32_t number;
     const char *name;
 };
+
+/* Returns the name of the number; NULL if the table does not have it. */
 const char *dump_find_name(const struct dump_name *names, uint64_t number);
 
 /* ---- microdump.c ---- */
@@ -143,15 +151,16 @@ enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, st
 
 /* ---- context.c ---- */
 
-/* A `cpu` for x86 registers in a CONTEXT of amd64: the thread was running 32-bit code. Not a number that occurs in
- * dumps. */
+/* Number of a processor, which does not occur in dumps: x86 registers in a CONTEXT of amd64, of a thread that was running 32-bit code. */
 enum { DUMP_X86_ON_AMD64 = 1 << 16 };
 
 /* True if the bytes are a register context of the processor. */
 bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context);
-/* Sets the registers that reports show. False when out of memory. The bytes have passed dump_is_context(). */
+
+/* Sets the registers of the thread that reports show. False when out of memory. dump_is_context() must be true for `context`. */
 bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
                             struct sl_crash_thread *thread);
-/* Reads the registers that stack walking needs. */
+
+/* Reads the registers of a thread that stack walking needs; dump_is_context() must be true for its context. */
 void dump_context_read(const struct sl_minidump *dump, const struct sl_minidump_thread *thread,
                        struct sl_registers *registers);

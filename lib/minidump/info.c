@@ -2,7 +2,7 @@
 #include "minidump/impl.h"
 
 enum {
-    ASSERTION_TEXT = 256, /* bytes */
+    ASSERTION_TEXT = 256, /* bytes of each text of an assertion, UTF-16 */
     HAS_PROCESS_ID = 1,
     HAS_PROCESS_TIMES = 2,
     MAX_CRASH_INFO = 20,
@@ -45,7 +45,8 @@ static void read_process(struct sl_minidump *dump)
 
 /* ---- lists of which only the length is used ---- */
 
-/* Counts the entries of lists that are not read here, and notes which of the lists exist. 32, 48 and 64 are the least sizes of an entry. */
+/* Sets whether the lists of handles, memory regions and thread information exist, and their lengths. 32, 48 and 64 are the least sizes of
+ * an entry of each. */
 static void count_entries(struct sl_minidump *dump)
 {
     struct sl_reader r;
@@ -60,7 +61,8 @@ static void count_entries(struct sl_minidump *dump)
 
 /* ---- Crashpad ---- */
 
-/* Reads a dictionary: `u32 count`, then two strings per entry. */
+/* Adds the entries of a dictionary, which is `u32 count` and per entry the offsets of name and value, to the annotations `list`. `module`:
+ * the module it belongs to, data NULL = the process. Ends when the budget is used up. */
 static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module,
                            struct sl_arena_array *list)
 {
@@ -77,7 +79,8 @@ static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct 
     }
 }
 
-/* Reads annotation objects: `u32 count`, then name, type, reserved and the value's offset. Only strings are used. */
+/* Adds a module's annotation objects to `list`: `u32 count`, then per object offset of the name, type, reserved and offset of the value.
+ * Only those whose type is a string are used. Ends when the budget is used up. */
 static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module, struct sl_arena_array *list)
 {
     enum { TYPE_STRING = 1 };
@@ -114,8 +117,8 @@ static struct sl_str module_name(struct dump_reader *d, const struct module_list
     return name.data ? name : SL_STR("");
 }
 
-/* Adds the annotations of a module, with its name. The size check leaves out modules without any before their name is read: 4 bytes are a
- * count, 8 or 12 the smallest entry. */
+/* Adds the annotations of the module at `index` of the module list; `bytes` is Crashpad's record of it. The names of modules without any
+ * annotation are not read, which saves time: 4 bytes are a count, 8 or 12 the smallest entry. */
 static void add_module(struct dump_reader *d, const struct module_list *modules, uint32_t index, struct sl_bytes bytes,
                        struct sl_arena_array *list)
 {
@@ -130,7 +133,7 @@ static void add_module(struct dump_reader *d, const struct module_list *modules,
     add_objects(d, objects, name, list);
 }
 
-/* Reads Crashpad's stream: annotations of the process and of its modules, and which bits of pointers are addresses. */
+/* Reads Crashpad's stream: annotations of the process and of its modules, and which bits of a pointer are the address. */
 static void read_crashpad(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -179,7 +182,7 @@ static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes,
     }
 }
 
-/* Reads the crash messages of macOS' modules, at most two of each record. */
+/* Reads the crash messages of macOS' modules: the non-empty ones of at most two texts in each of up to MAX_CRASH_INFO records. */
 static void read_crash_info(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -194,7 +197,7 @@ static void read_crash_info(struct dump_reader *d)
 
 /* ---- Linux, proc(5) ---- */
 
-/* Reads up to 16 hexadecimal digits and the character after them. */
+/* Removes up to 16 hexadecimal digits and the character `end` after them from `*rest`. False if the text does not begin so. */
 static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
 {
     size_t i = 0;
@@ -210,7 +213,7 @@ static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
     return true;
 }
 
-/* Parses "begin-end access offset device inode   path". */
+/* Parses a line of /proc/<pid>/maps: "begin-end access offset device inode   path". False if it has another form. */
 static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
 {
     if (!take_hex(&line, '-', &mapping->begin) || !take_hex(&line, ' ', &mapping->end) ||

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+/* Orders regions by address, those with the same address by size. */
 SL_ORDER_BY(by_address, struct sl_minidump_memory, address, bytes.size)
 
 /* Returns false for a region that is empty, outside of the file or wraps around the address space. */
@@ -29,13 +30,13 @@ static bool read_long_list(struct dump_reader *d)
         dump->memory[i] = (struct sl_minidump_memory){address, sl_bytes_slice(dump->bytes, rva, size, NULL)};
         if (!is_region(&dump->memory[i]))
             return false;
-        rva += size; /* inside of the file */
+        rva += size; /* cannot overflow: is_region() is false for bytes outside of the file */
     }
     dump->memory_count = count;
     return true;
 }
 
-/* Reads MINIDUMP_MEMORY_LIST; regions that are invalid are left out. */
+/* Reads MINIDUMP_MEMORY_LIST; regions that are invalid or have the file offset 0 are left out. */
 static void read_list(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -59,8 +60,8 @@ void dump_read_memory(struct dump_reader *d)
     sl_minidump_sort_memory(d->dump);
 }
 
-/* Sorts regions and returns how many are left: those that begin within the one before are dropped, so that find_region() finds one by its
- * start. */
+/* Sorts regions by address and drops those that begin within the one before, so that find_region() only has to look at the last region that
+ * begins at or before an address. Returns how many are left. */
 static size_t sort_regions(struct sl_minidump_memory *regions, size_t count)
 {
     size_t kept = 0;
@@ -80,6 +81,7 @@ void sl_minidump_sort_memory(struct sl_minidump *dump)
     dump->file_memory_count = sort_regions(dump->file_memory, dump->file_memory_count);
 }
 
+/* Returns the region that contains the address; NULL if there is none. The regions are sorted and do not overlap. */
 static const struct sl_minidump_memory *find_region(const struct sl_minidump_memory *regions, size_t count,
                                                     uint64_t address)
 {
@@ -111,7 +113,7 @@ static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint
     return dump_memory_read(arg, address, size, value);
 }
 
-/* True if eight bytes at the address are in this region. */
+/* True if the eight bytes at the address are in this region. */
 static bool holds_word(const struct sl_minidump_memory *memory, uint64_t address)
 {
     bool inside;
@@ -119,6 +121,7 @@ static bool holds_word(const struct sl_minidump_memory *memory, uint64_t address
     return inside && address >= memory->address;
 }
 
+/* The stack is the memory that the dump gives for the thread; if the stack pointer is not in it, the region that contains the pointer. */
 void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_registers *registers,
                        struct sl_walk_stack *stack)
 {

@@ -1,4 +1,4 @@
-/* Converts Breakpad's microdumps to minidumps. */
+/* Converts Breakpad's microdumps, lines of a log that describe a crash, to minidumps. */
 #include "minidump/microdump.h"
 
 #include "id/id.h"
@@ -34,11 +34,11 @@ static bool take_log_word(struct sl_str *rest, struct sl_str *word)
 
 /* ---- lines of a log ---- */
 
-/* The process that wrote a line. */
+/* The process that wrote a line, and how its lines begin. */
 struct log_sender {
-    bool is_tagged;   /* its lines have Breakpad's tag */
+    bool is_tagged;   /* its lines have the prefix of logcat, with the tag "google-breakpad" */
     size_t column;    /* if not: column at which messages begin */
-    uint64_t process; /* 0: unknown */
+    uint64_t process; /* its id; 0: unknown */
 };
 
 /* Parses a decimal number; 0 if it is none. */
@@ -48,8 +48,8 @@ static uint64_t decimal(struct sl_str digits)
     return sl_parse_u64(digits, &value) ? value : 0;
 }
 
-/* Returns the process id: after the tag in "W/google-breakpad( 3745): ", before it in "02-23 15:49:14.700  1740
- * 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the prefix. */
+/* Returns the process id in the prefix of a log line: after the tag in "W/google-breakpad( 3745): ", or the first number before it in
+ * "02-23 15:49:14.700  1740  1739 F google-breakpad: ". 0 if there is none. `tag` is the offset of the tag, `end` the end of the prefix. */
 static uint64_t parse_process(struct sl_str line, size_t tag, size_t end)
 {
     struct sl_str before = {line.data, tag}, word;
@@ -107,9 +107,9 @@ bool sl_microdump_is_in(struct sl_bytes bytes)
     return mark < text.size && !memchr(text.data, 0, mark);
 }
 
-/* Finds the end of a microdump whose first line was read: its end mark, else the line before the next microdump.
- * Lines of a second process that crashes meanwhile may lie in between (its first line is `other`). A third one ends
- * the search, so that no line is searched often. */
+/* Finds the end of a microdump whose first line was read: its end mark, else the line before the next microdump. Lines of a second process
+ * that crashes meanwhile may lie in between; its first line is `other`. A third process ends the search: otherwise, with many microdumps
+ * that have no end, each line would be searched for each of them. */
 static void find_end(struct sl_str rest, struct log_sender sender, struct sl_microdump *found)
 {
     struct sl_str line;
@@ -146,9 +146,10 @@ bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *
 
 /* ---- reading ---- */
 
+/* Contiguous memory of the stack, from one or more lines S. */
 struct stack_piece {
     uint64_t address;
-    size_t at, size; /* range in `stack` */
+    size_t at, size; /* where its bytes are in microdump.stack */
 };
 
 struct microdump_module {
@@ -239,7 +240,7 @@ static void read_reason(struct microdump *m, struct sl_str rest)
         take_hex_number(&rest, &m->signal) && take_log_word(&rest, &name) && take_hex_number(&rest, &m->address);
 }
 
-/* Adds the piece that is being read to the list. */
+/* Adds the part of the stack that is being read, m->open, to the list of parts; a further line S then begins a new one. */
 static void close_piece(struct microdump *m)
 {
     struct stack_piece *piece = m->open.size ? sl_arena_array_add(&m->pieces) : NULL;
@@ -249,7 +250,8 @@ static void close_piece(struct microdump *m)
     m->open.size = 0;
 }
 
-/* Reads line S: "0" and the stack pointer, or an address and the bytes there. Adjacent pieces are joined. */
+/* Reads line S: "0" and the stack pointer, or an address of the stack and the bytes there. Bytes that follow those of the line before are
+ * joined to them. */
 static void read_stack(struct microdump *m, struct sl_str rest)
 {
     struct sl_str word;
@@ -271,7 +273,7 @@ static void read_stack(struct microdump *m, struct sl_str rest)
     m->open = (struct stack_piece){address, at, size};
 }
 
-/* Reads line M: address, offset in the file, size, debug id, name. Malformed ones are skipped. */
+/* Reads line M, a module: address, offset in its file (not used), size, debug id, name. A malformed line is skipped. */
 static void read_module_line(struct microdump *m, struct sl_str rest)
 {
     struct microdump_module module = {.address = 0}, *added;
@@ -300,7 +302,7 @@ static void read_message(struct microdump *m, struct sl_str message)
     case 'R': read_reason(m, rest); break;
     case 'G': m->graphics = rest; break;
     case 'S': read_stack(m, rest); break;
-    case 'C':
+    case 'C': /* of several such lines the last counts */
         sl_buf_clear(&m->context);
         add_bytes(&m->context, rest);
         break;
@@ -330,6 +332,7 @@ struct written_stream {
     size_t at, size;
 };
 
+/* A minidump that is being written, and the streams written so far. */
 struct dump_writer {
     struct sl_buf out;
     struct written_stream streams[MAX_STREAMS];
@@ -347,7 +350,7 @@ static void end_stream(struct dump_writer *w)
     stream->size = w->out.size - stream->at;
 }
 
-/* Writes `u32 bytes` and UTF-16. Returns the offset; if memory is short, `out` has failed and the offset does not matter. */
+/* Writes a UTF-8 text as minidumps store it: `u32 bytes`, UTF-16. Returns its offset. When out of memory, w->out.failed is set. */
 static size_t put_string(struct dump_writer *w, struct sl_str text)
 {
     size_t begin = w->out.size, at = 0;
@@ -367,19 +370,21 @@ static size_t put_string(struct dump_writer *w, struct sl_str text)
     return begin;
 }
 
+/* Writes a location descriptor: size and file offset of something. */
 static void put_location(struct dump_writer *w, size_t size, size_t at)
 {
     sl_buf_u32(&w->out, (uint32_t)size);
     sl_buf_u32(&w->out, (uint32_t)at);
 }
 
-/* Reads the Android version from a build fingerprint "brand/product/device:7.1.1/id/.."
- * (android.os.Build.FINGERPRINT). */
+/* Reads the Android version, up to three numbers, from a build fingerprint "brand/product/device:7.1.1/id/.."
+ * (android.os.Build.FINGERPRINT). It stays 0 if the text has another form. */
 static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
 {
     size_t colon = find_text(fingerprint, SL_STR(":")), count = 0;
     struct sl_str rest = colon < fingerprint.size ? text_from(fingerprint, colon + 1) : SL_STR("");
     size_t slash = find_text(rest, SL_STR("/"));
+    /* no slash after the colon, or none before */
     if (slash == rest.size || find_text(fingerprint, SL_STR("/")) > colon)
         return;
     for (size_t i = 0; i < slash && count < 3; i++) {
@@ -390,7 +395,8 @@ static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
     }
 }
 
-/* Writes the system stream. Fields that a microdump does not have are zero. */
+/* Writes the system stream: processor, number of processors, version, platform, and the version as text. Fields that a microdump does not
+ * have are zero. */
 static void put_system(struct dump_writer *w, const struct microdump *m)
 {
     bool is_android = m->platform == 0x8203;
@@ -422,7 +428,7 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     end_stream(w);
 }
 
-/* Returns the piece that contains the stack pointer, else the first piece. */
+/* Returns the part of the stack that contains the stack pointer, else the first part; NULL if the microdump has no stack. */
 static const struct stack_piece *current_stack(const struct microdump *m, const struct stack_piece *pieces,
                                                size_t count)
 {
@@ -432,8 +438,8 @@ static const struct stack_piece *current_stack(const struct microdump *m, const 
     return count ? pieces : NULL;
 }
 
-/* Writes the list of threads, with the crashed one: a microdump has no other. Fields that it does not have are zero;
- * `stack` may be NULL. */
+/* Writes the list of threads, with the crashed one: a microdump has no other, and gives no id for it. `stack`: its stack, may be NULL;
+ * `memory_at`: file offset of m->stack's bytes; `context_at`: file offset of the registers. */
 static void put_thread(struct dump_writer *w, const struct microdump *m, const struct stack_piece *stack,
                        size_t memory_at, size_t context_at)
 {
@@ -446,7 +452,7 @@ static void put_thread(struct dump_writer *w, const struct microdump *m, const s
     end_stream(w);
 }
 
-/* Writes the list of memory regions: the stack pieces, whose bytes are at `memory_at`. */
+/* Writes the list of memory regions: the parts of the stack, whose bytes begin at file offset `memory_at`. */
 static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, size_t count, size_t memory_at)
 {
     begin_stream(w, STREAM_MEMORY_LIST);
@@ -458,8 +464,8 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
     end_stream(w);
 }
 
-/* Writes the exception; members that a microdump does not have are zero. A dump without a crash reason was requested:
- * then the thread is marked as the one that requested it. */
+/* Writes the exception; fields that a microdump does not have are zero. One without a signal (line R) was requested by the program or comes
+ * from an old writer: then a Breakpad stream is written instead, which marks the thread as the one that requested the dump. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };
@@ -494,8 +500,8 @@ static void put_codeview(struct dump_writer *w, struct microdump_module *module)
     module->record_size = w->out.size - module->record_at;
 }
 
-/* Writes names and CodeView records of the modules, then the list that refers to them. A size of more than 4 GiB, which the list cannot
- * hold, is cut. */
+/* Writes names and CodeView records of the modules, then the module list, which refers to them. A module of more than 4 GiB, which the list
+ * cannot express, gets the size UINT32_MAX. */
 static void put_module_list(struct dump_writer *w, struct microdump_module *modules, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -578,8 +584,8 @@ static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
     return annotations;
 }
 
-/* Removes from the converted dump what the conversion has added: zero versions, a thread id, a time stamp; and adds annotations.
- * SL_MALFORMED if the registers cannot be read, without which there is no stack. */
+/* Removes from the dump what microdumps do not have but minidumps need (a version, a thread id, a time stamp), and adds annotations.
+ * SL_MALFORMED if the registers of a supported processor cannot be read: without them there is no stack. */
 static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidump *dump, struct sl_error *error)
 {
     if (!dump->unread_processor && !dump->threads[0].is_walked)
@@ -603,7 +609,8 @@ static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidu
     return add_annotations(dump, m) ? SL_OK : sl_budget_fail(m->arena->budget, error);
 }
 
-/* Reads the lines, converts them to a minidump, and reads that. SL_MALFORMED with what is missing; else lack of memory or budget. */
+/* Reads the lines of a microdump, converts them to a minidump, and reads that. SL_MALFORMED if a line without which nothing can be shown is
+ * missing or cut; else the codes of sl_budget_fail() when out of memory. */
 static enum sl_code read_microdump(struct microdump *m, struct sl_str text, struct sl_minidump *dump,
                                    struct sl_error *error)
 {

@@ -35,5 +35,5 @@ struct sl_microdump_search {
     size_t line; /* number of lines read so far */
 };
 
-/* Finds the next microdump of the log; returns false at the end. */
+/* Finds the next microdump of the log. Lines of two microdumps may be mixed; each is found by its own first line. False at the end. */
 bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *microdump);

@@ -1,4 +1,4 @@
-/* Header, directory, lists. */
+/* Reads minidumps: header, directory of streams, lists; calls the readers of the streams. */
 #include "minidump/impl.h"
 #include "minidump/microdump.h"
 
@@ -92,7 +92,7 @@ struct sl_bytes dump_location(const struct sl_minidump *dump, struct sl_reader *
 
 /* ---- lists ---- */
 
-/* Returns how many of `count` entries are in the file: lists of truncated dumps are used as far as they go. */
+/* Returns how many of `count` entries of `size` bytes the reader still has: lists of truncated dumps are used as far as they go. */
 static size_t entries_left(const struct sl_reader *r, uint64_t count, size_t size)
 {
     size_t left = r->failed ? 0 : sl_reader_left(r) / size;
@@ -115,7 +115,7 @@ size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t 
     uint32_t header = sl_read_u32(r);
     *entry = sl_read_u32(r);
     uint64_t count = wide ? sl_read_u64(r) : sl_read_u32(r);
-    if (header < sl_reader_offset(r) || *entry < size)
+    if (header < sl_reader_offset(r) || *entry < size) /* the header or the entries are smaller than is read of them */
         return 0;
     sl_reader_seek(r, header);
     return entries_left(r, count, *entry);
@@ -150,8 +150,8 @@ struct sl_str dump_printf(struct dump_reader *d, const char *format, ...)
 
 /* ---- reading ---- */
 
-/* Reads the directory of streams. Streams outside of the file have no bytes. SL_MALFORMED if the directory itself is outside; lack of
- * memory is recorded in the reader. */
+/* Reads the directory, `count` entries at file offset `rva`. Streams outside of the file get no bytes. SL_MALFORMED if the directory itself
+ * is outside. When out of memory, SL_OK with d->out_of_memory set. */
 static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32_t rva, struct sl_error *error)
 {
     struct sl_minidump *dump = d->dump;
@@ -195,7 +195,7 @@ enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_
 {
     struct dump_reader d = {.dump = dump, .arena = arena};
     *dump = (struct sl_minidump){.bytes = bytes};
-    sl_budget_init(&d.budget, bytes.size);
+    sl_budget_init(&d.budget, bytes.size); /* copies of texts and contexts take at most the file's size */
     sl_budget_limit(&d.budget, bytes.size, NULL, NULL);
     enum sl_code code = read_header(&d, error);
     if (code != SL_OK)

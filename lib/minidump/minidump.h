@@ -51,7 +51,8 @@ struct sl_minidump_thread { /* additional data of the thread with the same index
     bool is_walked;                       /* false: gets no frames, because it has no registers or is the writer */
     const struct sl_registers *initial;   /* registers to start the walk from; NULL: those of `context` */
     const struct sl_registers *registers; /* registers of its frames, if the stack walker kept them */
-    struct sl_crash_frame *prewalked;     /* after sl_minidump_unpack() (pack.h): the client's own stack */
+    /* after sl_minidump_unpack() (pack.h): the frames that the client walked itself */
+    struct sl_crash_frame *prewalked;
     size_t prewalked_count;
 };
 
@@ -92,8 +93,9 @@ struct sl_minidump {
     uint64_t crash_address; /* valid if has_exception */
     bool has_signal;        /* core files: the exception is this signal of Linux, with its si_code */
     uint32_t signal, signal_code;
-    const struct sl_crash_module *main_module; /* the first of the file's list; NULL: none, or dropped */
-    struct sl_range_map module_map;            /* index of crash.modules, which may overlap */
+    /* the program: first valid one in the file's list; NULL: none, or dropped */
+    const struct sl_crash_module *main_module;
+    struct sl_range_map module_map; /* index of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
     struct sl_minidump_memory *memory; /* sorted by address, without overlaps */
     /* parts of module files, for addresses that `memory` does not hold; also sorted, without overlaps (elfcore.h) */
@@ -132,7 +134,7 @@ const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *du
 /* Rebuilds `module_map` after modules were removed from crash.modules. Returns false if out of memory. */
 bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* Keeps only the first of overlapping modules, as Symbolicator does. Returns false if out of memory. */
+/* Drops each module that begins inside the one kept before it in order of address, as Symbolicator does. Returns false if out of memory. */
 bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* For a 32-bit Windows program in a 64-bit dump: replaces the registers, the stack and the TEB of each thread, which
@@ -158,7 +160,7 @@ struct sl_minidump_prewalked {
 struct sl_minidump_client {
     struct sl_minidump_prewalked *threads; /* sorted by id; of several with the same id the last one is used */
     size_t count;
-    struct sl_str symbols;
+    struct sl_str symbols; /* the names of all frames, one after the other */
 };
 
 /* Reads the stacks that the crashed client walked itself. SL_NOT_FOUND if the dump has no such stream; SL_MALFORMED if
@@ -166,7 +168,7 @@ struct sl_minidump_client {
 enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl_arena *arena,
                                        struct sl_minidump_client *client, struct sl_error *error);
 
-/* Writes the frames of the thread, callee first, into the arena. Returns false if it has none (`*count` is 0) or if
- * out of memory (`*count` is not 0). */
+/* Sets `*frames` and `*count` to the frames, callee first, that the client walked of this thread; they lie in the arena. False with
+ * `*count` 0 if the client has none, false with another `*count` if out of memory. */
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
                                struct sl_crash_frame **frames, size_t *count);

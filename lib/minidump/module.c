@@ -112,8 +112,8 @@ static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_c
     module->has_debug_id = true;
 }
 
-/* Sets the ids of a module by its CodeView record. Windows writes no record for a module without debug information: then only the code id
- * is known. */
+/* Sets debug id, code id and debug file of a module by its CodeView record. Windows writes no record for a module without debug
+ * information: then only the code id, time stamp and size, is known. */
 static void identify(struct dump_reader *d, const struct module_record *record, struct sl_crash_module *module)
 {
     struct sl_reader r = dump_make_reader(d->dump, record->codeview);
@@ -138,8 +138,8 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }
 
-/* Reads an entry of the module list. Returns false if it is invalid: without size or name, beyond the address space, or with a CodeView
- * record outside of the file. */
+/* Reads an entry of the module list; all of its DUMP_MODULE_SIZE bytes, even if invalid. Returns false if it is invalid: without size or
+ * name, beyond the address space, or with a CodeView record outside of the file. */
 static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_reader location;
@@ -150,6 +150,7 @@ static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     record.timestamp = sl_read_u32(r);
     module->code_file = dump_string(d, sl_read_u32(r));
     read_version(d, r, module);
+    /* for the size of the record, which dump_location() reads, too; only one with a size must be valid */
     location = *r;
     bool has_codeview = sl_read_u32(&location) != 0;
     record.codeview = dump_location(d->dump, r, NULL);
@@ -172,7 +173,7 @@ static int by_address(const void *left, const void *right)
                           : (a->list_index > b->list_index) - (a->list_index < b->list_index);
 }
 
-/* Finds the main module, which has this index in the dump's list: sorting and dropping move it. */
+/* Sets dump->main_module to the module that had this index in the file's list, as sorting and dropping move it; NULL if it was dropped. */
 static void find_main(struct sl_minidump *dump, size_t list_index)
 {
     dump->main_module = NULL;
@@ -201,7 +202,7 @@ static void read_unloaded(struct dump_reader *d)
     }
 }
 
-/* Reads the loaded modules, sorted by address, and the unloaded ones. Lack of memory is recorded in the reader. */
+/* Reads the loaded modules, sorted by address, and the unloaded ones. When out of memory, d->out_of_memory is set. */
 void dump_read_modules(struct dump_reader *d)
 {
     struct sl_crash *crash = &d->dump->crash;

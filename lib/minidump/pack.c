@@ -1,15 +1,16 @@
+/* Writes and reads a minidump as bytes for another process: what stack walks need of it. */
 #include "minidump/pack.h"
 
 /* ---- writing ---- */
 
-/* Writes where the bytes are in the dump; no bytes are at 0. */
+/* Writes offset and size of the bytes in the dump's file; 0 and 0 for no bytes. */
 static void pack_place(const struct sl_minidump *dump, struct sl_bytes bytes, struct sl_buf *out)
 {
     sl_buf_u64(out, bytes.data && bytes.size ? (uint64_t)(bytes.data - dump->bytes.data) : 0);
     sl_buf_u64(out, bytes.data ? bytes.size : 0);
 }
 
-/* Writes the registers with which the walk of a thread begins; none for a thread that is not walked. */
+/* Writes the registers with which the walk of a thread begins; for a thread that is not walked a set in which none is valid. */
 static void pack_registers(const struct sl_minidump *dump, size_t thread, struct sl_buf *out)
 {
     struct sl_registers registers = {.valid = 0};
@@ -38,7 +39,7 @@ static void pack_system(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_u64(out, dump->address_mask);
 }
 
-/* Writes what a walk needs of each thread, and the memory. */
+/* Writes what stack walks need of each thread, and the list of memory. */
 static void pack_threads(const struct sl_minidump *dump, struct sl_buf *out)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++)
@@ -62,7 +63,8 @@ static void pack_unloaded(const struct sl_minidump *dump, struct sl_packer *pack
     }
 }
 
-/* Sets the frames of walked threads to those of the client's stacks. False when out of memory. */
+/* Sets the frames of each thread that would be walked to those that the client walked itself; none if it has none. False when out of
+ * memory. */
 static bool set_client_frames(struct sl_minidump *dump, const struct sl_minidump_client *client, struct sl_arena *arena)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++) {
@@ -117,7 +119,8 @@ bool sl_minidump_pack_stacks(const struct sl_minidump *dump, struct sl_buf *out)
 
 /* ---- reading ---- */
 
-/* Reads offset and size of bytes in the dump; the reader fails if they lie outside. Without bytes data is NULL. */
+/* Reads offset and size of bytes in the dump's file, and returns these bytes; data NULL for size 0. The reader fails if they lie
+ * outside. */
 static struct sl_bytes unpack_place(struct sl_reader *r, const struct sl_minidump *dump)
 {
     uint64_t offset = sl_unpack_number(r, dump->bytes.size);
@@ -131,7 +134,7 @@ static bool is_valid_memory(const struct sl_minidump_memory *memory)
     return memory->bytes.size && memory->address + (memory->bytes.size - 1) >= memory->address;
 }
 
-/* Reads the registers that pack_registers() wrote. False when out of memory. */
+/* Reads the registers with which the walk of a thread begins. False when out of memory. */
 static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump_thread *thread)
 {
     struct sl_registers *registers = SL_ARENA_NEW(arena, struct sl_registers);
@@ -142,8 +145,8 @@ static bool unpack_registers(struct sl_reader *r, struct sl_arena *arena, struct
     return true;
 }
 
-/* Reads what pack_thread() wrote. Frames that the crash has already come from the client's own stack: they move to `prewalked`, so that the
- * walk can fill in its own. False if out of memory. */
+/* Reads what pack_thread() wrote of a thread. Frames that it has already are those that the client walked itself (sl_minidump_pack): they
+ * move to thread->prewalked, so that the stack walk can fill in its own. False if out of memory. */
 static bool unpack_thread(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump, size_t index)
 {
     struct sl_minidump_thread *thread = &dump->threads[index];
@@ -199,14 +202,14 @@ static bool has_valid_modules(const struct sl_crash *crash)
     return true;
 }
 
-/* Reads what a walk needs of each thread, and the memory. False when out of memory. */
+/* Reads what stack walks need of each thread, and the list of memory. False when out of memory; malformed data fails the reader. */
 static bool unpack_threads(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump)
 {
     dump->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_thread, dump->crash.thread_count + 1);
     bool has_memory = dump->threads != NULL;
     for (size_t i = 0; has_memory && i < dump->crash.thread_count && !r->failed; i++)
         has_memory = unpack_thread(r, arena, dump, i);
-    dump->memory_count = sl_unpack_count(r, 24);
+    dump->memory_count = sl_unpack_count(r, 24); /* 24: address, offset, size */
     dump->memory = SL_ARENA_ARRAY(arena, struct sl_minidump_memory, dump->memory_count + 1);
     if (dump->memory)
         unpack_memory(r, dump);
@@ -236,7 +239,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
     unpack_system(&u.r, dump);
     bool has_memory = unpack_threads(&u.r, arena, dump) && unpack_unloaded(&u, dump);
     if (has_memory && (u.r.failed || sl_reader_left(&u.r) || !has_valid_modules(&dump->crash)))
-        return sl_fail(error, SL_MALFORMED, "the minidump that was read from the file is damaged");
+        return sl_fail(error, SL_MALFORMED, "the process that read the minidump has handed over damaged data");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }
 
@@ -253,7 +256,7 @@ enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes b
     for (size_t i = 0; crash->modules && i < crash->module_count; i++) {
         crash->modules[i].address = sl_read_u64(&r);
         crash->modules[i].size = sl_read_u64(&r);
-        /* any id: where modules overlap, an address belongs to one that has one (sl_minidump_map_modules) */
+        /* the id itself does not matter, only whether there is one: where modules overlap, an address belongs to one with an id */
         crash->modules[i].has_debug_id = sl_unpack_flag(&r);
         crash->modules[i].debug_id.uuid[0] = 1;
     }
@@ -261,6 +264,6 @@ enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes b
     crash->threads = SL_ARENA_ARRAY(arena, struct sl_crash_thread, crash->thread_count + 1);
     bool has_memory = crash->modules && crash->threads && unpack_threads(&r, arena, dump);
     if (has_memory && (r.failed || sl_reader_left(&r) || !has_valid_modules(crash)))
-        return sl_fail(error, SL_MALFORMED, "the stacks that were read from the file are damaged");
+        return sl_fail(error, SL_MALFORMED, "the process that read the minidump has handed over damaged stacks");
     return has_memory && sl_minidump_map_modules(dump, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }

@@ -1,4 +1,4 @@
-/* Names of crash reasons: shared code, and Linux. */
+/* Text of a crash reason, such as "SIGSEGV / SEGV_MAPERR / 0x10": what all systems share, and Linux. */
 #include "minidump/impl.h"
 
 enum { ACCESS_VIOLATION = 0xC0000005, IN_PAGE_ERROR = 0xC0000006 };
@@ -51,7 +51,8 @@ static const struct {
     {4, illegal_codes}, {5, trap_codes}, {8, arithmetic_codes}, {11, segment_codes}, {31, call_codes}, {7, bus_codes},
 };
 
-/* Returns "SIGNAL / code": a code of the signal, or one that all signals have, or its number. Data NULL for an unknown signal. */
+/* Returns "SIGNAL / si_code": the name that the si_code has for this signal, or for all signals, or its number; only "SIGNAL" if it is 0.
+ * Data NULL for an unknown signal. */
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *name = dump_find_name(signals, exception->code), *kind = NULL;
@@ -74,8 +75,8 @@ struct sl_str sl_minidump_signal_text(uint32_t signal, uint32_t si_code, struct 
 
 /* ---- all systems ---- */
 
-/* Returns the address that was accessed, for exceptions that state it, else that of the instruction or as the system reports it. On 32-bit
- * processors Windows extends it by its sign, so the upper half is cut off. */
+/* Returns the accessed address for Windows exceptions that state it in a parameter, else the address in the exception record. The upper
+ * half is cut off for 32-bit processors, as Windows extends their addresses by the sign. */
 static uint64_t crash_address(const struct sl_minidump *dump, const struct dump_exception *exception)
 {
     bool is_access = dump->os == SL_MINIDUMP_WINDOWS && exception->parameter_count >= 2 &&
@@ -85,8 +86,8 @@ static uint64_t crash_address(const struct sl_minidump *dump, const struct dump_
     return is_narrow ? (uint32_t)address : address;
 }
 
-/* Returns the reason with the crash address behind it, and sets dump->crash_address. An exception that the system's table does not have is
- * shown by its numbers. */
+/* Returns the text of the exception with the crash address behind it, and sets dump->crash_address. An unknown exception is shown by its
+ * numbers. */
 struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     struct sl_str reason = {NULL, 0};

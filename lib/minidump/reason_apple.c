@@ -298,8 +298,8 @@ static struct sl_str guard(struct dump_reader *d, const struct dump_exception *e
     return dump_printf(d, "EXC_GUARD / GUARD_TYPE_%s / GUARD_EXC_%s %s", guards[type].name, flavor, tail);
 }
 
-/* Returns "exception / code"; resource limits and guards are described in full. Data NULL for an unknown exception. Simulated and uncaught
- * exceptions have no codes. */
+/* Returns "exception / code", the code as a name or a number; EXC_RESOURCE and EXC_GUARD are described in full. Data NULL for an unknown
+ * exception. Crashpad's simulated and uncaught exceptions have no codes. */
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *name = dump_find_name(exceptions, exception->code);

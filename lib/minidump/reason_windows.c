@@ -151,7 +151,7 @@ static const char *access_kind(uint64_t access)
     return dump_find_name(kinds, access);
 }
 
-/* Returns "text / prefix name", or with the number if there is no name. */
+/* Returns "text / prefix name" (no blank between these two), or "text / number" if `name` is NULL. */
 static struct sl_str name_or_number(struct dump_reader *d, const char *text, const char *prefix, const char *name,
                                     uint64_t number)
 {
@@ -177,7 +177,7 @@ static struct sl_str describe_exception(struct dump_reader *d, const struct dump
     return (struct sl_str){NULL, 0};
 }
 
-/* Returns the description or the name of an exception; a code that is no exception is named like an error. */
+/* Returns the text of an exception: its name, with what its parameters say. A code that is no exception is named like a GetLastError(). */
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     struct sl_str text = describe_exception(d, exception);
@@ -187,8 +187,8 @@ struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_excep
     return name ? sl_str(name) : dump_windows_error(d, exception->code);
 }
 
-/* Returns the name of an error (winerror.h) or status (ntstatus.h); Visual C++ wraps errors into codes of its own facility. Numbers without
- * a name are shown in hexadecimal. */
+/* Returns the name of an error (winerror.h) or status (ntstatus.h), or of the error that Visual C++ has wrapped into a code of its own
+ * facility. Numbers without a name are shown in hexadecimal. */
 struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code)
 {
     const char *name = win32_name(code);

@@ -290,15 +290,17 @@ TEST(stacks_sent_by_the_client_are_read)
     assert_false(sl_minidump_client_frames(&client, 1235, &arena, &frames, &count));
     assert_int_equal(count, 0);
     assert_int_equal(read_client(good, 3, "", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "header is too small");
+    assert_string_equal(error.message, "stream of client stacks: the header is cut");
     assert_int_equal(read_client(version, 4, "", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "wrong or outdated version");
+    assert_string_equal(error.message, "stream of client stacks: version 2 is not supported, only 1");
     assert_int_equal(read_client(good, 12, "honks", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "incorrect extension length");
+    assert_string_equal(error.message,
+                        "stream of client stacks: its size differs from what its header says; is the dump truncated?");
     assert_int_equal(read_client(too_many, 12, "honk", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "frame index out of bounds for thread 1234");
+    assert_string_equal(error.message, "stream of client stacks: the frames of thread 1234 are out of bounds");
     assert_int_equal(read_client(beyond, 12, "honk", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "symbol index out of bounds for instruction address 17");
+    assert_string_equal(error.message,
+                        "stream of client stacks: the symbol of instruction address 17 is out of bounds");
     assert_int_equal(client.count, 0);
 }
 
