@@ -1,6 +1,8 @@
 /* Names of Windows' exception codes: winnt.h, winerror.h, ntstatus.h. */
 #include "minidump/impl.h"
 
+#include "base/search.h"
+
 #include <stdio.h>
 
 enum {
@@ -47,7 +49,6 @@ static const struct dump_name win32_names[] = {
 
 static const struct dump_name status_names[] = {
 #include "minidump/ntstatus_names.inc"
-#include "base/search.h"
 };
 
 static const struct dump_name fast_fails[] = {
