@@ -43,9 +43,9 @@ struct sl_js_scope {
 enum sl_js_part_kind {
     SL_JS_IDENTIFIER,     /* a name, mapped */
     SL_JS_OWN_NAME,       /* `f` of `x = function f() {}`, mapped; it replaces the part before it, here `x` */
-    SL_JS_MEMBER,         /* `.x` of an assigned chain, mapped */
-    SL_JS_INDEX_NAME,     /* `[x]` of an assigned chain, mapped */
-    SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` */
+    SL_JS_MEMBER,         /* `.x` of an assigned `a.x`, mapped */
+    SL_JS_INDEX_NAME,     /* `[x]` of an assigned `a[x]`, mapped */
+    SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` of an assigned `a[1]` */
     SL_JS_KEY_LITERAL,    /* <1.7> or <"x"> */
     SL_JS_THIS,           /* as written */
     SL_JS_PRIVATE,        /* #x, mapped */

@@ -163,7 +163,7 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
 {
     struct sl_js_scopes *s = p->scopes;
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
-    if (name == UNKNOWN) /* out of memory */
+    if (name == UNKNOWN) /* out of memory; any other name has 29 bits */
         return SL_JS_NONE;
     /* an arrow function, known only after functions in its parameters: merge_late() moves its scope in front of them */
     if (s->count && s->items[s->count - 1].start > start) {

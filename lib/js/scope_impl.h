@@ -46,17 +46,17 @@ enum js_level_kind {
     L_KEY,        /* computed key; `at`: offset of the member that begins with it, `size`: its modifiers */
     L_HEAD,       /* parentheses of if, while, with, switch, and after do */
     L_FOR,
-    /* other levels that contain expressions */
+    /* other constructs that contain expressions */
     L_CONDITION,
     L_CASE,
     L_VARIABLES,
-    L_FIELD, /* key: at, size, `what` (enum sl_js_part_kind) */
+    L_FIELD, /* value of a class field; at, size: text of its key, `what`: kind of the key (enum sl_js_part_kind) */
     L_HERITAGE,
     L_DECORATOR,
     /* parts of statements */
-    L_CLASS, /* name: at, size */
+    L_CLASS, /* at, size: text of its name; size 0: it has none */
     L_TRY,
-    /* levels that contain statements */
+    /* constructs that contain statements */
     L_PROGRAM,
     L_FIRST_STATEMENTS = L_PROGRAM,
     L_BLOCK,

@@ -37,6 +37,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
                 open_units(&c->table, SECTION_FUNCTIONS, SECTION_FUNCTION_OFFSETS, &c->functions, &c->function_count) &&
                 s[SECTION_SOURCES].size == (uint64_t)c->source_count * SOURCE_SIZE &&
                 s[SECTION_KEYS].size == (uint64_t)c->block_count * 8 &&
+                /* eight zero bytes end BLOCKS */
                 s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8 &&
                 /* the numbers of rows fit 32 bits */
                 (s[SECTION_STARTS].size | s[SECTION_BOUNDARIES].size) <= UINT32_MAX * (uint64_t)STARTS_ROW &&

@@ -43,7 +43,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *cache, st
 
 /* A position in a source. Texts are views of the cache. */
 struct sl_smcache_position {
-    uint32_t source; /* argument of the functions below */
+    uint32_t source; /* number of the source, as for sl_smcache_source() */
     uint32_t line, column;
     struct sl_str name; /* name of the token; empty = none */
     enum sl_js_function_kind kind;

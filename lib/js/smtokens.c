@@ -306,7 +306,7 @@ static bool put_sorted(struct smcache_writer *w, const struct js_sorting *s)
     return true;
 }
 
-/* Reads all tokens again, sorts them by key, and writes them. */
+/* Reads all tokens again, sorts them by their position in the script, and writes them. */
 static enum sl_code sort_tokens(struct smcache_writer *w, struct js_sorting *s, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;

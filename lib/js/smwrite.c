@@ -282,7 +282,7 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
                              &w.scopes, &w.contents.places};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         bufs[i]->budget = budget;
-    w.contents.text = &w.table.file;
+    w.contents.text = &w.table.file; /* texts of sources are written to the file while the map is read */
     enum sl_code code = read_map(&w, text, &arena, &map, error);
     if (code == SL_OK)
         code = put_sections(&w, out, error);

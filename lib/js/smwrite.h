@@ -18,14 +18,14 @@ struct source_record {
     uint32_t name, name_size, content, shared_blob_size, lines;
 };
 
-/* Start of a function in a source; in order of `key`. */
+/* Where a function begins in a source. */
 struct function_start {
     uint64_t key;  /* line << 32 | column; the line is 1-based */
     uint32_t name; /* 1 + its number; 0 = unknown */
 };
 
 struct function_map {
-    uint32_t *firsts; /* first start of each source, and the end; NULL: the map has no functions */
+    uint32_t *firsts; /* index in `starts` of the first of each source, and the end; NULL: the map has no functions */
     struct function_start *starts;
     size_t start_count, start_capacity;
 };
@@ -69,7 +69,7 @@ struct range_node {
 struct original_scopes {
     bool there;
     uint32_t bad_item; /* number of the first malformed item, from 1; 0 = none */
-    uint32_t *firsts;  /* first start of each source, and the end */
+    uint32_t *firsts;  /* index in `starts` of the first of each source, and the end */
     size_t source_count;
     struct original_start *starts;
     struct range_boundary *boundaries;

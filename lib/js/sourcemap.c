@@ -323,7 +323,7 @@ static uint64_t part_key(const struct sl_sourcemap_part *part)
     return (uint64_t)part->line << 32 | part->column;
 }
 
-/* Sorts the parts by position. False when out of memory. */
+/* Sorts the maps of an index map, the parts, by their positions in the script. False when out of memory. */
 static bool sort_parts(struct sl_sourcemap *map)
 {
     size_t count = map->part_count, sorted = 1;
@@ -428,7 +428,7 @@ bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, boo
         sl_buf_str(out, number);
     else
         sl_json_skip(j);
-    return !j->failed || j->busy;
+    return !j->failed || j->busy; /* true when out of memory: out->failed tells the caller */
 }
 
 bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source)

@@ -64,7 +64,7 @@ struct sl_sourcemap_texts { /* private */
     bool there;
 };
 
-/* Starts reading a list of one part. False when out of memory. */
+/* Starts reading a list of strings of one map: `sources`, `sourcesContent` or `names`. False when out of memory. */
 bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcemap_part *part,
                         enum sl_sourcemap_list list, struct sl_sourcemap_texts *texts);
 

@@ -344,7 +344,7 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
         begin++;
     bool placed = has_position(from(line, begin));
     const char *sign = placed || begin == end ? NULL : memchr(line.data + begin, '@', end - begin);
-    bool alone = sign && sign + 1 < line.data + end && sl_is_digit(sign[1]); /* f@1:23 */
+    bool alone = sign && sign + 1 < line.data + end && sl_is_digit(sign[1]); /* f@1:23, a position without URL */
     if (!placed && !alone)
         return false;
     bool is = (placed && find_v8(line, begin, frame)) || other_frame(line, begin, frame);

@@ -38,13 +38,13 @@ struct receiver {
 
 struct obfuscated_class {
     uint32_t receiver, hash;
-    uint32_t first_method; /* row; JVM_NO_ROW = none */
+    uint32_t first_method; /* row in jvm_build.methods; JVM_NO_ROW = none */
 };
 
 struct jvm_method {
     uint32_t class, name, hash;
     uint32_t next;        /* row of another method of the class; JVM_NO_ROW = none */
-    uint32_t first, last; /* offsets of its first and last member */
+    uint32_t first, last; /* offsets in jvm_build.members of its first and last member */
     uint32_t traits;
 };
 
@@ -63,7 +63,7 @@ struct last_lookup {
 
 struct jvm_build {
     struct sl_account account;
-    struct sl_arena arena; /* for the comments of one member */
+    struct sl_arena arena; /* for the comments on one method line, `pending` */
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
     struct jvm_keys name_keys, once_keys; /* of the current class: names of its methods; its members */
@@ -158,7 +158,7 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
         encode_extras(p, out);
 }
 
-/* Appends the pending member to b->members, linked from the last one of its method. account.failed: out of memory, or above 4 GiB. */
+/* Appends the last method line read, b->pending, to b->members. When out of memory or above 4 GiB, b->account.failed is set. */
 static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
@@ -188,7 +188,7 @@ static void append_member(struct jvm_build *b, uint16_t flags)
     method->traits |= (m->end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
-/* True if the member was inlined into the next one: both have the same range of lines in the running program. */
+/* True if the method of line `m` was inlined into that of the line after it: both have the same range of lines in the running program. */
 static bool inlined_into(const struct sl_jvm_member *m, const struct sl_jvm_member *next)
 {
     return next && (next->has_range || next->has_line) && (m->has_range || m->has_line) &&
@@ -205,8 +205,8 @@ static bool is_first(struct jvm_build *b)
     return made;
 }
 
-/* Encodes the pending member, if there is one. `next` is the member after it; NULL if a record of another kind follows. A member that was
- * inlined into the next one must not be found by parameters: the method that really runs has the parameters of the outermost member. */
+/* Encodes the last method line read, b->pending, if not done. `next` is the method line after it; NULL if another record follows. A method
+ * inlined into the next one must not be found by parameters: the method that really runs has the parameters of the outermost one. */
 static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 {
     struct jvm_pending *p = &b->pending;
@@ -294,7 +294,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
-/* Makes the member the pending one. The last method and receiver are remembered, as lines of one method follow each other. */
+/* Makes the method line b->pending: it is encoded when the next record is known. The ids of its method and class are kept for the next. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -328,7 +328,7 @@ static void set_flag(struct jvm_build *b, uint16_t flag)
     b->flags[row] = (uint16_t)((made ? 0 : b->flags[row]) | flag);
 }
 
-/* Adds a rule to the pending member, unless it removes nothing. */
+/* Adds a rewriteFrame rule to the last method line read, b->pending, unless it removes no frames. */
 static void build_add_rule(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct jvm_pending *p = &b->pending;
@@ -341,7 +341,7 @@ static void build_add_rule(struct jvm_build *b, const struct sl_jvm_comment *com
     p->rules[p->rule_count++] = (struct jvm_rule){jvm_string(&b->strings, comment->text).id, comment->remove};
 }
 
-/* Applies a comment to the pending member. Comments of kinds that concern no method are ignored. */
+/* Applies R8's comment to the last method line read, b->pending. Comments of kinds that concern no method are ignored. */
 static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct jvm_pending *p = &b->pending;
@@ -405,7 +405,7 @@ static void on_comment(struct jvm_build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
-/* Handles one record. Any record but a comment ends the pending member: only comments can still add to it. */
+/* Handles one record. Any record but a comment completes the method line before it, b->pending: only comments can still add to it. */
 static void on_record(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_record *r = &a->record;
@@ -481,7 +481,7 @@ static void put_u32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Returns the flags that comments set for this member's method, before or after the member (set_flag). */
+/* Returns the flags that R8's comments have set (set_flag) for the original method of this member, before or after the member was read. */
 static uint16_t get_flags(struct jvm_build *b, const struct member_header *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
@@ -494,7 +494,7 @@ static uint16_t get_flags(struct jvm_build *b, const struct member_header *link,
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-/* Writes the original classes. Replaces the file of each in `receivers` by its offset in the section, which members and classes use. */
+/* Writes the original classes, the section RECEIVERS. From then on receiver.file of each is its offset there, which others refer to. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);

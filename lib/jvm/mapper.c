@@ -15,7 +15,7 @@ struct sl_str jvm_long_text(const struct sl_jvm_mapper *m, uint32_t id)
     return (struct sl_str){text.data ? (const char *)text.data : "", text.size};
 }
 
-/* Reads a number of 32 bits; most have one to three bytes. */
+/* Reads a ULEB128 number of at most 32 bits; nearly all have one to three bytes. */
 static inline uint32_t read_number(struct sl_reader *r)
 {
     const uint8_t *at = r->at;
@@ -145,7 +145,7 @@ bool jvm_find_method(const struct sl_jvm_mapper *m, const struct jvm_names *name
     struct rows rows = method_rows(m, names);
     for (const uint8_t *row; (row = next_row(&rows));) {
         struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_MEMBERS], sl_table_u32(row + 4)), false);
-        uint32_t of = read_number(&r), name = read_number(&r);
+        uint32_t of = read_number(&r), name = read_number(&r); /* of: id of the class's name */
         if (of != class || !sl_str_equal(jvm_text(m, name), names->method))
             continue;
         *members = (struct jvm_members){.mapper = m, .traits = sl_read_u8(&r)};

@@ -34,8 +34,8 @@ enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *map
 bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfuscated, struct sl_str *original);
 
 enum sl_jvm_by {
-    SL_JVM_BY_LINE,       /* line 0, or none: unknown */
-    SL_JVM_BY_PARAMETERS, /* by the types of the parameters, with original names */
+    SL_JVM_BY_LINE,       /* the members whose range contains the line; line 0: it is unknown */
+    SL_JVM_BY_PARAMETERS, /* the members with these types of parameters, which have original names */
 };
 
 struct sl_jvm_signatures;
@@ -90,12 +90,12 @@ struct sl_jvm_outline {
 enum sl_jvm_answer {
     SL_JVM_UNKNOWN, /* the class is not in this mapping */
     SL_JVM_FRAMES,  /* at least one frame was appended */
-    SL_JVM_OUTLINE, /* the frame belongs to an outline; its line is carried to the next frame */
-    SL_JVM_CLEARED, /* a rule of the mapping removed all frames */
+    SL_JVM_OUTLINE, /* no frame: it is in an outline (code that R8 moved out of several methods), see struct sl_jvm_outline */
+    SL_JVM_CLEARED, /* no frame: a rule of the mapping removed all, for the exception that was thrown */
 };
 
-/* Appends the original frames of an obfuscated frame. Pass `outline` from frame to frame of one stack; each mapper needs its
- * own. */
+/* Appends the original frames of an obfuscated frame. `outline` is kept from frame to frame of one stack, at first all zeros; each mapper
+ * needs its own. */
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);
 

@@ -27,7 +27,7 @@ struct jvm_members {
     struct sl_reader bytes;
     uint8_t traits;
     uint32_t read;                    /* members read so far */
-    uint32_t line;                    /* 0 = any */
+    uint32_t line;                    /* that ranges must contain; 0 = any */
     const struct sl_jvm_query *query; /* NULL = all */
     bool by_descriptor;               /* match by the query's descriptor instead of its parameters */
 };

@@ -270,7 +270,7 @@ static bool is_any_ambiguous(const struct retrace *r)
         return true;
     for (size_t i = 0; r->picked_count && !r->picked->only_name && i < r->picked->count; i++) {
         const struct jvm_member *m = &r->picked->members[i];
-        /* members without a range are one group each */
+        /* members without a range never have the same one: several of them are alternatives */
         if (is_ambiguous(m) || (i && !same_range(m, r->picked->members)))
             return true;
     }

@@ -62,7 +62,7 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
     asked.thrown = stack->thrown;
     for (; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++)
         answer = sl_jvm_mapper_frame(stack->mappers.items[i], &asked, &stack->outlines[i], frames);
-    /* rules remove frames only at the top of the stack; outlines do not count as frames */
+    /* rewriteFrame rules remove frames only at the top of the stack; frames in outlines, which are not shown, do not count */
     if (answer != SL_JVM_OUTLINE)
         stack->thrown.data = NULL;
     if (answer == SL_JVM_FRAMES && stack->mappers.chain)
@@ -81,7 +81,8 @@ enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jv
         answer = sl_jvm_mapper_retrace(stack->mappers.items[i], query, &stack->outlines[i], frames);
         is_outline |= stack->outlines[i].is_carried_over;
     }
-    if (!is_outline) /* rules remove frames only at the top of the stack; outlines do not count as frames */
+    /* rewriteFrame rules remove frames only at the top of the stack; frames in outlines do not count */
+    if (!is_outline)
         stack->thrown.data = NULL;
     return answer;
 }

@@ -31,19 +31,20 @@ bool sl_jvm_trace_frame(struct sl_str line, struct sl_jvm_trace_frame *frame);
 bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class);
 
 struct sl_jvm_trace {
-    const struct sl_jvm_signatures
-        *signatures;                     /* set after sl_jvm_trace_begin(): show methods with types; NULL: names */
-    bool all_classes;                    /* set after sl_jvm_trace_begin(): every word of a line may be a class */
-    uint64_t frame_count, unknown_count; /* frames so far, and those with unknown classes, which are kept as they are */
-    /* set after sl_jvm_trace_begin(): called for unknown frames; may be NULL */
-    void (*on_unknown)(void *arg, struct sl_str class);
+    /* options, which the caller may set after sl_jvm_trace_begin(), as on_unknown below */
+    const struct sl_jvm_signatures *signatures; /* shows methods with their types; NULL: names only */
+    bool all_classes;                           /* every word of a line may be a class */
+    /* results: frames so far, and those with unknown classes, which are kept as they are */
+    uint64_t frame_count, unknown_count;
+    void (*on_unknown)(void *arg, struct sl_str class); /* called for frames with an unknown class; NULL: not */
     void *unknown_arg;
-    struct sl_jvm_output_limit allowance; /* `refused` may be read at the end */
-    struct sl_jvm_mappers mappers;        /* private from here on */
+    struct sl_jvm_output_limit allowance; /* allowance.refused: lines left unchanged as the output would be too large */
+    /* private from here on */
+    struct sl_jvm_mappers mappers;
     struct sl_jvm_stack stack;
-    struct sl_jvm_query query; /* of the current frame; common members are set once */
+    struct sl_jvm_query query; /* of the current frame */
     struct sl_arena arena, thrown_arena;
-    const uint8_t *arena_at; /* position of the arena before the last frame */
+    const uint8_t *arena_at; /* position of `arena` before the last frame was looked up */
     struct sl_jvm_frames frames;
     struct sl_jvm_frame few_frames[16]; /* enough for most lines */
 };

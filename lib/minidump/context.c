@@ -9,7 +9,10 @@ struct context_run {
     const char *names; /* names in output, separated by blanks; "-": not shown */
 };
 
-enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 }; /* NOT_WALKED: in `number`, registers that walking does not need */
+enum {
+    NOT_WALKED = 0xFF, /* context_run.number of registers that stack walking does not need */
+    MAX_RUNS = 11      /* in one CONTEXT record */
+};
 
 #define R0_TO_R31                                                                                                      \
     "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13 r14 r15 r16 r17 r18 r19 r20 r21 r22 r23 r24 r25 r26 r27 r28 r29 "   \
