@@ -15,7 +15,7 @@ static bool check_grown(struct js_parser *p, bool grown)
 bool js_grow_levels(struct js_parser *p)
 {
     if (p->depth >= DEEPEST) {
-        js_fail(p, "nested too deeply");
+        js_fail(p, "the script is nested more than 16384 levels deep");
         return false;
     }
     return check_grown(p,

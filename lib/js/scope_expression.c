@@ -85,7 +85,7 @@ static enum js_state import_operand(struct js_parser *p)
     js_advance(p, 6);
     p->operand = O_OTHER;
     uint8_t c = js_peek(p, 0);
-    return c == '(' || c == '.' ? OPERATOR : js_fail(p, "import within an expression");
+    return c == '(' || c == '.' ? OPERATOR : js_fail(p, "expected `(` or `.` after `import`");
 }
 
 /* Reads `new`, or `new.target`. */
@@ -134,7 +134,8 @@ static enum js_state no_operand(struct js_parser *p)
     case L_PAREN: /* parameters of an arrow function */
         if (c == ')' && (before == '(' || before == ',')) {
             enum js_state state = js_ended(p);
-            return js_peek(p, 0) == '=' && js_peek(p, 1) == '>' ? state : js_fail(p, "empty parentheses");
+            return js_peek(p, 0) == '=' && js_peek(p, 1) == '>' ? state
+                                                                : js_fail(p, "expected `=>` after empty parentheses");
         }
         break;
     case L_CALL:
@@ -205,7 +206,7 @@ enum js_state js_operand(struct js_parser *p)
         p->at = js_name_end(p);
         js_skip(p);
         p->operand = O_OTHER;
-        return js_next_word(p) == W_IN ? OPERATOR : js_fail(p, "unexpected private name");
+        return js_next_word(p) == W_IN ? OPERATOR : js_fail(p, "expected `in` after a private name");
     case '@': return js_decorator(p, EXPRESSION);
     default: return no_operand(p);
     }
@@ -241,7 +242,7 @@ static enum js_state parse_member(struct js_parser *p)
 static enum js_state question(struct js_parser *p)
 {
     uint8_t next = js_peek(p, 1);
-    if (next == '.' && !sl_is_digit((char)js_peek(p, 2))) {
+    if (next == '.' && !sl_is_digit((char)js_peek(p, 2))) { /* `a ?.5 : 1` is a condition */
         p->operand = O_OTHER;
         js_advance(p, 2);
         uint8_t c = js_peek(p, 0);
@@ -531,7 +532,7 @@ static enum js_state parenthesis(struct js_parser *p)
     case L_HEAD: return js_head_ended(p);
     case L_FOR:
         if (top.what < FOR_UPDATE)
-            return js_fail(p, "incomplete head of for");
+            return js_fail(p, "`for` needs two semicolons, `in` or `of`");
         p->depth--;
         js_advance(p, 1);
         return STATEMENT;
@@ -574,7 +575,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
         p->depth--;
         top = js_top(p)->kind;
     }
-    return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "unterminated brackets");
+    return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "a bracket has no end");
 }
 
 /* Reads a closing brace: of an object, of an expression in a template, or of a block, which ends the statement in it. */

@@ -177,6 +177,7 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
             js_set_outer(p, member->node, name);
         scope = js_open_scope(p, member->start, kind, name);
     }
+    /* functions in an accessor of an object literal are named as if they stood in the literal: CLEAR */
     if (!push_function(p, L_FUNCTION, scope, !in_class && (get || set) ? CLEAR : 0, AFTER_MEMBER))
         return FAILED;
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);

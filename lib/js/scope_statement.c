@@ -31,7 +31,7 @@ enum js_state js_completed(struct js_parser *p)
                 return js_take(p, '{') && js_push(p, L_BLOCK, 0) ? STATEMENT : js_fail(p, "finally without a block");
             }
             if (!top->what) /* 1 after catch, 2 after finally; one of them is required */
-                return js_fail(p, "try without catch");
+                return js_fail(p, "try without catch or finally");
             p->depth--;
             break;
         default: return STATEMENT;
@@ -60,18 +60,18 @@ enum js_state js_head_ended(struct js_parser *p)
     switch (head) {
     case HEAD_IF: return js_push(p, L_IF, 0) ? STATEMENT : FAILED;
     case HEAD_SWITCH:
-        return js_take(p, '{') && js_push(p, L_SWITCH, 0) ? STATEMENT : js_fail(p, "switch without cases");
+        return js_take(p, '{') && js_push(p, L_SWITCH, 0) ? STATEMENT : js_fail(p, "switch without a block of cases");
     /* the semicolon after `do ... while (...)` may be missing (ECMA-262, 12.10.1) */
     case HEAD_DO: js_take(p, ';'); return js_completed(p);
     default: return STATEMENT;
     }
 }
 
-/* Begins the parentheses of a statement. */
+/* Reads `(` after if, while, with or switch; `what` says which. */
 static enum js_state head(struct js_parser *p, enum js_head what)
 {
     if (!js_take(p, '('))
-        return js_fail(p, "statement without a head");
+        return js_fail(p, "expected `(` after the keyword of the statement");
     if (!js_push(p, L_HEAD, 0))
         return FAILED;
     js_top(p)->what = (uint8_t)what;
@@ -123,7 +123,7 @@ static enum js_state for_head(struct js_parser *p)
 {
     js_take_word(p, W_AWAIT);
     if (!js_take(p, '('))
-        return js_fail(p, "statement without a head");
+        return js_fail(p, "expected `(` after `for`");
     if (!js_push(p, L_FOR, NO_IN))
         return FAILED;
     return declaration(p, js_next_word(p));
@@ -209,7 +209,7 @@ static enum js_state module_name(struct js_parser *p)
     if (sl_str_equal(word, SL_STR("with")) || (!p->newline && sl_str_equal(word, SL_STR("assert")))) {
         js_advance(p, word.size);
         if (!js_take(p, '{') || !braces(p))
-            return js_fail(p, "expected module attributes");
+            return js_fail(p, "expected module attributes in braces");
     }
     return plain_end(p);
 }
@@ -226,9 +226,9 @@ static enum js_state imported(struct js_parser *p)
     while ((c = js_peek(p, 0)) != '"' && c != '\'') {
         if (js_name_begins(c)) {
             if (!name_token(p))
-                return js_fail(p, "expected an import");
+                return js_fail(p, "malformed name in an import");
         } else if (!js_take(p, '*') && !js_take(p, ',') && !(js_take(p, '{') && braces(p))) {
-            return js_fail(p, "expected an import");
+            return js_fail(p, "expected what to import, or the name of the module");
         }
     }
     return module_name(p);
@@ -239,14 +239,14 @@ static enum js_state export_list(struct js_parser *p)
 {
     bool all = js_take(p, '*');
     if (!all && !(js_take(p, '{') && braces(p)))
-        return js_fail(p, "expected an export");
+        return js_fail(p, "malformed list of exports");
     /* as x, from; after `}` a line end may end the export */
     while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) {
         if (!name_token(p))
-            return js_fail(p, "expected an export");
+            return js_fail(p, "malformed name in an export");
         /* `*` requires a module: a string, or another word before it, must follow each word */
         if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
-            return js_fail(p, "expected an export");
+            return js_fail(p, "expected the name of the module after `export *`");
     }
     uint8_t c = js_peek(p, 0);
     return c == '"' || c == '\'' ? module_name(p) : plain_end(p);

@@ -60,7 +60,8 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
     for (uint32_t offset = (uint32_t)text_size(w); sl_sourcemap_text(&texts, &w->table.file, &null);
          offset = (uint32_t)text_size(w)) {
         if (text_size(w) > UINT32_MAX)
-            return sl_fail(error, SL_UNSUPPORTED, "source map: its texts have more than 4 GiB together");
+            return sl_fail(error, SL_UNSUPPORTED,
+                           "source map: names and contents of its sources are larger than 4 GiB together");
         uint32_t copied = texts.root.size < UINT32_MAX / 8 ? (uint32_t)texts.root.size * 4 + 1 : UINT32_MAX;
         if (!has_memory(w) || !sl_account_spend(&w->account, copied) || !add_source(w, numbers, first++, offset))
             return smcache_writer_fail(w, error);

@@ -255,7 +255,7 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
         if (!part->line) /* columns only move on the line where the section begins */
             part->column += column;
         if (__builtin_add_overflow(part->line, line, &part->line))
-            return malformed(r, "section beyond the last line");
+            return malformed(r, "the line at which a section begins does not fit 32 bits");
     }
     return true;
 }
@@ -305,7 +305,7 @@ static bool read_sections(struct sourcemap_reading *r)
 /* ---- the document ---- */
 
 /* Skips a first line like `)]}'`, which servers put in front so that browsers cannot run the file as a script. False if it ends with a
- * carriage return without a line feed. */
+ * carriage return without a line feed. A text without line end is skipped as a whole. */
 static bool skip_junk(struct sl_str *text)
 {
     if (!text->size || !memchr(")]}'", text->data[0], 4))

@@ -78,7 +78,7 @@ static bool find_url_position(struct sl_str text, bool in_parentheses, struct sl
     return false;
 }
 
-/* Reads LINE:COLUMN without a URL. */
+/* Reads LINE:COLUMN without a URL. False if the text does not begin so, or for line 0. */
 static bool find_position_alone(struct sl_str text, struct sl_js_stack_frame *frame)
 {
     size_t end = 0;

@@ -261,7 +261,7 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
         if (t->at == t->end)
             code = open_part(t, error);
         else if (!(t->has_ranges ? read_part(t, batch, true) : read_part(t, batch, false)))
-            code = sl_fail(error, SL_MALFORMED, "source map: `mappings` has too many lines");
+            code = sl_fail(error, SL_MALFORMED, "source map: `mappings` goes beyond line 2^32 - 1");
     }
     t->has_source = t->has_source || has_source(batch);
     return code;

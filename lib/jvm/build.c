@@ -268,7 +268,7 @@ static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
     jvm_keys_clear(&b->once_keys);
     list_methods(b);
     b->in_class = true;
-    b->method.there = false;
+    b->method.there = false; /* the last look-up was in another class */
 }
 
 /* Returns the row of the method with this name in the current class, adding it if it is new; JVM_NO_ROW on failure. */
@@ -313,9 +313,9 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     p->there = !b->account.failed;
 }
 
-/* Sets a flag for all members with the original class, name and arguments of the pending member. The comment describes the original
- * method, which may have many members before and after this one, so flags are stored by these three and read when members are written
- * (get_flags). */
+/* Sets a flag for all method lines with the original class, name and arguments of the last one read, b->pending. R8's comment describes the
+ * original method, which may have many lines before and after this one: so flags are stored by these three, and get_flags() reads them when
+ * members are written. */
 static void set_flag(struct jvm_build *b, uint16_t flag)
 {
     bool made;
@@ -405,7 +405,7 @@ static void on_comment(struct jvm_build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
-/* Handles one record. Any record but a comment completes the method line before it, b->pending: only comments can still add to it. */
+/* Handles one record; ignores malformed lines. A record that is no comment completes the method line before it, b->pending. */
 static void on_record(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_record *r = &a->record;
@@ -494,7 +494,7 @@ static uint16_t get_flags(struct jvm_build *b, const struct member_header *link,
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-/* Writes the original classes, the section RECEIVERS. From then on receiver.file of each is its offset there, which others refer to. */
+/* Writes the section RECEIVERS: a zero byte, so that no class has offset 0, then the classes. receiver.file becomes the offset of each. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);

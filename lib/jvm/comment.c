@@ -37,14 +37,14 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
     struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};
     struct sl_str key;
     if (sl_json_peek(j) != SL_JSON_OBJECT)
-        sl_json_fail(j, "positions is not an object");
+        sl_json_fail(j, "`positions` of an outline's call site is not an object");
     else
         sl_json_enter(j);
     while (sl_json_next(j, &key)) {
         uint64_t line, position;
         struct sl_jvm_position *item;
         if (!sl_json_u64(j, &line) || line > UINT32_MAX)
-            sl_json_fail(j, "line is not a 32-bit number");
+            sl_json_fail(j, "a line in `positions` is not a 32-bit number");
         else if (!sl_parse_u64(key, &position) || position > UINT32_MAX)
             continue;
         else if ((item = sl_arena_array_add(&array)))
@@ -111,7 +111,7 @@ static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struc
     size_t count = 0;
     struct sl_str key, text;
     if (sl_json_peek(j) != SL_JSON_ARRAY)
-        return sl_json_fail(j, "not an array");
+        return sl_json_fail(j, "`conditions` or `actions` of a rule is not an array");
     sl_json_enter(j);
     for (; sl_json_next(j, &key); count++)
         if (sl_json_string(j, &text))

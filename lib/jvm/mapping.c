@@ -286,8 +286,8 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
     else
         r->kind = read_class(line, r, &rest);
     line.size -= rest.size;
-    reader->at -= rest.size; /* `rest` is the next line */
-    if (reader->line_end > reader->plain && !sl_str_is_utf8(line))
+    reader->at -= rest.size;                                       /* `rest` is the next line */
+    if (reader->line_end > reader->plain && !sl_str_is_utf8(line)) /* up to `plain` all is ASCII */
         r->kind = SL_JVM_RECORD_ERROR;
     return true;
 }

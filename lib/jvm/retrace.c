@@ -286,8 +286,9 @@ static struct sl_str get_extension(struct sl_str file)
     return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
 }
 
-/* Sets the file of a frame: the one in the mapping, else one named after the class. The extension, Kotlin's or Java's, is then that of the
- * frame's own class, else that of the file in the obfuscated frame. */
+/* Sets the file of a frame: the one that the mapping has for the class; else "Native Method" if the obfuscated frame has that; else one
+ * named after the class, with Kotlin's or Java's extension: that of the frame's own class, else that of the file in the obfuscated
+ * frame. */
 static void set_file(const struct retrace *r, const struct jvm_original_class *of, struct sl_jvm_frame *frame)
 {
     struct sl_str obfuscated_file = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
@@ -424,7 +425,7 @@ static void add_alternative(struct retrace *r, const struct picked *group, int64
 }
 
 /* Adds a group of inlined calls: as one alternative, or, if nothing tells which of several source lines of the innermost call is meant, as
- * one alternative for each. Of more than MAX_ALTERNATIVES none is added. */
+ * one alternative for each. If these are more than MAX_ALTERNATIVES, none is added and r->out->limited is set. */
 static void add_group(struct retrace *r, const struct picked *group)
 {
     const struct jvm_member *inner = group->members;
@@ -432,6 +433,7 @@ static void add_group(struct retrace *r, const struct picked *group)
         add_alternative(r, group, NO_LINE);
         return;
     }
+    /* if no lines are shown, all would look the same */
     uint64_t lines = shows_lines(r) ? UINT64_C(1) + inner->last_line - inner->line : 1;
     if (lines > MAX_ALTERNATIVES)
         r->out->limited = true;
@@ -512,11 +514,11 @@ static void sort_alternatives(struct retrace *r)
  * reached or memory ran out, which the flags in r->out tell. */
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
-    r->has_callsite = outline->is_carried_over;
+    r->has_callsite = outline->is_carried_over; /* the frame before was in an outline, which this method called */
     r->outline_line = outline->line;
     outline->is_carried_over = false;
     pick_members(r);
-    if (!r->picked_count) {
+    if (!r->picked_count) { /* no member matches the line */
         add_class_only(r);
         return SL_JVM_FRAMES;
     }

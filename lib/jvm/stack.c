@@ -66,7 +66,7 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
     if (answer != SL_JVM_OUTLINE)
         stack->thrown.data = NULL;
     if (answer == SL_JVM_FRAMES && stack->mappers.chain)
-        answer = map_chained(stack, i - 1, first, frames);
+        answer = map_chained(stack, i - 1, first, frames); /* i - 1: the mapper that has the class */
     return answer;
 }
 

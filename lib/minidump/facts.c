@@ -116,8 +116,8 @@ enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_ar
 
 struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena)
 {
-    enum { LAST_ERROR = 13 }; /* index in the thread environment block (TEB), in pointers */
-    struct sl_minidump copy = *dump;
+    enum { LAST_ERROR = 13 };        /* index in the thread environment block (TEB), in pointers */
+    struct sl_minidump copy = *dump; /* `dump` is const, the reader's is not */
     struct dump_reader d = {.dump = &copy, .arena = arena};
     uint64_t block = dump->threads[thread].environment;
     if (!block || dump->os != SL_MINIDUMP_WINDOWS || dump->family == SL_CPU_UNKNOWN)

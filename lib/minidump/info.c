@@ -46,7 +46,7 @@ static void read_process(struct sl_minidump *dump)
 /* ---- lists of which only the length is used ---- */
 
 /* Sets whether the lists of handles, memory regions and thread information exist, and their lengths. 32, 48 and 64 are the least sizes of
- * an entry of each. */
+ * an entry of each; `true`: the length of that list has 64 bits. */
 static void count_entries(struct sl_minidump *dump)
 {
     struct sl_reader r;

@@ -193,10 +193,12 @@ static bool take_hex_number(struct sl_str *rest, uint64_t *value)
     return take_log_word(rest, &word) && hex_number(word, value);
 }
 
-/* Appends the bytes of the leading hex digits; drops an odd digit at the end. Returns the number of bytes. */
+/* Appends the bytes that the hex digits at the beginning of the text stand for; an odd digit at the end is dropped. Returns how many. 0,
+ * with buf->failed set, when out of memory. */
 static size_t add_bytes(struct sl_buf *buf, struct sl_str digits)
 {
     size_t size = 0;
+    /* decodes each pair only to find where the digits end */
     while (size + 2 <= digits.size && sl_hex_decode((struct sl_str){digits.data + size, 2}, (uint8_t[1]){0}, 1, NULL))
         size += 2;
     if (!sl_buf_reserve(buf, size / 2))
@@ -486,7 +488,8 @@ static void put_crash(struct dump_writer *w, const struct microdump *m, size_t c
     end_stream(w);
 }
 
-/* Writes the CodeView record of a debug id: a GUID, its age and a name. */
+/* Writes the CodeView record of a debug id: a GUID, its age and a name. The first three fields of a GUID are little-endian there, but
+ * big-endian in module->id. */
 static void put_codeview(struct dump_writer *w, struct microdump_module *module)
 {
     const uint8_t *u = module->id.uuid;

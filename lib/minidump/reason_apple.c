@@ -277,7 +277,8 @@ static void put_guard_tail(char text[128], unsigned type, uint64_t code, unsigne
     }
 }
 
-/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. Data NULL for an unknown type. */
+/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. The upper 3 bits of the flags are the type, bits 32 to 60 of
+ * the code the kind of misuse ("flavor"). Data NULL for an unknown type. */
 static struct sl_str guard(struct dump_reader *d, const struct dump_exception *exception)
 {
     uint64_t code = exception->parameters[1], sub = exception->parameters[2];
