@@ -46,11 +46,11 @@ enum sl_js_part_kind {
     SL_JS_MEMBER,         /* `.x` of an assigned `a.x`, mapped */
     SL_JS_INDEX_NAME,     /* `[x]` of an assigned `a[x]`, mapped */
     SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` of an assigned `a[1]` */
-    SL_JS_KEY_LITERAL,    /* <1.7> or <"x"> */
-    SL_JS_THIS,           /* as written */
-    SL_JS_PRIVATE,        /* #x, mapped */
-    SL_JS_INDEX_COMPUTED, /* [<computed>] */
-    SL_JS_KEY_COMPUTED,   /* <computed> */
+    SL_JS_KEY_LITERAL,    /* a number or string as a key, printed as <1.7> or <"x"> */
+    SL_JS_THIS,           /* `this` of an assigned `this.x`, as written */
+    SL_JS_PRIVATE,        /* `#x` as a key, mapped */
+    SL_JS_INDEX_COMPUTED, /* `[f()]` of an assigned `a[f()]`, printed as [<computed>] */
+    SL_JS_KEY_COMPUTED,   /* `[f()]` as a key, printed as <computed> */
     SL_JS_OBJECT,         /* no text: an object literal, printed as "<object>" where a name begins with it */
     SL_JS_PROPERTY,       /* while parsing: a property key, or part of a pattern if `=` follows the object literal */
     SL_JS_COVER,          /* while parsing: brackets, which may turn out to be parameters or a pattern; not printed */
@@ -89,7 +89,7 @@ struct sl_js_naming {
     /* Returns the original name of the identifier `text` at this offset; `text` itself if unknown. NULL = no translation. */
     struct sl_str (*original)(void *arg, uint32_t at, struct sl_str text);
     void *arg;
-    bool compat; /* js.compat_scope_names: names as Symbolicator writes them, with its missing separators */
+    bool compat; /* js.compat_scope_names: names as Symbolicator writes them, which leaves out some dots */
 };
 
 /* Appends the name of a scope; nothing for a scope without a name. Scopes with equal `name` and `kind` have equal names. Of a name with

@@ -399,7 +399,7 @@ bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t colum
         return false;
     uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);
     bool range = c->ranges && source & 1; /* in maps with ranges the lowest bit says whether the token is one */
-    source >>= c->ranges;                 /* 1 + its number, 0 = none */
+    source >>= c->ranges;                 /* 1 + the number of the source, 0 = none */
     /* a token that is no range ends with its line */
     if (source == 0 || source > c->source_count || (c->ranges && !range && get_line(&t.block, t.index) != line))
         return false;

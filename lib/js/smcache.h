@@ -14,7 +14,7 @@
 
 struct sl_smcache_options {
     bool partial_scopes; /* of a script with an error, keep the scopes that are complete before it */
-    bool compat_names;   /* name functions as Symbolicator does, with its missing separators */
+    bool compat_names;   /* name functions as Symbolicator does, which leaves out some dots */
 };
 
 /* Appends the table of a script and its map to `out`; equal input gives equal bytes. If the script cannot be parsed the table

@@ -48,7 +48,7 @@ struct smoriginals_reader {
     uint32_t source;          /* number of the current source in the part */
     struct js_position scope; /* position in the source of the last scope item */
     struct js_position range; /* position in the script of the last range item */
-    int64_t name, definition; /* last values, to which the next are relative */
+    int64_t name, definition; /* numbers of the last name and definition, to which the next are relative */
     uint32_t *definitions;    /* function of each original scope of the part, in order of their begins */
     size_t definition_count, definition_capacity;
     uint32_t *open_scopes, *open_ranges; /* stacks: the function of each open scope; 1 + the node of each open range */

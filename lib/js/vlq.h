@@ -26,8 +26,8 @@ struct vlq_number {
     uint32_t number;       /* its bits, of which the lowest is the sign of a signed number */
 };
 
-/* Reads the number whose first digit is at `next`. It is malformed if its last digit has the continuation bit or if it has more than 32
- * bits; zero digits beyond these are allowed. The text must end with a readable byte that is not a digit. */
+/* Reads the number whose first digit is at `next`. It is malformed if no digit follows one with the continuation bit, or if it has more
+ * than 32 bits; zero digits beyond these are allowed. The text must end with a readable byte that is not a digit. */
 static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *next)
 {
     uint8_t digit = js_vlq_kinds[*next++];

@@ -66,7 +66,7 @@ struct jvm_build {
     struct sl_arena arena; /* for the comments on one method line, `pending` */
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
-    struct jvm_keys name_keys, once_keys; /* of the current class: names of its methods; its members */
+    struct jvm_keys name_keys, once_keys; /* of the current class: its methods; its members by name and arguments */
     struct obfuscated_class *classes;
     struct jvm_method *methods;
     uint32_t *named; /* by row of name_keys: row in `methods` */

@@ -14,7 +14,7 @@ struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
     struct sl_jvm_query query;     /* its line may have been replaced by that of an outline's caller */
     struct jvm_original_class own; /* original class of the frame */
-    struct sl_str reference;       /* file name of that class, or its extension; for files named after other classes */
+    struct sl_str reference;       /* file of `own`, or its extension, which files named after a class get as well */
     struct jvm_members members;
     bool without_outlines; /* leave out members that are outlines (code that R8 moved out of several methods) */
     struct sl_jvm_frames *out;

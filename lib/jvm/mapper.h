@@ -15,8 +15,8 @@
 
 /* ---- building ---- */
 
-/* Appends the file to `out`; equal input gives equal bytes. SL_MALFORMED for text that is not a mapping, or too large. The
- * budget (NULL = unlimited) is charged for work and memory. */
+/* Appends the look-up table of the text of a mapping (an SLPG file) to `out`; equal input gives equal bytes. SL_MALFORMED for text that is
+ * not a mapping, or too large. The budget (NULL = unlimited) is charged for work and memory. */
 enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget, struct sl_buf *out,
                                  struct sl_error *error);
 
