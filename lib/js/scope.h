@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/account.h"
 
+/* Kinds of scopes; in quotes: how their names are shown. */
 enum sl_js_scope_kind {
     SL_JS_FUNCTION,
     SL_JS_CLASS,         /* "new C" */

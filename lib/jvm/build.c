@@ -580,8 +580,8 @@ static void put_members(struct jvm_build *b, struct sl_table_writer *t)
     sl_buf_free(&b->members);
 }
 
-/* Reserves a hash table of zeroed rows after the end of the file, which is extended only when the table is filled; returns the number of
- * rows. */
+/* Reserves a hash table of zeroed rows after the end of the file, and returns the number of rows. The caller adds it to file.size when all
+ * rows are filled in. */
 static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
 {
     uint64_t rows = count + count / 2 + UINT64_C(1); /* a third stays free: probing is short and always ends */

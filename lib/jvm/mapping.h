@@ -77,10 +77,11 @@ struct sl_jvm_position {
 
 struct sl_jvm_comment {
     enum sl_jvm_comment_kind kind;
-    struct sl_str text; /* source file: its name; rewrite: the thrown descriptor; signature: obfuscated descriptor */
-    struct sl_jvm_position *positions; /* for callsite */
+    /* SOURCE_FILE: its name; REWRITE: descriptor of the thrown class; SIGNATURE: obfuscated descriptor of the method */
+    struct sl_str text;
+    struct sl_jvm_position *positions; /* CALLSITE: for lines of the outline */
     size_t position_count;
-    uint32_t remove; /* rewrite: number of inner frames to remove; 0: the rule has no effect */
+    uint32_t remove; /* REWRITE: number of inner frames to remove; 0: the rule has no effect */
 };
 
 /* Reads the JSON of a comment as leniently as R8 does: {id: 'sourceFile'} is accepted. False if it is not JSON or lacks a member that its

@@ -400,8 +400,8 @@ static uint64_t count_removed(const struct retrace *r, const struct picked *grou
 }
 
 /* Adds the frames of a group of inlined calls as one alternative, without those that rules remove and without an outermost method that the
- * compiler made. One that begins with the same frame as an earlier alternative is dropped. `chosen`: source line of the innermost frame;
- * NO_LINE: the mapping's. */
+ * compiler made or that is an outline. An alternative that begins with the same frame as an earlier one is dropped. `chosen`: source line
+ * of the innermost frame; NO_LINE: by the mapping. */
 static void add_alternative(struct retrace *r, const struct picked *group, int64_t chosen)
 {
     size_t removed = (size_t)count_removed(r, group);

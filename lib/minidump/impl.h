@@ -77,8 +77,8 @@ size_t dump_list(const struct sl_minidump *dump, uint32_t type, size_t size, str
 size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t size, bool wide, struct sl_reader *r,
                           size_t *entry);
 
-/* Allocates zeroed items in the arena, one more than `count`. If out of memory returns NULL and sets
- * `out_of_memory`. */
+/* Allocates zeroed items in the arena, one more than `count`, so that the result for 0 is not NULL. NULL, with d->out_of_memory set, when
+ * out of memory. */
 void *dump_alloc(struct dump_reader *d, size_t count, size_t size);
 
 /* Charges the copy of `size` bytes, which several entries may share, to d->budget. Returns false if the budget is used up. */

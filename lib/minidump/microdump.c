@@ -156,7 +156,8 @@ struct microdump_module {
     uint64_t address, size;
     struct sl_debug_id id;
     struct sl_str name;
-    size_t name_at, record_at, record_size; /* offsets in the minidump */
+    /* in the minidump: offset of the name; offset and size of the CodeView record */
+    size_t name_at, record_at, record_size;
 };
 
 struct microdump {
@@ -466,8 +467,8 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
     end_stream(w);
 }
 
-/* Writes the exception; fields that a microdump does not have are zero. One without a signal (line R) was requested by the program or comes
- * from an old writer: then a Breakpad stream is written instead, which marks the thread as the one that requested the dump. */
+/* Writes the exception; fields that a microdump does not have are zero. A microdump without a signal (line R) was requested by the program
+ * or comes from an old writer: then a Breakpad stream, which marks the thread as the one that requested the dump, is written instead. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };

@@ -246,7 +246,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
 enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes bytes, struct sl_arena *arena,
                                        struct sl_minidump *dump, struct sl_error *error)
 {
-    enum { MODULE_BYTES = 17, THREAD_BYTES = 57 }; /* at least */
+    enum { MODULE_BYTES = 17, THREAD_BYTES = 57 }; /* least size of a packed module and thread */
     struct sl_reader r = sl_reader(packed, false);
     *dump = (struct sl_minidump){.bytes = bytes};
     struct sl_crash *crash = &dump->crash;

@@ -196,6 +196,7 @@ struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code)
     name = name ? name : status_name(code);
     if (name)
         return sl_str(name);
+    /* severity (upper 4 bits), facility (12 bits), error (16 bits) */
     if (code >> 28 && (code >> 16 & 0xFFF) == FACILITY_VISUALCPP && (name = win32_name(code & 0xFFFF)))
         return dump_printf(d, "FACILITY_VISUALCPP / %s", name);
     return dump_printf(d, "unknown 0x%08x", code);
