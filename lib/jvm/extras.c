@@ -23,7 +23,7 @@ uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_mem
     }
     for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
         struct sl_str thrown = jvm_text(mapper, (uint32_t)sl_read_uleb(&r));
-        uint64_t count = sl_read_uleb(&r) & UINT32_MAX;
+        uint64_t count = sl_read_uleb(&r) & UINT32_MAX; /* more only in a damaged file: the sum cannot overflow */
         if (describes(thrown, query->thrown) || (query->wrapped.data && describes(thrown, query->wrapped)))
             sum += count;
     }

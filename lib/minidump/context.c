@@ -164,7 +164,7 @@ static bool context_next(struct context_walk *w, struct context_value *value)
 bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
                             struct sl_crash_thread *thread)
 {
-    enum { MAX_REGISTERS = 48 };
+    enum { MAX_REGISTERS = 48 }; /* more than any processor shows */
     struct sl_crash_register registers[MAX_REGISTERS];
     struct context_walk w = context_begin(d->dump, cpu, context);
     struct context_value value;

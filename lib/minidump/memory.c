@@ -48,7 +48,7 @@ static void read_list(struct dump_reader *d)
         struct sl_minidump_memory *memory = &dump->memory[dump->memory_count];
         memory->address = sl_read_u64(&r);
         memory->bytes = dump_location(dump, &r, &rva);
-        dump->memory_count += rva && is_region(memory);
+        dump->memory_count += rva && is_region(memory); /* else the next entry takes its place */
     }
 }
 
