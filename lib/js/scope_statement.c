@@ -67,7 +67,7 @@ enum js_state js_head_ended(struct js_parser *p)
     }
 }
 
-/* Reads `(` after if, while, with or switch; `what` says which. */
+/* Reads `(` after if, while, with or switch. `what` tells js_head_ended() what follows the closing parenthesis. */
 static enum js_state head(struct js_parser *p, enum js_head what)
 {
     if (!js_take(p, '('))

@@ -169,7 +169,7 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of the next word. */
+/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of a word with another letter. */
 static const uint8_t first_words[26] = {
     ['a' - 'a'] = 0,  ['b' - 'a'] = 2,     ['c' - 'a'] = 3,  ['d' - 'a'] = 8,  ['e' - 'a'] = 12, ['f' - 'a'] = 16,
     ['g' - 'a'] = 19, ['h' - 'a'] = 19,    ['i' - 'a'] = 20, ['j' - 'a'] = 24, ['k' - 'a'] = 24, ['l' - 'a'] = 24,

@@ -141,8 +141,8 @@ static bool is_opening(struct sl_str text, size_t at, bool nameless)
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
 }
 
-/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses, so the location
- * begins at the `(` that belongs to its last `)`; at the first `(` after a blank if that gives none. */
+/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses: the location
+ * begins at the `(` that belongs to its last `)` if a blank precedes it, else at the first `(` that a blank precedes. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
     size_t first = 0;
