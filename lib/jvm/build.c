@@ -74,7 +74,7 @@ struct jvm_build {
     uint16_t *flags; /* by row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
     struct sl_buf members;              /* headers and members, in the order of the mapping */
-    struct last_lookup method, foreign; /* row of the last method name in this class; last receiver */
+    struct last_lookup method, foreign; /* row of the last method of this class; the last class inlined from */
     struct jvm_pending pending;
     enum attached attached;
     bool in_class;

@@ -162,8 +162,8 @@ static void read_crashpad(struct dump_reader *d)
 
 /* ---- macOS ---- */
 
-/* Reads a record of the crash messages of a macOS module. Records of version 4 and later have five texts at `start`; older ones are
- * skipped. */
+/* Reads a record of the crash messages of a macOS module. Records of version 4 and later have five texts from offset `start` on, of which
+ * the two messages are kept, unless empty; older records are skipped. */
 static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start)
 {
     struct sl_minidump *dump = d->dump;
