@@ -10,7 +10,7 @@ enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
 
 SL_ORDER_BY(region_by_address, struct dump_region, first, last)
 
-/* Reads a MINIDUMP_MEMORY_INFO; returns false if the region is free. */
+/* Reads a MINIDUMP_MEMORY_INFO. Returns false if the region is free or empty, or ends beyond the address space. */
 static bool read_region(struct sl_reader *r, struct dump_region *region)
 {
     enum {
@@ -40,7 +40,7 @@ static bool has_access(const struct sl_minidump_mapping *mapping, char c)
 static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
 {
     const struct sl_minidump *dump = d->dump;
-    regions->items = dump_alloc(d, dump->mapping_count, sizeof *regions->items);
+    regions->items = dump_alloc(d, dump->mapping_count, sizeof *regions->items); /* NULL: `d` records out of memory */
     for (size_t i = 0; regions->items && i < dump->mapping_count; i++) {
         const struct sl_minidump_mapping *mapping = &dump->mappings[i];
         regions->items[regions->count++] = (struct dump_region){
@@ -53,19 +53,19 @@ static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
     }
 }
 
-/* Reads the memory info list; free regions are left out. */
-static void add_listed(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
+/* Reads `count` entries of `entry_size` bytes of the memory info list. A free region is not counted, so the next one overwrites it. */
+static void add_listed(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry_size,
                        struct dump_regions *regions)
 {
     regions->items = dump_alloc(d, count, sizeof *regions->items);
     for (size_t i = 0; regions->items && i < count; i++) {
         struct sl_reader one = *r;
         regions->count += read_region(&one, &regions->items[regions->count]);
-        sl_reader_skip(r, entry);
+        sl_reader_skip(r, entry_size);
     }
 }
 
-/* Sorts the regions; keeps the first of overlapping ones. */
+/* Sorts the regions by address. Of overlapping ones it keeps the one that begins first. */
 static void sort_regions(struct dump_regions *regions)
 {
     size_t kept = 0;
@@ -79,13 +79,13 @@ static void sort_regions(struct dump_regions *regions)
 
 bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, struct dump_regions *regions)
 {
-    struct sl_minidump copy = *dump;
+    struct sl_minidump copy = *dump; /* a dump_reader has no const pointer; the dump is not changed */
     struct dump_reader d = {.dump = &copy, .arena = arena};
     struct sl_reader r;
-    size_t entry, count = dump_extended_list(dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry);
+    size_t entry_size, count = dump_extended_list(dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry_size);
     *regions = (struct dump_regions){NULL, 0};
     if (count)
-        add_listed(&d, &r, count, entry, regions);
+        add_listed(&d, &r, count, entry_size, regions);
     else
         add_mappings(&d, regions);
     sort_regions(regions);
@@ -94,7 +94,7 @@ bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, s
 
 const struct dump_region *dump_region_at(const struct dump_regions *regions, uint64_t address)
 {
-    size_t beyond = SL_COUNT_UP_TO(regions->items, regions->count, first, address);
+    size_t beyond = SL_COUNT_UP_TO(regions->items, regions->count, first, address); /* first region behind it */
     const struct dump_region *region = beyond ? &regions->items[beyond - 1] : NULL;
     return region && address <= region->last ? region : NULL;
 }

@@ -14,7 +14,8 @@ struct dump_regions { /* sorted by address, without overlaps */
     size_t count;
 };
 
-/* Reads the regions into the arena. Returns false if out of memory. */
+/* Reads the regions into the arena: the dump's memory info list (Windows), else its memory mappings (Linux). Returns false if out of
+ * memory. */
 bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, struct dump_regions *regions);
 
 /* Returns the region that contains the address; NULL if none does or the dump has no list of regions. */

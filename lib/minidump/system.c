@@ -1,6 +1,7 @@
-/* The system and the processor. */
+/* The operating system and the processor, from the SystemInfo stream. */
 #include "minidump/impl.h"
 
+/* `platform` is VER_PLATFORM_* of Windows; numbers from 0x8101 are Breakpad's MD_OS_*. */
 static const struct {
     uint32_t platform;
     enum sl_minidump_os os;
@@ -18,6 +19,7 @@ static const struct {
     {0x8205, SL_MINIDUMP_NACL, SL_FORMAT_UNKNOWN, SL_STR("NaCl")},
 };
 
+/* `cpu` is PROCESSOR_ARCHITECTURE_* of Windows; numbers from 0x8001 are Breakpad's MD_CPU_ARCHITECTURE_*. */
 static const struct {
     uint16_t cpu;
     enum sl_arch arch;
@@ -29,7 +31,7 @@ static const struct {
 
 enum { SPARC = 0x8001 };
 
-/* Sets the system and the format of its files. */
+/* Sets the operating system, the format of its executables and its name; the name is empty if the platform is unknown. */
 static void name_system(struct sl_minidump *dump, uint32_t platform)
 {
     dump->crash.system.os_name = SL_STR("");
@@ -49,7 +51,7 @@ static const struct dump_name unread_processors[] = {
     {0, NULL},
 };
 
-/* Sets the architecture; `unread_processor` if its registers cannot be read. */
+/* Sets the architecture of the dump's processor. If its registers cannot be read, sets `unread_processor` to the processor's name. */
 static void name_processor(struct sl_minidump *dump)
 {
     for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
@@ -61,7 +63,8 @@ static void name_processor(struct sl_minidump *dump)
         dump->unread_processor = "unknown";
 }
 
-/* Removes the text up to the next blank from `*rest`; `*word` is that text without the blank. False at the end. */
+/* Moves the text before the next blank from `*rest` to `*word` and drops the blank. The last word leaves `rest->data` NULL; the call after
+ * it returns false. */
 static bool take_word(struct sl_str *rest, struct sl_str *word)
 {
     if (!rest->data)
@@ -80,35 +83,38 @@ static struct sl_str without_last_word(struct sl_str text)
     return blank ? (struct sl_str){text.data, (size_t)(blank - text.data)} : (struct sl_str){"", 0};
 }
 
-/* Splits "Linux <version> <build> x86_64": Breakpad stores uname(1) output of Linux in place of the service pack. */
+/* Splits uname(1) output, which Breakpad stores in place of the service pack: "Linux <version> <build> x86_64", perhaps with " Linux/GNU"
+ * behind it. The version 0.0.0 means unknown: then `system` is not changed. */
 static void split_uname(struct sl_str uname, struct sl_crash_system *system)
 {
     struct sl_str rest = uname, word, last;
+    /* the first word is "Linux", the second the version */
     if (!take_word(&rest, &word) || !take_word(&rest, &word) || !word.size || sl_str_equal(word, SL_STR("0.0.0")))
         return;
     system->os_version = word;
     rest = rest.data ? rest : (struct sl_str){"", 0};
-    struct sl_str build = without_last_word(rest);
+    struct sl_str build = without_last_word(rest); /* drops the machine, or Linux/GNU */
     last = (struct sl_str){rest.data + build.size, rest.size - build.size};
     if (sl_str_equal(sl_str_trimmed(last), SL_STR("Linux/GNU")))
-        build = without_last_word(build);
+        build = without_last_word(build); /* the machine in front of it */
     system->os_build = build;
 }
 
-/* Returns "GenuineIntel family 6 model 13 stepping 8", as CPUID leaves 0 and 1 say. */
+/* Returns a text such as "GenuineIntel family 6 model 13 stepping 8", made of the values of CPUID leaves 0 and 1. The vendor ends at its
+ * first character that is not printable; for amd64 there is none. */
 static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes vendor, unsigned level,
                                         unsigned revision)
 {
     size_t size = 0;
-    bool has_vendor = d->dump->family == SL_CPU_X86; /* records of other processors have no vendor */
+    bool has_vendor = d->dump->family == SL_CPU_X86; /* for other processors these bytes are feature flags */
     while (has_vendor && size < vendor.size && vendor.data[size] > ' ' && vendor.data[size] < 0x7F)
         size++;
     return dump_printf(d, "%.*s%sfamily %u model %u stepping %u", (int)size, (const char *)vendor.data, size ? " " : "",
                        level, revision >> 8, revision & 0xFF);
 }
 
-/* Reads system and processor. The text behind the version is the service pack on Windows, the build on Apple's systems. On Linux there are
- * no numbers: the text is that of uname(1), which is split. */
+/* Reads the SystemInfo stream. Its text is the service pack on Windows and the build on Apple's systems. On Linux the three numbers of the
+ * version are 0 and the text is the output of uname(1), which is split. False if the stream is missing or too short. */
 bool dump_read_system(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

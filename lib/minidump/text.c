@@ -3,7 +3,7 @@
 
 enum { LONGEST_TEXT = SL_MAX_NAME }; /* longer strings count as absent */
 
-/* Moves a text from the buffer to the arena and frees the buffer; data NULL if memory is short. */
+/* Moves a text from the buffer to the arena and frees the buffer. Data NULL if out of memory, which `d` records. */
 static struct sl_str move_to_arena(struct dump_reader *d, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_move_to_arena(buf, d->arena);
@@ -29,7 +29,7 @@ static bool read_character(struct sl_reader *r, uint32_t *code)
     return is_pair;
 }
 
-/* Converts UTF-16, with `to_nul` up to the first NUL; data NULL if it is malformed. */
+/* Converts UTF-16 to UTF-8; if `to_nul`, only up to the first NUL. Data NULL if it has an unpaired surrogate or memory is used up. */
 static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bool to_nul)
 {
     struct sl_reader r = dump_make_reader(d->dump, bytes);
@@ -53,7 +53,7 @@ struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
     return charge_text(d, bytes) ? from_utf16(d, bytes, true) : (struct sl_str){NULL, 0};
 }
 
-/* Returns the bytes after `u32 bytes`; data NULL if they are outside of the file. */
+/* Reads a size (u32) at a file offset and returns that many bytes after it; data NULL if they are outside of the file. */
 static struct sl_bytes counted_bytes(struct dump_reader *d, uint64_t rva)
 {
     struct sl_reader r = dump_make_reader(d->dump, d->dump->bytes);
@@ -78,6 +78,7 @@ struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
     return move_to_arena(d, &buf);
 }
 
+/* Copies the text up to the first NUL. Data NULL if that is longer than LONGEST_TEXT bytes. */
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
 {
     size_t most = bytes.size < LONGEST_TEXT ? bytes.size : LONGEST_TEXT;

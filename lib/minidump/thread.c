@@ -13,7 +13,8 @@ struct special_threads { /* threads with a special role */
     uint32_t writer, requesting; /* ids */
 };
 
-/* Reads the exception: the signal of a core file, else the stream. A record holds 15 parameters, so a larger count is cut to 15. */
+/* Reads the exception: of a core file its signal and si_code, else the Exception stream. A record holds 15 parameters, so a larger count is
+ * cut to 15. Returns false if there is no exception. */
 bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
 {
     if (dump->has_signal) {
@@ -38,7 +39,8 @@ bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *
     return exception->is_there;
 }
 
-/* Finds the thread that wrote the dump and the one that requested it. The thread of an exception is the requesting one. */
+/* Finds the thread that wrote the dump and the one that requested it, by Breakpad's BreakpadInfo stream. If there is an exception, its
+ * thread is the requesting one, whatever the stream says. */
 static struct special_threads read_special(const struct sl_minidump *dump, const struct dump_exception *exception)
 {
     struct special_threads special = {false, false, 0, 0};
@@ -63,7 +65,7 @@ struct thread_name {
 
 SL_ORDER_BY(name_by_id, struct thread_name, id, list_index)
 
-/* Reads the names of threads, sorted by id; returns their number. */
+/* Reads the names of threads, sorted by thread id, then in file order; returns their number. Names that cannot be read are left out. */
 static size_t read_names(struct dump_reader *d, struct thread_name **names)
 {
     struct sl_reader r;
@@ -81,7 +83,7 @@ static size_t read_names(struct dump_reader *d, struct thread_name **names)
     return kept;
 }
 
-/* Returns the last name of the thread; data NULL if it has none. */
+/* Returns the name of the thread, the last one in the file if it has several; data NULL if it has none. */
 static struct sl_str find_thread_name(const struct thread_name *names, size_t count, uint32_t id)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].id <= id); /* the first with a larger id */
@@ -90,7 +92,8 @@ static struct sl_str find_thread_name(const struct thread_name *names, size_t co
 
 /* ---- threads ---- */
 
-/* Reads an entry of the thread list. A stack without bytes in its entry is looked up in the memory lists of the dump. */
+/* Reads an entry of the thread list. If the entry does not say where in the file its stack is, the stack is the memory region of the dump
+ * that contains the stack's address; it stays empty if there is none. */
 static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more)
 {
@@ -110,8 +113,8 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
         more->stack = *other;
 }
 
-/* Returns the index of the last thread with the requesting id; thread_count if there is none, or if the thread that wrote the dump
- * requested it. */
+/* Returns the index of the thread that requested the dump, the last one if several have its id. Returns thread_count if there is none, or
+ * if it is the thread that wrote the dump, whose stack is not shown. */
 static size_t requesting_thread(const struct sl_crash *crash, const struct special_threads *special)
 {
     bool is_writer = special->has_writer && special->writer == special->requesting;
@@ -121,8 +124,9 @@ static size_t requesting_thread(const struct sl_crash *crash, const struct speci
     return crash->thread_count;
 }
 
-/* Completes a thread. The stack of the thread that wrote the dump is not shown. The crashed thread gets the registers of the exception,
- * because those in the list are of the moment when the dump was written. */
+/* Completes a thread. `requesting` is the index of the thread that requested the dump; thread_count if unknown. The thread that wrote the
+ * dump gets no name and no registers, so its stack is not shown. The crashed thread gets the registers of the exception, because those in
+ * the thread list are of the moment when the dump was written. */
 static void finish_thread(struct dump_reader *d, size_t index, const struct special_threads *special,
                           const struct dump_exception *exception, size_t requesting)
 {
@@ -150,8 +154,8 @@ bool sl_minidump_lacks_registers(const struct sl_minidump *dump)
     return dump->crash.thread_count > 0;
 }
 
-/* Reads threads with stacks, names and registers, and the exception: the thread that it names is the requesting one. True also when out of
- * memory, which is recorded in the reader. */
+/* Reads the threads with their stacks, names and registers, and the exception, whose thread is the one that requested the dump. False if
+ * there is no thread list. True also when out of memory, which `d` records. */
 bool dump_read_threads(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

@@ -17,13 +17,14 @@ enum { X86 = 0, X86_SIZE = 716 };
 enum { SEGMENT_AT = 56, SEGMENT_OF_32_BITS = 0x23 }; /* SegCs of amd64's CONTEXT; KGDT64_R3_CMCODE | 3 */
 enum { SLOT_1 = 0x1480 + 8, CONTEXT_AT = 4 };
 
-/* True if the module is loaded that runs 32-bit programs. */
+/* True if wow64.dll, which runs 32-bit programs, is among the modules (in any folder and spelling). */
 static bool has_wow64_module(const struct sl_minidump *dump)
 {
     static const char name[] = "wow64.dll";
     for (size_t i = 0; i < dump->crash.module_count; i++) {
         const struct sl_str file = dump->crash.modules[i].code_file;
         const char *end = file.size ? file.data + file.size : NULL;
+        /* `sizeof name` counts the NUL, so it is the length of "\wow64.dll" */
         bool is_behind_folder = file.size >= sizeof name && end[-(ptrdiff_t)sizeof name] == '\\';
         if (is_behind_folder && strncasecmp(end - (sizeof name - 1), name, sizeof name - 1) == 0)
             return true;
@@ -39,7 +40,7 @@ static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes con
     return sl_read_u16(&r) == SEGMENT_OF_32_BITS;
 }
 
-/* Returns the 32-bit context that the emulation saved; data NULL if the dump does not have it. */
+/* Returns the x86 CONTEXT that WoW64 saved in the memory of the thread; data NULL if the dump does not have it. */
 static struct sl_bytes saved_context(const struct sl_minidump *dump, const struct sl_minidump_thread *thread)
 {
     uint64_t saved;
@@ -50,13 +51,15 @@ static struct sl_bytes saved_context(const struct sl_minidump *dump, const struc
     return dump_is_context(dump, X86, context) ? context : (struct sl_bytes){NULL, 0};
 }
 
-/* Replaces the thread's TEB and stack by the 32-bit ones. */
+/* Replaces the thread's 64-bit TEB by the 32-bit one, and its stack by the memory region that its 32-bit stack pointer is in. A TEB or
+ * stack that the dump does not have is left empty. */
 static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *thread)
 {
     struct sl_registers registers;
     struct sl_walk_numbers numbers;
     uint64_t environment;
     thread->family = SL_CPU_X86;
+    /* the 64-bit TEB begins with the address of the 32-bit one */
     bool has_environment = thread->environment && dump_memory_read(dump, thread->environment, 8, &environment);
     thread->environment = has_environment && environment <= UINT32_MAX ? environment : 0;
     dump_context_read(dump, thread, &registers);
@@ -65,14 +68,14 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
     thread->stack = stack ? *stack : (struct sl_minidump_memory){.address = 0};
 }
 
-/* Switches the thread to its 32-bit registers; returns false if the dump does not have them. A thread that crashed in 64-bit code stays as
- * it is. */
+/* Replaces the registers and the stack of a thread by its 32-bit ones; returns false if the dump does not have them. A thread that crashed
+ * in 64-bit code stays as it is (true). */
 static bool switch_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
     bool is_crash = exception->is_there && thread->context.data == exception->context.data;
     if (runs_32_bit_code(d->dump, thread->context)) {
-        thread->cpu = DUMP_X86_ON_AMD64;
+        thread->cpu = DUMP_X86_ON_AMD64; /* the 64-bit context holds the 32-bit registers */
     } else if (!is_crash) {
         const struct sl_bytes context = saved_context(d->dump, thread);
         if (!context.data || !dump_charge(d, context.size))
@@ -80,7 +83,7 @@ static bool switch_thread(struct dump_reader *d, size_t index, const struct dump
         thread->cpu = X86;
         thread->context = context;
     }
-    if (thread->cpu == d->dump->cpu)
+    if (thread->cpu == d->dump->cpu) /* crashed in 64-bit code */
         return true;
     enter_32_bits(d->dump, thread);
     dump_context_registers(d, thread->cpu, thread->context, &d->dump->crash.threads[index]);

@@ -1,6 +1,7 @@
 #include "object/ar.h"
 
-enum { MAGIC = 8, HEADER = 60, MAX_NAME = 1024 }; /* MAX_NAME: longer names are cut, as many members may share one */
+/* MAX_NAME: longer names are cut, because any number of members may refer to the same long name and each reads all of it. */
+enum { MAGIC = 8, HEADER = 60, MAX_NAME = 1024 };
 
 /* True if the file begins with the magic of 8 bytes. */
 static bool begins(struct sl_bytes bytes, const char *magic)
@@ -18,7 +19,7 @@ void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar)
     *ar = (struct sl_ar){.bytes = bytes, .at = MAGIC, .thin = begins(bytes, "!<thin>\n")};
 }
 
-/* Reads a decimal number that is padded with blanks. */
+/* Reads the decimal number at the beginning of a field; what follows it (blanks that fill the field) is ignored. False if there is none. */
 static bool read_decimal(struct sl_str text, uint64_t *value)
 {
     return sl_str_take_u64(&text, value);
@@ -35,12 +36,12 @@ static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
     return (struct sl_str){(const char *)rest.data, size};
 }
 
-/* Returns the name in the header itself, without the `/` and the blanks that fill the field. */
+/* Returns the name in the header's name field, without the `/` that ends it (GNU) and the blanks that fill the field. */
 static struct sl_str short_name(struct sl_str field)
 {
     while (field.size && field.data[field.size - 1] == ' ')
         field.size--;
-    field.size -= field.size > 1 && field.data[field.size - 1] == '/';
+    field.size -= field.size > 1 && field.data[field.size - 1] == '/'; /* a lone "/" is the symbol table's name */
     return field;
 }
 
@@ -51,8 +52,8 @@ static bool is_index(struct sl_str name)
            sl_str_starts(name, SL_STR("__.SYMDEF")) || sl_str_equal(name, SL_STR("/<ECSYMBOLS>"));
 }
 
-/* BSD archives: moves the name, padded with NULs, from the front of the contents to `m->name`. False if the stated size of the name is
- * larger than the contents. */
+/* Takes the first `size` bytes of the member's contents as its name (BSD archives); NULs that pad the name are dropped. False if the
+ * contents are shorter. */
 static bool read_long_name(struct sl_ar_member *m, uint64_t size)
 {
     if (size > m->bytes.size)
@@ -62,8 +63,8 @@ static bool read_long_name(struct sl_ar_member *m, uint64_t size)
     return true;
 }
 
-/* Formats of the name: "name/" (GNU), "/123" an offset in the member "//", "#1/12" the size of the name in front of the contents (BSD). A
- * thin archive contains only its own tables (`is_own`); the other members are files of their own, which the names refer to. */
+/* A name is "name/" (GNU), "/123" (the name is at this offset of the member "//") or "#1/12" (BSD: the contents begin with a name of 12
+ * bytes). A thin archive contains only symbol tables and the member "//": names of other members are paths of files outside of it. */
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
 {
     while (ar->at <= ar->bytes.size && ar->bytes.size - ar->at >= HEADER) {
@@ -73,16 +74,16 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         uint64_t size, number;
         if (!read_decimal((struct sl_str){header + 48, 10}, &size) || header[58] != '`' || header[59] != '\n')
             return false;
-        bool is_table = sl_str_starts(field, SL_STR("// ")), is_own = !ar->thin || is_table || field.data[0] == '/';
+        bool is_table = sl_str_starts(field, SL_STR("// ")), has_contents = !ar->thin || field.data[0] == '/';
         bool is_long = field.data[0] == '/' && read_decimal((struct sl_str){header + 1, 15}, &number);
-        is_own = is_own && !(ar->thin && is_long);
+        has_contents = has_contents && !(ar->thin && is_long);
         struct sl_bytes rest = sl_bytes_from(ar->bytes, ar->at + HEADER);
-        if (is_own && size > rest.size)
+        if (has_contents && size > rest.size)
             return false;
         if (!read_decimal((struct sl_str){header + 16, 12}, &m->changed))
             m->changed = 0;
-        m->bytes = is_own ? sl_bytes_part(rest, 0, size) : (struct sl_bytes){NULL, 0};
-        ar->at += HEADER + (is_own ? (size_t)size + (size & 1) : 0);
+        m->bytes = has_contents ? sl_bytes_part(rest, 0, size) : (struct sl_bytes){NULL, 0};
+        ar->at += HEADER + (has_contents ? (size_t)size + (size & 1) : 0); /* headers are at even offsets */
         if (is_table) {
             ar->names = m->bytes;
             continue;

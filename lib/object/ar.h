@@ -9,19 +9,20 @@
 #include "base/bytes.h"
 
 struct sl_ar {
-    struct sl_bytes bytes, names; /* names: contents of the member `//` */
-    size_t at;
-    bool thin;
+    struct sl_bytes bytes, names;                             /* names: contents of the member `//` */
+    size_t at;                                                /* offset of the next member's header */
+    bool thin; /* members are files outside of the archive */ /* the members are files of their own */
 };
 
 struct sl_ar_member {
     struct sl_str name;
-    struct sl_bytes bytes; /* empty in a thin archive: the name is then a path relative to the archive */
-    uint64_t changed;      /* seconds since 1970; 0 in reproducible archives (ar D) */
+    struct sl_bytes bytes; /* contents; empty in a thin archive: the name is then a path relative to the archive */
+    uint64_t changed;      /* modification time, seconds since 1970; 0 in reproducible archives (ar D) */
 };
 
-bool sl_ar_detect(struct sl_bytes bytes);
+bool sl_ar_detect(struct sl_bytes bytes); /* true if the file begins with the magic of an archive */
 void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar);
 
-/* Reads the next member in file order, without the symbol index and the table of names; false at the end and at a damaged member. */
+/* Reads the next member in file order. Skips the archive's own members, its symbol tables and the table of long names. False at the end
+ * of the archive and at a damaged member. */
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *member);

@@ -41,6 +41,7 @@ static const struct arch_row {
     {SL_ARCH_LOONGARCH64, SL_CPU_LOONGARCH64, "loongarch64"},
 };
 
+/* Other names that sl_arch_parse() accepts. */
 static const struct {
     const char *alias;
     enum sl_arch arch;
@@ -49,6 +50,7 @@ static const struct {
     {"arm-64", SL_ARCH_ARM64}, {"riscv32", SL_ARCH_RISCV},
 };
 
+/* By processor: size of a pointer and alignment of instructions in bytes, name of the register with the instruction pointer. */
 static const struct {
     uint8_t pointer, alignment;
     const char *ip;
@@ -62,6 +64,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* Returns the row of an architecture; that of SL_ARCH_UNKNOWN if the table does not have it. */
 static const struct arch_row *find_row(enum sl_arch arch)
 {
     for (size_t i = 0; i < COUNT(archs); i++)

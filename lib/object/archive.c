@@ -4,8 +4,8 @@
 
 enum { FAT_HEADER = 8, FAT_ARCH_32 = 20, FAT_ARCH_64 = 32 };
 
-/* True if slices overlap. Slices of real files do not; in a crafted file many slices over the same bytes would cost far more than the size
- * of the file justifies. */
+/* True if the slices together are larger than the file, so that some overlap. Slices of real files do not; in a crafted file many slices
+ * over the same bytes would cost far more than the size of the file justifies. */
 static bool shares_bytes(const struct sl_archive *archive)
 {
     uint64_t total = 0;
@@ -69,8 +69,8 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
-/* True if the debug id matches. An object with a larger age than the wanted one matches, too, because the age grows with each change of a
- * PDB. A WASM file also matches by the first 16 bytes of its raw code id, which include the length prefix. */
+/* True if the object has the wanted debug id. A larger age than the wanted one matches, too, because the age grows with each change of a
+ * PDB. A WASM file also matches if the first 32 hex digits of its code id, with the length prefix, are the wanted UUID. */
 static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
 {
     struct sl_debug_id raw = {0};
@@ -91,8 +91,8 @@ bool sl_object_matches(const struct sl_object_info *info, const struct sl_object
     return id.size && (sl_str_equal(id, info->code_id) || sl_str_equal(id, info->raw_code_id));
 }
 
-/* Without a wanted id the first readable object is returned. If no object matches, the error is the first failure to read one, because the
- * wanted object may be among the unreadable ones. */
+/* Opens the slices one after the other until one matches. If none does, the error is the first failure to open a slice, because the wanted
+ * object may be the one that could not be opened. */
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
                              const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
                              struct sl_error *error)

@@ -1,6 +1,6 @@
-/* Files with several objects: fat Mach-O files, whose slices are one program for several processors (Apple, <mach-o/fat.h>).
+/* Files with several objects: fat Mach-O files, which hold one program for several processors, a slice each (Apple, <mach-o/fat.h>).
  *
- * Every file can be opened as an archive: one that is not fat has one object, itself. An archive is a view: nothing is
+ * Every file can be opened as an archive: one that is not fat has one object, the whole file. An archive is a view: nothing is
  * allocated, and the bytes must outlive it and the objects opened from it. */
 #pragma once
 
@@ -13,14 +13,15 @@ struct sl_archive {
     bool is_64bit; /* fat: offsets and sizes of 64 bits */
 };
 
-/* Reads only the header. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also if slices overlap. */
+/* Detects the format and reads only the header of a fat file. SL_MALFORMED "unsupported object file format", or "invalid MachO file: ..."
+ * if the header is damaged or slices overlap. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
-/* Returns the bytes of object `index`, in file order, clipped to the file; they are a complete file of that object alone. False if
- * there is no such object or all of it is outside the file. */
+/* Sets `bytes` to those of object `index`, counted in file order: a complete object file, which ends at the end of the archive if it is
+ * truncated. False if there is no such object or all of it is outside the archive. */
 bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
 
-/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. If `limits` has no budget, the object gets one for the
+/* Opens object `index` with sl_object_open(); SL_NOT_FOUND past the last one. If `limits` has no budget, the object makes one by the
  * size of its slice. */
 enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, const struct sl_object_limits *limits,
                                struct sl_object **object, struct sl_error *error);

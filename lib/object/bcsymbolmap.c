@@ -21,7 +21,7 @@ static const char *line_end(const char *at, const char *end)
     return newline ? newline : end;
 }
 
-/* Returns the line without a carriage return. */
+/* Returns the line between `at` and its newline at `end`, without a carriage return at its end. */
 static struct sl_str bcsymbolmap_line_at(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
@@ -39,7 +39,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
         return sl_fail(error, SL_MALFORMED, "no valid BCSymbolMap header was found");
     if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "BCSymbolmap is not valid UTF-8");
-    for (const char *at = first; at + 1 < end; at = line_end(at + 1, end))
+    for (const char *at = first; at + 1 < end; at = line_end(at + 1, end)) /* `at`: the newline before a name */
         count++;
     size_t size = sizeof(struct sl_bcsymbolmap) + (count + 1) * sizeof(size_t);
     if (!sl_budget_spend(budget, count) || !sl_budget_charge(budget, size))
@@ -67,11 +67,12 @@ void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
     free(map);
 }
 
-/* Returns name 12 of the map for `__hidden#12_`, and other names as they are. */
+/* Returns name 12 of the map for `__hidden#12_`; returns other names, and numbers beyond the map, as they are. */
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
 {
     size_t at = sizeof hidden - 1;
     uint64_t number;
+    /* `sizeof hidden` counts the NUL, so a name has at least a digit and the `_` behind the prefix */
     if (name.size < sizeof hidden + 1 || memcmp(name.data, hidden, at) != 0 || name.data[name.size - 1] != '_' ||
         !sl_parse_u64((struct sl_str){name.data + at, name.size - 1 - at}, &number))
         return name;

@@ -17,9 +17,9 @@
 
 struct sl_bcsymbolmap;
 
-/* Opens a map: text with the line `BCSymbolMap Version: 2.0`, then one name per line. One allocation for all names. The caller
- * closes the map. SL_MALFORMED "no valid BCSymbolMap header was found", "BCSymbolmap is not valid UTF-8". The map's memory is
- * charged to `budget` until it is closed; NULL = no limits. */
+/* Opens a map: text with the line `BCSymbolMap Version: 2.0`, then one name per line. The caller closes it. Its memory is charged to
+ * `budget` until then; `budget` NULL = no limit. SL_MALFORMED "no valid BCSymbolMap header was found" or "BCSymbolmap is not valid
+ * UTF-8". */
 enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bcsymbolmap **map,
                                  struct sl_error *error);
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map); /* may be NULL */
@@ -27,17 +27,17 @@ void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map); /* may be NULL */
 /* Returns name N for `__hidden#N_`; returns any other name, and a number beyond the map, unchanged. */
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name);
 
-/* Resolves a file's name, directory and compilation directory, each by itself; true if one of them changed. A `map_line` callback of
- * struct sl_symcache_options (`map_arg` is the map). */
+/* Resolves a file's name, directory and compilation directory, each by itself; the line stays as it is. True if one of the texts
+ * changed. Can be the callback `map_line` of struct sl_symcache_options, with the map as `map_arg`. */
 bool sl_bcsymbolmap_map_line(void *map, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
                              uint32_t *new_line);
 
-/* Makes sl_object_symbols of a Mach-O object resolve names, before it strips the leading underscore of C names. `map` must live until
- * the object is closed; NULL removes it. No effect on other formats. */
+/* Makes sl_object_symbols() of a Mach-O object resolve names by the map, before it strips the leading underscore of C names. `map` must
+ * live until the object is closed; NULL: names are no longer resolved. No effect on objects of other formats. */
 void sl_object_set_bcsymbolmap(struct sl_object *object, const struct sl_bcsymbolmap *map);
 
-/* Reads the original UUID (with age 0) from a UUID map: a property list, XML or binary, whose dictionary has the key
- * DBGOriginalUUID (Apple, PropertyList-1.0.dtd; CoreFoundation's "bplist00"). Entities are never expanded; at most 1 MiB
+/* Reads the UUID of the developer's build (as `original`, with age 0) from a UUID map: a property list, XML or binary, whose dictionary
+ * has the key DBGOriginalUUID (Apple, PropertyList-1.0.dtd; CoreFoundation's "bplist00"). Entities are never expanded; at most 1 MiB
  * is read. SL_MALFORMED "Invalid XML", "XML structure did not match expected schema", "Failed to parse a value into the
  * right type". */
 enum sl_code sl_uuidmap_parse(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error);

@@ -8,7 +8,7 @@
 /* The MODULE record is read up to this many bytes; the rest of a longer line is ignored. */
 enum { MAX_MODULE_LINE = 320 };
 
-/* Returns the line without blanks at its ends; `*next` is the start of the next line. */
+/* Returns the line at `at` without blanks at its ends; sets `*next` to the start of the next line. */
 struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -39,7 +39,7 @@ struct sl_str breakpad_rest(struct breakpad_fields *f)
     return rest;
 }
 
-/* Moves past the next field if it is `word`. */
+/* Moves past the next field and returns true if that field is `word`. */
 bool breakpad_word(struct breakpad_fields *f, struct sl_str word)
 {
     struct breakpad_fields ahead = *f;
@@ -70,8 +70,8 @@ enum { STRIDE = 64 };
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
-/* True if one of the STRIDE bytes is a newline and the next line may be STACK or PUBLIC.
- * Compares 16 bytes at once: a record begins with P to S, or with blanks. The caller checks false positives. */
+/* True if one of the STRIDE bytes at `at` is a newline before a line that may be a STACK or PUBLIC record: it begins with P, Q, R or S, or
+ * with a blank or a control character. Compares 16 bytes at once. The caller looks at the line itself. */
 static inline bool begins_other(const char *at)
 {
     uint64_t halves[2];
@@ -86,23 +86,25 @@ static inline bool begins_other(const char *at)
     return halves[0] | halves[1];
 }
 
-/* Returns the next line after `at`. With `functions` (a FUNC was found already) the next line that may be STACK or PUBLIC. */
-static const char *next_record(const char *at, const char *end, bool functions)
+/* Returns the start of the line after `at`; `end` if there is none. If a FUNC line was found already (`has_function`), no other has to be
+ * found: returns the next line that may be a STACK or PUBLIC record. */
+static const char *next_record(const char *at, const char *end, bool has_function)
 {
     while (at < end) {
-        while (functions && end - at > STRIDE && !begins_other(at))
+        while (has_function && end - at > STRIDE && !begins_other(at))
             at += STRIDE;
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         if (!newline)
             return end;
         at = newline + 1;
-        if (!functions || (at < end && (*at == 'S' || *at == 'P' || *at == ' ' || *at == '\t')))
+        if (!has_function || (at < end && (*at == 'S' || *at == 'P' || *at == ' ' || *at == '\t')))
             return at;
     }
     return end;
 }
 
-/* Finds the records in one pass over the first letters of the lines, up to the first STACK. False when out of memory. */
+/* Reads the first word of each line up to the first STACK record. Sets the features, the offsets of the first FUNC or PUBLIC record
+ * (b->records), of the first STACK record (b->end) and of all PUBLIC records. False when out of memory. */
 static bool find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
@@ -131,8 +133,8 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
     return true;
 }
 
-/* True if the file can be used for unwinding: there is a STACK CFI INIT or STACK WIN record. Other STACK records only add rules to
- * these. */
+/* True if the file can be used for unwinding: behind b->end there is a STACK CFI INIT or STACK WIN record. Other STACK records only add
+ * rules to a STACK CFI INIT record. */
 static bool has_unwind_record(const struct sl_object *object, const struct breakpad *b)
 {
     const char *at = (const char *)object->bytes.data + b->end, *end = at + (object->bytes.size - b->end);
@@ -146,7 +148,7 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
     return false;
 }
 
-/* Returns the format of programs of an operating system; SL_FORMAT_UNKNOWN for an unknown system. */
+/* Returns the format of the executables of an operating system; SL_FORMAT_UNKNOWN for an unknown system. */
 static enum sl_format format_of_programs(struct sl_str os)
 {
     static const struct {
@@ -187,7 +189,8 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     return SL_OK;
 }
 
-/* Sets code id and file name from the first `INFO CODE_ID <hex> [file]` of the header that has an id. */
+/* Sets code id and name of the executable from the first `INFO CODE_ID <hex> [file]` that has an id. Stops at the first FILE, FUNC, PUBLIC
+ * or STACK record, which ends the header. */
 static void read_code_id(struct sl_object *object, const char *at, const char *end)
 {
     while (at < end && !object->info.code_id.size) {
@@ -204,8 +207,8 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
     }
 }
 
-/* Reads the MODULE record and finds the other records. A caller that only needs the identity (sl_object_limits.identity) is spared the pass
- * over the file: then all features are set without looking. */
+/* Reads the MODULE record and finds the other records. If the caller only needs the identity (sl_object_limits.identity), the file is not
+ * read to its end: all features are set without looking for records. */
 static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *error)
 {
     struct breakpad *b = SL_ARENA_NEW(&object->arena, struct breakpad);
@@ -223,7 +226,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     b->records = b->end = object->bytes.size;
     if (!object->identity && !find_records(object, b))
         return sl_fail(error, SL_BUSY, "out of memory");
-    breakpad_line(begin, end, &next);
+    breakpad_line(begin, end, &next); /* again without the cut, for the start of the line after MODULE */
     const char *records =
         (const char *)object->bytes.data + b->records; /* counts from the start of the file, not from `begin` */
     if (next < records)
@@ -249,14 +252,14 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
         return false;
     *symbol = (struct sl_symbol){.address = address,
                                  .name = breakpad_rest(&f),
-                                 .parameters = parameters & (INT32_MAX >> 1),
+                                 .parameters = parameters & (INT32_MAX >> 1), /* the member has 30 bits */
                                  .multiple = multiple};
     if (!symbol->name.size)
         symbol->name = SL_STR("<unknown>");
     return sl_str_is_utf8(symbol->name);
 }
 
-/* Reads the PUBLIC lines that were found at opening; malformed ones are left out. */
+/* Reads the PUBLIC lines whose offsets find_records() stored at opening; malformed ones are left out. */
 static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                      size_t *count, struct sl_error *error)
 {

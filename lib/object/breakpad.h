@@ -8,7 +8,7 @@
  *     FILE 0 shapes.c
  *     INLINE_ORIGIN 0 square
  *     FUNC 1106 c 0 area             address, size, bytes of parameters, name
- *     INLINE 0 7 0 0 1106 4          depth, line and file of the call, origin; address, size
+ *     INLINE 0 7 0 0 1106 4          depth, line and file of the call, number of the INLINE_ORIGIN; address, size
  *     1106 4 3 0                     address, size, line, file
  *     110a 8 7 0
  *     PUBLIC 1020 0 _start           address, bytes of parameters, name */

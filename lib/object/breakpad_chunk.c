@@ -1,4 +1,4 @@
-/* Breakpad: reads the records of one chunk into functions.
+/* Breakpad: reads the records of one chunk (a part of the file that begins with a FUNC line) into functions.
  *
  * Line records are nearly all of a file, INLINE records most of the rest: both are scanned without looking for the end of the line
  * first. Other records, and malformed lines, are read field by field. */
@@ -11,11 +11,11 @@ enum { SMALLEST_LINE = 8 /* "0 1 1 0\n": gives the largest number of lines in a 
 struct open_function {
     struct sl_function function;
     size_t first_line, first_inlinee;
-    uint64_t last_address, lines_end;
-    bool open, sorted; /* open: there is such a function; sorted: its lines ascend by address so far */
+    uint64_t last_address, lines_end; /* address of the last line record; the largest end of a line so far */
+    bool open, sorted;                /* open: there is such a function; sorted: its lines ascend by address so far */
 };
 
-/* Returns the end of a range, at most the end of the address space. */
+/* Returns the exclusive end of an address range, UINT64_MAX if the sum overflows. */
 static uint64_t breakpad_chunk_end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
@@ -27,8 +27,8 @@ static uint32_t clamp_line(uint64_t line)
     return line > UINT32_MAX ? 0 : (uint32_t)line;
 }
 
-/* Returns the file's index in the chunk's batch; adds the file if it is new there. SL_NO_FILE if the number is not defined, or when out of
- * memory (chunk->failed). w->indexes remembers the index per file; entries of an older batch number are stale. */
+/* Returns the index in chunk->files of the file with number `id`; adds the file if it is not there yet. SL_NO_FILE if no FILE record has
+ * that number, or when out of memory (chunk->failed). w->indexes has the index of each file, valid if its batch number is w->batch. */
 static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                           uint64_t id)
 {
@@ -50,7 +50,7 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
     return known->index;
 }
 
-/* Fast path of find_file: a file that the batch has already. */
+/* Returns what find_file() does, without a search if the chunk has used the file before. */
 static inline uint32_t file_index(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, uint64_t id)
 {
@@ -63,7 +63,8 @@ struct line_record {
     uint64_t address, size, line, file;
 };
 
-/* Fast path of scan_line: single spaces, no sign, fields of at most eight digits. */
+/* Scans a line record whose fields are separated by single spaces, have at most eight digits and no sign, as nearly all have. Returns the
+ * position after the newline; NULL for any other line, which scan_line() may accept. */
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
     unsigned ends[4];
@@ -78,7 +79,8 @@ static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_reco
     return at + ends[3] + 1;
 }
 
-/* Scans `address size [-]line file`. Returns the position after the newline, NULL if the line is something else. */
+/* Scans the line record `address size [-]line file`; a negative line becomes 0 (unknown). Returns the position after the newline, NULL if
+ * the text has another form. */
 static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *out)
 {
     if (!(at = scan_hex(at, &out->address)) || !(at = scan_blanks(at)) || !(at = scan_hex(at, &out->size)) ||
@@ -93,7 +95,7 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
     return scan_line_end(at);
 }
 
-/* Grows the array of inlined calls for one more. Sets chunk->failed and returns false when out of memory. */
+/* Makes room for one more inlined call in the chunk. Sets chunk->failed and returns false when out of memory. */
 static bool grow_inlinees(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
@@ -104,12 +106,13 @@ static bool grow_inlinees(struct breakpad_chunk *chunk)
     return false;
 }
 
-/* The fields of an INLINE record before its ranges. */
+/* The fields of an INLINE record before its address ranges. */
 struct inline_head {
-    uint64_t depth, call_line, call_file, origin;
+    uint64_t depth, call_line, call_file, origin; /* origin: number of the INLINE_ORIGIN record with the name */
 };
 
-/* Fast path of scan_head: single spaces, fields of at most eight digits. */
+/* Scans the four numbers before the address ranges of an INLINE record, if they are separated by single spaces and have at most eight
+ * digits. Returns the position after the space behind them; NULL for any other form, which scan_head() may accept. */
 static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_head *out)
 {
     unsigned ends[4];
@@ -122,7 +125,8 @@ static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_he
     return call.wrong | names.wrong ? NULL : at + ends[3] + 1;
 }
 
-/* Scans the four numbers before the ranges. NULL if the record has another form. */
+/* Scans the four numbers before the address ranges of an INLINE record. Returns the position of the first range; NULL if the text has
+ * another form. */
 static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
 {
     uint64_t *const values[] = {&out->depth, &out->call_line, &out->call_file, &out->origin};
@@ -132,7 +136,8 @@ static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
     return at;
 }
 
-/* Scans a range and the byte after it: a newline, or a space with the next range after it. */
+/* Scans `address size` of an INLINE record, if each has at most eight digits, and the byte after it: a newline, or a space with the next
+ * range after it. Returns the position after that byte; NULL for any other form, which scan_range() may accept. */
 static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     unsigned ends[2];
@@ -147,7 +152,8 @@ static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_
     return code.wrong ? NULL : behind + 1;
 }
 
-/* Scans a range, and the blanks or the line's end after it. */
+/* Scans `address size` of an INLINE record, and the blanks or the end of the line after it. Returns the position after these; NULL if the
+ * text has another form. */
 static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     const uint8_t *next;
@@ -156,16 +162,17 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
     return (next = scan_line_end(at)) ? next : scan_blanks(at);
 }
 
-/* Makes the inlined call of a record, without its range. `number` identifies its name to readers, who then need not compare texts; it is 0
- * if a number of the file was defined twice, and so does not identify a name. */
+/* Makes the inlined call of an INLINE record, without its address range. Its `number` tells readers which calls have the same name, so that
+ * they need not compare texts. It is 0 (readers compare) if the name is not in the array `items`, or if any INLINE_ORIGIN number of the
+ * file was defined twice, because then equal numbers may mean different names. */
 static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                   struct breakpad_chunk *chunk, const struct inline_head *head)
 {
-    bool dense = head->origin < r->origins.count;
-    struct sl_str name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
-    uint32_t number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
-    if (!number &&
-        !sl_account_spend(&w->account, (uint32_t)name.size)) /* without a number, readers compare the name itself */
+    bool in_array = head->origin < r->origins.count;
+    struct sl_str name =
+        in_array ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
+    uint32_t number = in_array && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
+    if (!number && !sl_account_spend(&w->account, (uint32_t)name.size)) /* for comparing it */
         chunk->failed = true;
     return (struct sl_flat_inlinee){
         .name = name,
@@ -176,8 +183,8 @@ static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *
     };
 }
 
-/* Scans `(address size)+`; each range becomes a copy of `inlinee`. Returns the position after the newline. NULL when malformed or out
- * of memory; then no range of the record is kept. */
+/* Scans the address ranges of an INLINE record, `(address size)+`, and adds a copy of `inlinee` for each. Returns the position after the
+ * newline. NULL when malformed or out of memory; then no range of the record is kept. */
 static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uint8_t *next,
                                          struct sl_flat_inlinee inlinee)
 {
@@ -189,14 +196,14 @@ static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uin
             return NULL;
         }
         chunk->inlinees[chunk->inlinee_count++] = inlinee;
-    } while (next[-1] != '\n');
+    } while (next[-1] != '\n'); /* both scanners stop behind a newline, or behind blanks before another range */
     return next;
 }
 
 /* Scans `INLINE depth call-line origin (address size)+`, which early Breakpad wrote: it lacks the file of the call. A truncated record of
- * the present form looks the same, but only early files have origins of the form `INLINE_ORIGIN number file name`. Returns the position
- * after the line; NULL for any other record. */
-static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
+ * the present form looks the same, but only early files have the form `INLINE_ORIGIN number file name` (file: a number or -1). Returns
+ * the position after the line; NULL for any other record. */
+static const uint8_t *scan_early_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                         struct breakpad_chunk *chunk, const uint8_t *at)
 {
     struct sl_flat_inlinee inlinee = {.call_file = SL_NO_FILE};
@@ -204,9 +211,9 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
     if (!(at = scan_decimal(at, &depth)) || !(at = scan_blanks(at)) || !(at = scan_decimal(at, &call_line)) ||
         !(at = scan_blanks(at)) || !(at = scan_decimal(at, &origin)) || !(at = scan_blanks(at)))
         return NULL;
-    struct sl_str text = breakpad_names_get(&r->origins, origin, NULL);
+    struct sl_str text = breakpad_names_get(&r->origins, origin, NULL); /* `file name` */
     struct breakpad_fields name = {text.data, text.data + text.size};
-    if (!sl_account_spend(&w->account, (uint32_t)text.size)) /* parsed again for every record */
+    if (!sl_account_spend(&w->account, (uint32_t)text.size)) /* the text is parsed again for every record */
         chunk->failed = true;
     bool has_file = breakpad_word(&name, SL_STR("-1")) || breakpad_decimal(&name, &file);
     if (!has_file || !(inlinee.name = breakpad_rest(&name)).size)
@@ -216,7 +223,8 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
     return scan_ranges(chunk, at, inlinee);
 }
 
-/* Scans `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns the position after the newline or NULL. */
+/* Scans `INLINE depth call-line call-file origin (address size)+`, from the depth on, or the early form of the record, without the file.
+ * Returns the position after the newline; NULL if the record is malformed or memory is used up (chunk->failed). */
 static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -226,10 +234,11 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
         next = scan_head(at, &head);
     if (next)
         next = scan_ranges(chunk, next, make_inlinee(r, w, chunk, &head));
-    return next ? next : scan_first_inline(r, w, chunk, at);
+    return next ? next : scan_early_inline(r, w, chunk, at);
 }
 
-/* Scans the usual FUNC record from the blank on: it has a name, and single blanks. Returns the position after the newline or NULL. */
+/* Scans a FUNC record from the blank behind `FUNC` on, if it has a name, single blanks and none at its end, as nearly all have. Returns the
+ * position after the newline; NULL for any other form, which read_func() may accept. */
 static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
 {
     uint64_t parameters;
@@ -241,27 +250,28 @@ static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, 
     const uint8_t *newline = memchr(at, '\n', (size_t)(behind - at));
     if (!newline || newline[-1] <= ' ')
         return NULL;
-    function->parameters = parameters & INT32_MAX;
+    function->parameters = parameters & INT32_MAX; /* the member has 31 bits */
     function->name = (struct sl_str){(const char *)at, (size_t)(newline - at)};
     return sl_str_is_utf8(function->name) ? newline + 1 : NULL;
 }
 
-/* Reads `FUNC [m] address size parameter-size [name]`, from the `m` on. */
+/* Reads `FUNC [m] address size parameter-size [name]`, from the `m` on. Without a name the function is called `<unknown>`. False if the
+ * record is malformed. */
 static bool read_func(struct breakpad_fields f, struct sl_function *function)
 {
     uint64_t parameters;
     *function = (struct sl_function){.multiple = breakpad_word(&f, SL_STR("m"))};
     if (!breakpad_hex(&f, &function->address) || !breakpad_hex(&f, &function->size) || !breakpad_hex(&f, &parameters))
         return false;
-    function->parameters = parameters & INT32_MAX;
+    function->parameters = parameters & INT32_MAX; /* the member has 31 bits */
     function->name = breakpad_rest(&f);
     if (!function->name.size)
         function->name = SL_STR("<unknown>");
     return sl_str_is_utf8(function->name);
 }
 
-/* Sorts by address, stably, for the rare function whose lines are out of order: a merge sort, bottom up, between the array and w->sorted.
- * False when out of memory. */
+/* Sorts the lines of a function by address; lines at the same address keep their order. A merge sort, bottom up, between the array and
+ * w->sorted. Rarely called: lines are mostly in order. False when out of memory. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
     if (!sl_account_grow(&w->account, &w->sorted, &w->sorted_capacity, count, sizeof *lines))
@@ -284,8 +294,8 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
     return true;
 }
 
-/* Gives the function its lines, cut to the range of the function in place. For functions without inlined calls only: all others need
- * sl_assemble. */
+/* Gives the function its lines. Lines outside of the function are left out, and a line that extends beyond its end is cut there, in `lines`
+ * itself. `lines_end` is the largest end of a line. Only for functions without inlined calls: others need sl_assemble(). */
 static void set_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
     uint64_t end = breakpad_chunk_end_address(function->address, function->size);
@@ -295,14 +305,15 @@ static void set_lines(struct sl_function *function, struct sl_line *lines, size_
     }
     while (count && lines[count - 1].address >= end)
         count--;
-    for (size_t i = 0; lines_end > end && i < count; i++)
+    for (size_t i = 0; lines_end > end && i < count; i++) /* mostly no line extends beyond the end */
         if (lines[i].size > end - lines[i].address)
             lines[i].size = end - lines[i].address;
     function->lines = lines;
     function->line_count = (uint32_t)count;
 }
 
-/* Ends the open function and adds it to the chunk: with its lines only, with flat inlinees if the sink accepts them, else assembled. */
+/* Ends the open function, if there is one, and adds it to the chunk. Without inlined calls it gets its lines. With inlined calls it gets
+ * lines and a flat list of the calls (`flats`) if the sink accepts that; else sl_assemble() makes the tree of calls. */
 static void close_function(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                            struct open_function *open)
 {
@@ -330,14 +341,15 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         chunk->failed =
             chunk->failed || !sl_assemble(&w->assembler, &chunk->arena, &open->function,
                                           chunk->inlinees + open->first_inlinee, inlinee_count, lines, count);
-        chunk->line_count = open->first_line; /* the assembler copied them */
+        /* sl_assemble() copied lines and inlined calls to the arena: their places are used for the next function */
+        chunk->line_count = open->first_line;
         chunk->inlinee_count = open->first_inlinee;
     }
     chunk->functions[chunk->function_count++] = open->function;
 }
 
-/* Makes the FUNC record the open function. A record that cannot be read (`good` false) only ends the function before it: the lines after it
- * belong to no function. */
+/* Makes the function of a FUNC record the open one, to which the records after it belong. If the record could not be read (`good` false),
+ * there is no open function: the lines after it belong to none. */
 static void open_function(const struct breakpad_chunk *chunk, const struct sl_function *function, bool good,
                           struct open_function *open)
 {
@@ -350,7 +362,8 @@ static void open_function(const struct breakpad_chunk *chunk, const struct sl_fu
     };
 }
 
-/* Fast path for FUNC records. NULL if the line is something else. */
+/* Reads a FUNC record of the usual form: closes the function before it and opens the new one. Returns the next line; NULL if the line has
+ * another form, which read_record() may accept. */
 static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct breakpad_worker *w,
                                       struct breakpad_chunk *chunk, const uint8_t *at, struct open_function *open)
 {
@@ -363,7 +376,8 @@ static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct br
     return next;
 }
 
-/* Reads a record that the fast scanners do not know, or a malformed line, which is counted in `skipped`. Returns the next line. */
+/* Reads a line that is not of the usual forms; returns the next line. A malformed line is counted in chunk->skipped. An INLINE_ORIGIN is
+ * defined if chunks are read in order (r->ordered); else it only sets chunk->defines_origin, so that the chunk is read again in order. */
 static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                                   const uint8_t *at, struct open_function *open)
 {
@@ -371,7 +385,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
     struct breakpad_fields f = breakpad_line((const char *)at, (const char *)chunk->behind, &next);
     if (f.at == f.end)
         return (const uint8_t *)next;
-    /* kept only if this line turns out to be the first malformed one */
+    /* overwritten by later lines until one of them is malformed */
     if (!chunk->skipped)
         chunk->first_skipped = (size_t)(at - chunk->text);
     if (breakpad_word(&f, SL_STR("FUNC"))) {
@@ -388,7 +402,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
         else
             chunk->skipped += !breakpad_names_define(&r->origins, f);
     } else {
-        /* before the first FUNC record other lines are good: those of the header */
+        /* Not a record inside a function, so malformed there. Outside of functions any other line is ignored. */
         chunk->skipped += open->open;
     }
     return (const uint8_t *)next;
@@ -399,8 +413,8 @@ static inline bool is_inline(const uint8_t *at)
     return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
 }
 
-/* Reads line records of the usual form from `at` on. Returns the position of the first line that has another form. The array has capacity
- * for all lines of the chunk (breakpad_chunk_read), so it need not grow here. */
+/* Adds line records of the usual form from `at` on to the open function. Returns the position of the first line that has another form.
+ * chunk->lines has capacity for all lines of the chunk (breakpad_chunk_read), so it need not grow here. */
 static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct breakpad_worker *w,
                                        struct breakpad_chunk *chunk, struct open_function *open, const uint8_t *at)
 {
@@ -409,7 +423,7 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     bool sorted = open->sorted;
     struct line_record record;
     for (const uint8_t *next; at < chunk->behind && (next = scan_usual_line(at, &record)); at = next) {
-        if (!record.size)
+        if (!record.size) /* covers no code */
             continue;
         uint64_t end = record.address + record.size; /* no overflow: both have 32 bits */
         sorted = sorted && record.address >= last_address;
@@ -443,7 +457,8 @@ static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct brea
     };
 }
 
-/* Tries the most frequent kinds of lines first. Lines before the first FUNC record belong to no function and are ignored. */
+/* Reads all lines of the chunk; tries the most frequent kinds of records first. Lines before the first FUNC record belong to no function
+ * and are ignored. Stops at an INLINE_ORIGIN that must be read in order (chunk->defines_origin): the whole chunk is read again later. */
 static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk)
 {
     struct open_function open = {.open = false};
@@ -469,8 +484,8 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     close_function(r, w, chunk, &open);
 }
 
-/* Sets the text to scan. The scanners need a newline at its end and SCAN_SLACK readable bytes after it: the last chunk, which has neither
- * for sure, is copied with padding. False when out of memory. */
+/* Sets the text to scan, chunk->text to chunk->behind. The scanners need a newline at its end and SCAN_SLACK readable bytes after it. A
+ * chunk without these, at the end of the file, is copied with newlines behind it. False when out of memory. */
 static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chunk)
 {
     const char *file_end = (const char *)r->object->bytes.data + r->object->bytes.size;
@@ -493,7 +508,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
 {
     chunk->line_count = chunk->function_count = chunk->inlinee_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
-    if (++w->batch == 0) { /* the counter wrapped: clear old numbers, which will be used again */
+    if (++w->batch ==
+        0) { /* the counter wrapped: clear the old batch numbers in w->indexes, which will be used again */
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
     }
@@ -504,7 +520,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         return;
     }
     read_lines(r, w, chunk);
-    const struct sl_flat_inlinee *inlinees = chunk->inlinees; /* the array does not grow any more */
+    /* Inlined calls lie in the array in the order of their functions. Pointers are set last, as growing moves the array. */
+    const struct sl_flat_inlinee *inlinees = chunk->inlinees;
     for (size_t i = 0; i < chunk->function_count; i++) {
         chunk->flats[i].inlinees = inlinees;
         inlinees += chunk->flats[i].inlinee_count;
@@ -515,6 +532,6 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         .functions = chunk->functions,
         .flats = chunk->flats,
         .function_count = chunk->function_count,
-        .lasting = chunk->text == (const uint8_t *)chunk->begin,
+        .lasting = chunk->text == (const uint8_t *)chunk->begin, /* false for a copy: names point into it */
     };
 }

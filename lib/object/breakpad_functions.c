@@ -1,16 +1,18 @@
-/* Breakpad: reads all functions, window by window. */
+/* Breakpad: reads all functions, in windows of several chunks (parts of the file) that are read in parallel. */
 #include "object/breakpad_reader.h"
 
 #include <stdlib.h>
 
 enum { CHUNK = 128 * 1024, CHUNKS_PER_WORKER = 4, DENSE_IDS = 65536, SMALLEST_NAME = 8 /* "FILE 0 a" */ };
 
+/* A task of sl_parallel_run(): reads chunk `index`. */
 static void read_chunk(void *arg, size_t index, unsigned worker)
 {
     struct breakpad_reader *r = arg;
     breakpad_chunk_read(r, &r->chunks[index], &r->workers[worker]);
 }
 
+/* A task of sl_parallel_run(): lets the sink prepare the functions of chunk `index`. */
 static void prepare_chunk(void *arg, size_t index, unsigned worker)
 {
     struct breakpad_reader *r = arg;
@@ -19,19 +21,19 @@ static void prepare_chunk(void *arg, size_t index, unsigned worker)
         r->sink->prepare(r->sink, &chunk->batch, &chunk->arena, worker);
 }
 
-/* Returns the end of the chunk that begins at `at`: the first FUNC line at least CHUNK bytes after `at`. */
+/* Returns the end of the chunk that begins at `at`: the first FUNC line at least CHUNK bytes after `at`, or the end of the file. */
 static const char *chunk_end(const char *at, const char *end)
 {
     if (end - at <= CHUNK)
         return end;
     at += CHUNK;
-    while ((at = memchr(at, '\n', (size_t)(end - at))) && end - at > 5)
+    while ((at = memchr(at, '\n', (size_t)(end - at))) && end - at > 5) /* 5: room for "FUNC " after the newline */
         if (memcmp(++at, "FUNC ", 5) == 0)
             return at;
     return end;
 }
 
-/* Divides the file from `at` into chunks, as many as the reader has; returns their number. */
+/* Divides the file from `at` into at most r->chunk_count chunks, a window; returns their number. */
 static size_t plan_window(struct breakpad_reader *r, const char *at, const char *end)
 {
     size_t count = 0;
@@ -42,8 +44,9 @@ static size_t plan_window(struct breakpad_reader *r, const char *at, const char 
     return count;
 }
 
-/* Reads a window of chunks and returns how many of them can be used. An INLINE_ORIGIN is valid from its line on, so a chunk with one must
- * be read before the chunks after it: from there on one worker reads the file in order. */
+/* Reads `count` chunks and returns how many of them can be used. An INLINE_ORIGIN between functions is valid from its line on, so a chunk
+ * with one must be read before the chunks after it: only the chunks before it can be used, and from there on (r->ordered) one worker reads
+ * the file in order. */
 static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
 {
     if (r->ordered) {
@@ -53,7 +56,7 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
     }
     sl_parallel_run(parallel, count, read_chunk, r);
     for (size_t i = 0; i < count; i++)
-        /* the chunk is read again, in order, in the next window */
+        /* the next window begins with this chunk, which is then read again in order */
         if (r->chunks[i].defines_origin) {
             r->ordered = true;
             return i;
@@ -61,7 +64,8 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
     return count;
 }
 
-/* Passes the batches of a window to the sink in file order, and counts bad lines. */
+/* Passes the functions of `count` chunks to the sink in file order, and adds up the malformed lines. The first one of the file becomes
+ * sink->first_skipped. Returns the first error: of the sink, or lack of memory or budget in a chunk. */
 static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count,
                                    struct sl_error *error)
 {
@@ -82,7 +86,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
     return code;
 }
 
-/* Reads all records, window by window, up to the first STACK record. */
+/* Reads all records from the first FUNC or PUBLIC record to the first STACK record, and passes the functions to the sink. */
 static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const struct sl_parallel *parallel,
                                                 struct sl_error *error)
 {
@@ -91,7 +95,7 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
     enum sl_code code = SL_OK;
     while (at < end && code == SL_OK) {
         size_t count = read_window(r, parallel, plan_window(r, at, end));
-        at = count ? r->chunks[count - 1].end : at;
+        at = count ? r->chunks[count - 1].end : at; /* 0: the first chunk must be read again in order */
         code = r->origins.failed ? sl_budget_fail(r->object->budget, error) : consume_window(r, parallel, count, error);
         for (size_t i = 0; i < r->chunk_count; i++)
             sl_arena_reset(&r->chunks[i].arena);
@@ -99,7 +103,7 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
     return code;
 }
 
-/* Adds the file of a FILE record. `<unknown>` is ignored: writers use it for lines that have no file. */
+/* Adds the file of a FILE record to the table. `<unknown>` is left out: writers use it for lines that have no file. */
 static void define_file(struct breakpad_names *files, struct breakpad_fields f)
 {
     struct breakpad_fields rest = f;
@@ -108,7 +112,8 @@ static void define_file(struct breakpad_names *files, struct breakpad_fields f)
         breakpad_names_define(files, f);
 }
 
-/* Reads the names of files and inlined functions in front of the first FUNC record. */
+/* Reads the names of files (FILE) and inlined functions (INLINE_ORIGIN) in front of the first FUNC or PUBLIC record. Malformed
+ * INLINE_ORIGIN records are counted in r->skipped; malformed FILE records are ignored. */
 static void breakpad_functions_read_header(struct breakpad_reader *r)
 {
     const struct breakpad *b = r->object->impl;
@@ -122,12 +127,12 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     }
 }
 
-/* Initialises tables, chunks and workers; false when out of memory. Names are stored in an array up to the largest number that a file of
- * this size can need; a file may choose any numbers, and larger ones are stored in a map. */
+/* Initialises tables of names, chunks and workers; false when out of memory. A file of this size has room for at most `names` names: names
+ * with lower numbers are stored in an array, others in a map, because a crafted file may use any numbers. */
 static bool reader_init(struct breakpad_reader *r, unsigned workers)
 {
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;
-    r->ordered = workers == 1;
+    r->ordered = workers == 1; /* a single worker reads chunks in order anyway */
     size_t names = r->object->bytes.size / SMALLEST_NAME;
     struct sl_budget *budget = r->object->budget;
     names = names < DENSE_IDS ? DENSE_IDS : names;
@@ -192,7 +197,7 @@ enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_p
     enum sl_code code = reader_init(&r, workers) ? breakpad_functions_read_all(&r, parallel, error)
                                                  : sl_budget_fail(object->budget, error);
     sink->skipped_units += r.skipped;
-    if (code == SL_OK && !r.functions && !object->info.features.has_symbols)
+    if (code == SL_OK && !r.functions && !object->info.features.has_symbols) /* has_symbols: PUBLIC records */
         code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");
     reader_free(&r, workers);
     return code;

@@ -1,21 +1,23 @@
-/* Breakpad: names of files and inlined functions by number. */
+/* Breakpad: tables of the names of files (FILE records) and inlined functions (INLINE_ORIGIN records) by their numbers. */
 #include "object/breakpad_reader.h"
 
 #include <stdlib.h>
 
+/* A name whose number is too large for the array of names; it is in a map. */
 struct sparse_name {
     uint64_t number;
     struct sl_str name;
-    size_t index; /* among all sparse names */
+    size_t index; /* among all names of the map */
 };
 
+/* Returns the bytes of the number as a key of the map. */
 static struct sl_str breakpad_names_make_key(const uint64_t *number)
 {
     return (struct sl_str){(const char *)number, sizeof *number};
 }
 
-/* Stores a name in the array. A second definition replaces the first and sets `redefined`, because the number then does not identify a name
- * in the whole file. */
+/* Stores a name in the array. A second definition of a number replaces the first and sets `redefined`, because the number then does not
+ * identify one name in the whole file. False when out of memory. */
 static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
 {
     size_t old = names->capacity;
@@ -29,7 +31,8 @@ static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str
     return true;
 }
 
-/* Stores a name with a large number in a map: an array up to that number could be larger than the file. */
+/* Stores a name with a large number in a map, because an array up to that number could be larger than the file. A second definition of a
+ * number replaces the first. False when out of memory. */
 static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_str name)
 {
     struct sparse_name *sparse = sl_map_get(&names->sparse, breakpad_names_make_key(&number));
@@ -66,7 +69,7 @@ void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struc
         .dense_limit = dense_limit, .sparse.budget = budget, .arena.budget = budget, .account.budget = budget};
 }
 
-/* `*index` is unique for each known number: the number itself for names in the array; names in the map follow after these. */
+/* `*index` is the number itself for a name in the array; the names in the map have the indexes after these. */
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index)
 {
     const struct sparse_name *sparse = NULL;

@@ -1,7 +1,7 @@
 /* Breakpad: reading FUNC, INLINE and line records: tables of names, chunks, workers. Private to this folder.
  *
- * The records are cut into chunks that begin with a FUNC line; a chunk becomes a batch. Windows of chunks are read in
- * parallel:
+ * The file is cut into chunks that begin with a FUNC line; the functions of a chunk become a batch for the sink. A window of several
+ * chunks is read in parallel, then the next window:
  *
  *     breakpad_functions.c   windows: cut, read, hand to the sink
  *     breakpad_chunk.c       one chunk: records to functions
@@ -18,7 +18,7 @@
 struct breakpad_names {
     struct sl_str *items; /* data NULL: not defined */
     size_t count, capacity;
-    size_t dense_limit;   /* numbers below index `items` */
+    size_t dense_limit;   /* smaller numbers index `items` */
     struct sl_map sparse; /* by number: struct sparse_name */
     struct sl_arena arena;
     struct sl_account account; /* charges `items` */
@@ -29,13 +29,14 @@ struct breakpad_names {
 /* Initialises an empty table that charges its memory to `budget`. */
 void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struct sl_budget *budget);
 
-/* Adds `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed; sets `failed` when out of memory. */
+/* Adds a name; `fields` are the `number name` of a FILE or INLINE_ORIGIN line. False if they are malformed. When out of memory it sets
+ * names->failed and returns true. */
 bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields fields);
 
-/* Returns the name of a number; data NULL if it is undefined. `*index` (may be NULL) is then unspecified, else a unique index below
- * breakpad_names_count. */
+/* Returns the name with a number; data NULL if the number is not defined. For a defined number `*index` (`index` may be NULL) is an index
+ * below breakpad_names_count() that no other number has; otherwise it has no meaning. */
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index);
-size_t breakpad_names_count(const struct breakpad_names *names);
+size_t breakpad_names_count(const struct breakpad_names *names); /* exclusive end of the indexes */
 void breakpad_names_free(struct breakpad_names *names);
 
 struct breakpad_chunk {
@@ -52,12 +53,12 @@ struct breakpad_chunk {
     size_t line_count, line_capacity, function_count, function_capacity, flat_capacity, file_count, file_capacity;
     size_t inlinee_count, inlinee_capacity;
     size_t skipped;       /* malformed lines */
-    size_t first_skipped; /* offset of the first of them in the chunk */
-    bool defines_origin;  /* contains INLINE_ORIGIN: chunks must be read in order; nothing else is valid then */
+    size_t first_skipped; /* offset of the first malformed line in the chunk; valid if skipped > 0 */
+    bool defines_origin;  /* contains INLINE_ORIGIN: the chunk must be read again, in order; all else is invalid then */
     bool failed;          /* out of memory or budget */
 };
 
-/* Scratch of one worker. */
+/* Memory that a worker reuses from chunk to chunk. */
 struct breakpad_worker {
     struct sl_assembler assembler;
     struct sl_account account;
@@ -72,14 +73,15 @@ struct breakpad_worker {
 
 struct breakpad_reader {
     const struct sl_object *object;
-    struct breakpad_names files, origins;
+    struct breakpad_names files, origins; /* of FILE and INLINE_ORIGIN records */
     struct breakpad_worker *workers;
-    struct breakpad_chunk *chunks; /* one window */
+    struct breakpad_chunk *chunks; /* those that are read in parallel */
     size_t chunk_count;
     struct sl_function_sink *sink;
-    size_t skipped, functions;
-    bool ordered; /* chunks are read one after the other: an INLINE_ORIGIN is valid from its line on */
+    size_t skipped, functions; /* numbers of malformed lines and of functions so far */
+    bool ordered;              /* chunks are read one after the other: an INLINE_ORIGIN is valid from its line on */
 };
 
-/* Reads chunk `begin`..`end` into its batch. */
+/* Reads the text from chunk->begin to chunk->end into chunk->batch. If an INLINE_ORIGIN is found while chunks are read in parallel, sets
+ * chunk->defines_origin; when out of memory or budget, chunk->failed. The batch is invalid in both cases. */
 void breakpad_chunk_read(struct breakpad_reader *reader, struct breakpad_chunk *chunk, struct breakpad_worker *worker);

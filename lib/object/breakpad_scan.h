@@ -14,11 +14,13 @@
 #include <emmintrin.h>
 #endif
 
+/* SCAN_WINDOW: bytes that scan_fields() looks at. SCAN_SLACK: bytes after the text that must be readable. */
 enum { SCAN_WINDOW = 32, SCAN_SLACK = SCAN_WINDOW };
 
+/* A word with the same value in each of its eight bytes. */
 #define SCAN_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Eight characters, the first in the lowest byte. */
+/* Loads eight characters, the first into the lowest byte. */
 static inline uint64_t scan_load(const uint8_t *at)
 {
     uint64_t word;
@@ -26,14 +28,16 @@ static inline uint64_t scan_load(const uint8_t *at)
     return le64toh(word);
 }
 
-/* Returns 0x80 in the lowest byte that is not a digit, 0 in the bytes below it. Bytes above may be wrong: sums carry into them. */
+/* Returns a word with 0x80 in the first byte that is not a decimal digit and 0 in the bytes before it; 0 if all eight are digits. The bytes
+ * after it may be wrong, because sums carry into them. */
 static inline uint64_t scan_no_decimal(uint64_t word)
 {
     uint64_t value = word ^ SCAN_EACH('0');
     return ((value + SCAN_EACH(0x80 - 10)) | value) & SCAN_EACH(0x80);
 }
 
-/* Like scan_no_decimal, for hexadecimal digits. */
+/* Returns a word with 0x80 in the first byte that is not a hex digit and 0 in the bytes before it; 0 if all eight are digits. The bytes
+ * after it may be wrong, because sums carry into them. */
 static inline uint64_t scan_no_hex(uint64_t word)
 {
     uint64_t lower = word | SCAN_EACH(0x20);
@@ -42,16 +46,17 @@ static inline uint64_t scan_no_hex(uint64_t word)
     return (~(digits | letters) | word) & SCAN_EACH(0x80);
 }
 
-/* Converts eight hex digits; NUL counts as a leading zero. */
+/* Converts eight hex digits, the first in the lowest byte. Leading NULs count as zeros. */
 static inline uint64_t scan_hex_value(uint64_t word)
 {
-    uint64_t v = (word & SCAN_EACH(0x0F)) + 9 * (word >> 6 & SCAN_EACH(1));
+    uint64_t v = (word & SCAN_EACH(0x0F)) + 9 * (word >> 6 & SCAN_EACH(1)); /* bit 6 is set in letters only */
     v = (v << 4 | v >> 8) & UINT64_C(0x00FF00FF00FF00FF);
     v = (v << 8 | v >> 16) & UINT64_C(0x0000FFFF0000FFFF);
     return (v << 16 | v >> 32) & UINT32_MAX;
 }
 
-/* Converts eight decimal digits, the first in the lowest byte: pairs, then groups of four, then all, so without a loop. */
+/* Converts eight decimal digits, the first in the lowest byte: adds up pairs, then the four pairs, so needs no loop. Leading NULs count as
+ * zeros. */
 static inline uint64_t scan_decimal_value(uint64_t word)
 {
     const uint64_t every_fourth = UINT64_C(0x000000FF000000FF);
@@ -62,30 +67,32 @@ static inline uint64_t scan_decimal_value(uint64_t word)
            32;
 }
 
-/* Reads a number of at most 16 digits. Always inlined, so that `hex` is a constant. */
+/* Reads a number of 1 to 16 digits. Returns the position after the number; NULL if there is none or it has more digits. Always inlined, so
+ * that `hex` is a constant. */
 static inline __attribute__((always_inline)) const uint8_t *scan_number(const uint8_t *at, uint64_t *value, bool hex)
 {
     static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    /* `stop`: 0x80 in the first byte of `word` that is no digit; `high`: value of the first eight digits, if there are more */
     uint64_t word = scan_load(at), stop = hex ? scan_no_hex(word) : scan_no_decimal(word), high = 0;
     if (!stop) {
         high = hex ? scan_hex_value(word) : scan_decimal_value(word);
         at += 8;
         word = scan_load(at);
         stop = hex ? scan_no_hex(word) : scan_no_decimal(word);
-        if (!stop) {
+        if (!stop) { /* 16 digits: a 17th is an error */
             uint64_t behind = scan_load(at + 8);
             *value = hex ? high << 32 | scan_hex_value(word) : high * 100000000 + scan_decimal_value(word);
             return (hex ? scan_no_hex(behind) : scan_no_decimal(behind)) & 0x80 ? at + 8 : NULL;
         }
-        if (stop & 0x80) {
+        if (stop & 0x80) { /* exactly eight digits */
             *value = high;
             return at;
         }
     }
-    unsigned bits = (unsigned)__builtin_ctzll(stop) & ~7u;
+    unsigned bits = (unsigned)__builtin_ctzll(stop) & ~7u; /* 8 for each digit in `word` */
     if (!bits)
         return NULL;
-    word <<= 64 - bits;
+    word <<= 64 - bits; /* drops what follows the digits; NULs in front of them count as zeros */
     *value = hex ? high << (bits / 2) | scan_hex_value(word) : high * powers[bits / 8] + scan_decimal_value(word);
     return at + bits / 8;
 }
@@ -100,8 +107,8 @@ static inline const uint8_t *scan_decimal(const uint8_t *at, uint64_t *value)
     return scan_number(at, value, false);
 }
 
-/* Finds the ends of all fields of a usual line at once. Bit i is set if byte i of the next SCAN_WINDOW bytes ends a field: it is less
- * than '0' or not ASCII. */
+/* Returns a bit for each of the next SCAN_WINDOW bytes: bit i is set if byte i is less than '0' or not ASCII, so ends a number. Without
+ * SSE2 it returns 0: scan_fields() then fails for every line, and callers scan number by number. */
 #ifdef __SSE2__
 static inline uint32_t scan_stops(const uint8_t *at)
 {
@@ -114,38 +121,42 @@ static inline uint32_t scan_stops(const uint8_t *at)
 static inline uint32_t scan_stops(const uint8_t *at)
 {
     (void)at;
-    return 0; /* without SSE2 no line counts as usual: all are scanned number by number */
+    return 0;
 }
 #endif
 
-/* Finds the ends of `count` fields that are separated by single spaces; the caller checks the byte at the end of the last one. False
- * unless each field has one to eight characters. */
+/* Sets `ends` to the offsets of the ends of `count` fields of one to eight characters, separated by single spaces; false if the text at
+ * `at` does not begin with such fields. The caller checks that the byte at the end of the last field is a separator. */
 static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count)
 {
     uint32_t stops = scan_stops(at);
-    unsigned wrong = 0, begin = 0;
-    for (unsigned i = 0; i < count; i++) { /* if there are too few, the last one ends where the one before does */
+    unsigned sizes = 0, begin = 0; /* sizes: bitwise or of all sizes minus 1, so less than 8 if all are 1 to 8 */
+    for (unsigned i = 0; i < count; i++) {
+        /* If no stop is left, byte 31 ends the field. As it is no separator, the caller's check fails, or the size -2 of the next field. */
         ends[i] = (unsigned)__builtin_ctz(stops | UINT32_C(1) << (SCAN_WINDOW - 1));
-        wrong |= ends[i] - begin - 1;
+        sizes |= ends[i] - begin - 1;
         begin = ends[i] + 1;
-        stops &= stops - 1;
+        stops &= stops - 1; /* clears the lowest bit */
     }
     for (unsigned i = 0; i + 1 < count; i++)
         if (at[ends[i]] != ' ')
             return false;
-    return wrong < 8;
+    return sizes < 8;
 }
 
-/* Loads the one to eight characters at [begin, end), padded in front with NULs, which convert as leading zeros. */
+/* Loads the one to eight characters at [at + begin, at + end), with NULs in front of them to fill eight bytes: NULs convert as zeros. */
 static inline uint64_t scan_lane(const uint8_t *at, unsigned begin, unsigned end)
 {
     return scan_load(at + begin) << ((begin - end) * 8 & 63);
 }
 
-/* Converts two numbers at once: a usual line has two of each kind. `wrong` is not 0 if a character is not a digit. */
+/* Two numbers that were converted at once: a line record has two hex and two decimal ones. `wrong` is not 0 if a character above '9' is no
+ * digit; characters below '0' are not checked, as scan_fields() ends fields there. */
 struct scan_pair {
     uint32_t first, second, wrong;
 };
+
+/* scan_hex_pair() and scan_decimal_pair() convert two numbers of up to eight digits, each loaded by scan_lane(). */
 
 #ifdef __SSE2__
 static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
@@ -171,7 +182,7 @@ static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second
     return (struct scan_pair){(uint32_t)both, (uint32_t)(both >> 32),
                               (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(text, _mm_set1_epi8('9')))};
 }
-#else
+#else /* never called, as scan_fields() fails without SSE2 */
 static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
 {
     return (struct scan_pair){(uint32_t)scan_hex_value(first), (uint32_t)scan_hex_value(second), 1};
@@ -183,7 +194,7 @@ static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second
 }
 #endif
 
-/* Skips at least one space or tab. */
+/* Skips spaces and tabs; NULL if there is none. */
 static inline const uint8_t *scan_blanks(const uint8_t *at)
 {
     if (*at != ' ' && *at != '\t')

@@ -3,14 +3,15 @@
 
 #include "source/bundle.h"
 
+/* Copies a text into the object's arena; data NULL when out of memory. */
 static struct sl_str bundle_copy(struct sl_object *object, struct sl_str text)
 {
     char *data = sl_arena_strndup(&object->arena, text.data, text.size);
     return (struct sl_str){data, data ? text.size : 0};
 }
 
-/* Opens a source bundle only to read its identity from the manifest; readers of the sources open it again. An unknown architecture is
- * SL_ARCH_UNKNOWN, a bad code id an empty one. */
+/* Reads the identity of a source bundle from its manifest and closes the bundle: whoever reads the sources opens it again. An unknown
+ * architecture becomes SL_ARCH_UNKNOWN, a malformed code id an empty one. */
 static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error)
 {
     struct sl_bundle *bundle;
