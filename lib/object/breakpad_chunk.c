@@ -508,8 +508,7 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
 {
     chunk->line_count = chunk->function_count = chunk->inlinee_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
-    if (++w->batch ==
-        0) { /* the counter wrapped: clear the old batch numbers in w->indexes, which will be used again */
+    if (++w->batch == 0) { /* the counter wrapped: clear old batch numbers in w->indexes, which come again */
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
     }

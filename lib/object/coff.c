@@ -47,8 +47,8 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
            !(flags & FILE_EXECUTABLE);
 }
 
-/* Reads an anonymous header and returns its kind: /bigobj is recognised by its class id; files compiled for link-time code generation have
- * another one. */
+/* Reads an anonymous header and returns its kind: COFF_IMPORT for version 0, COFF_BIG (/bigobj) for the class id of these, else COFF_OTHER:
+ * files compiled for link-time code generation have another class id. */
 static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -67,7 +67,8 @@ static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_hea
     return !r.failed && version >= 2 && memcmp(class.data, big_class, sizeof big_class) == 0 ? COFF_BIG : COFF_OTHER;
 }
 
-/* True if the tables that the header names lie inside the file. Object files have no magic, so this is part of recognising the format. */
+/* True if there are sections and the tables of sections and symbols lie inside the file, one behind the other. Object files have no magic,
+ * so this is part of recognising the format. */
 static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
 {
     uint64_t sections = h->size + (uint64_t)h->section_count * SECTION;
@@ -76,7 +77,7 @@ static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
            (h->symbol_offset || !h->symbol_count) && h->section_count;
 }
 
-/* Reads either form of header; `*anonymous` tells which. False if the file is not COFF. */
+/* Reads an ordinary or an anonymous header; `*anonymous` is the kind of header (COFF_NAMED: ordinary). False if the file is not COFF. */
 static bool read_any_header(struct sl_bytes bytes, struct coff_header *h, enum coff_anonymous *anonymous)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -123,15 +124,15 @@ bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library)
         return false;
     if (anonymous != COFF_IMPORT)
         return anonymous == COFF_NAMED && has_tables_alone(bytes, &h);
-    struct sl_bytes texts = sl_bytes_from(bytes, IMPORT_HEADER);
+    struct sl_bytes texts = sl_bytes_from(bytes, IMPORT_HEADER); /* name NUL library NUL */
     *library = sl_cstr_at(texts, sl_cstr_at(texts, 0).size + 1);
     return true;
 }
 
 /* ---- opening ---- */
 
-/* In object files all sections have address 0, so an address would not identify one. Those with code are laid out one after the other, in
- * file order. False when out of memory. */
+/* Gives each section with code an address of its own: one after the other, in file order. In the file all sections have address 0, so an
+ * address would not identify one. Code beyond 4 GiB and sections without code keep address 0. False when out of memory. */
 static bool lay_out(struct sl_object *object, struct coff *coff)
 {
     struct pe *pe = &coff->pe;
@@ -145,7 +146,7 @@ static bool lay_out(struct sl_object *object, struct coff *coff)
         if (!s->executable)
             continue;
         uint64_t begin = (end + s->alignment - 1) & ~((uint64_t)s->alignment - 1);
-        if (begin + s->raw_size > UINT32_MAX)
+        if (begin + s->raw_size > UINT32_MAX) /* addresses of sections have 32 bits */
             break;
         s->address = (uint32_t)begin;
         end = begin + s->raw_size;
@@ -162,7 +163,7 @@ static bool coff_has_name(const struct pe_section *s, const char *name)
     return sl_str_equal(s->name, sl_str(name)) && s->offset && s->raw_size;
 }
 
-/* True if .debug$S has lines. Compilers write the section with their own name and version even without debug information. */
+/* True if a .debug$S section has line numbers. Without debug information compilers write the section, too: with their name and version. */
 static bool has_lines(const struct sl_object *object, const struct pe_section *s)
 {
     struct sl_reader r = sl_reader(pe_raw(object, s), false);
@@ -171,19 +172,19 @@ static bool has_lines(const struct sl_object *object, const struct pe_section *s
         uint32_t kind = sl_read_u32(&r), size = sl_read_u32(&r);
         if (kind == C13_LINES)
             return true;
-        sl_reader_skip(&r, size + (-(uint64_t)size & 3));
+        sl_reader_skip(&r, size + (-(uint64_t)size & 3)); /* padded to a multiple of 4 */
     }
     return false;
 }
 
-/* Sets the features by the sections. CodeView counts as debug information only if a .debug$S section has lines; the first one that has ends
- * the search, and crafted sections that overlap cannot prolong it beyond the size of the file. If there is no DWARF, the object is then
- * read as CodeView. */
+/* Sets the features by the sections. Debug information is a .debug_info section (DWARF), or a .debug$S section with line numbers
+ * (CodeView). If there is only CodeView, the object's format becomes the one that reads it. The search for line numbers ends after as many
+ * bytes as the file has, because crafted sections may overlap. */
 static void set_features(struct sl_object *object, const struct coff *coff)
 {
     struct sl_features *f = &object->info.features;
     bool has_codeview = false;
-    uint64_t looked_at = 0; /* bytes; exceeds the file's size only if sections overlap */
+    uint64_t looked_at = 0; /* bytes of .debug$S sections; more than the file's size only if sections overlap */
     for (size_t i = 0; i < coff->pe.section_count; i++) {
         const struct pe_section *s = &coff->pe.sections[i];
         f->has_debug_info = f->has_debug_info || coff_has_name(s, ".debug_info");
@@ -198,7 +199,7 @@ static void set_features(struct sl_object *object, const struct coff *coff)
     f->has_symbols = pe_has_symbols(object);
 }
 
-/* Returns the error for a file that has an anonymous header other than that of /bigobj: it has no machine code. */
+/* Returns the error for a file whose anonymous header is not that of /bigobj, so that it has no machine code. */
 static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous anonymous, struct sl_error *error)
 {
     struct sl_str library;
@@ -207,8 +208,8 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
     return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
-/* Opens an object file. If it has CodeView and no DWARF, set_features() changes the object's format to one that reads CodeView. Files of
- * link-time code generation and import members are refused with an error that says so (fail_anonymous). */
+/* Opens an object file. Members of import libraries and files compiled for link-time code generation are refused with an error that says so
+ * (fail_anonymous). If the file has CodeView and no DWARF, set_features() changes the object's format to one that reads CodeView. */
 static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 {
     struct coff_header h;
@@ -237,7 +238,8 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 
 /* ---- reading ---- */
 
-/* Returns the first section with the name that has contents: an empty one may come before it. */
+/* Finds the first section with contents whose name is `.` and `name`, and sets `*bytes` and `*address` (may be NULL). An empty section of
+ * the name may come before it. False if there is none. */
 static bool coff_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct pe *pe = object->impl;
@@ -256,7 +258,7 @@ static bool coff_section(struct sl_object *object, const char *name, struct sl_b
     return false;
 }
 
-/* Returns the sections with code as segments, in address order; false behind the last one. Their addresses are those of lay_out. */
+/* Returns section `index` of those with code as a segment, with the address that lay_out() gave it; false behind the last one. */
 static bool coff_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct pe *pe = object->impl;
@@ -272,8 +274,8 @@ static bool coff_holds_code(const struct sl_object *object, uint64_t address)
     return address <= UINT32_MAX && pe_section_at(object->impl, (uint32_t)address);
 }
 
-/* Reads CodeView. Compilers write one `.debug$S` per COMDAT function; all are read. Types are in one section, so only the first of these is
- * used. */
+/* Reads the CodeView of all `.debug$S` sections (compilers write one per COMDAT function) and of the first section with types. If the types
+ * are in another file (`elsewhere`), functions are read without them and the object records what is missing. */
 static enum sl_code coff_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                         struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -1,13 +1,14 @@
 /* Relocations of COFF object files (Microsoft's "PE Format", "COFF Relocations"): applies those of debug sections to copies.
  * An entry is the offset u32, the symbol's number u32, the type u16; the addend is the value at the offset.
  *
- * A reference of an image is a pair of section number and offset. Here all code counts as section 1, with the offset in the layout of
- * the code sections (coff.h); what is not code has section 0. */
+ * CodeView refers to code by section number and offset. Here all code counts as section 1, and the offset is the address that coff.c
+ * gave the code; what is not code has section 0. */
 #include "object/coff.h"
 
 enum { ENTRY = 10, CLASS_WEAK_EXTERNAL = 105, ABSOLUTE = -1 };
 enum kind { NOTHING, ADDRESS_64, ADDRESS_32, SECTION_NUMBER };
 
+/* The numbers of the relocation types, by machine; 0: the machine has no such type. */
 static const struct coff_machine {
     uint16_t number, address_64, address_32, address_32_nb, section, section_offset;
 } machines[] = {
@@ -15,7 +16,7 @@ static const struct coff_machine {
     {0xA641, 14, 1, 2, 13, 8}, {0x01C0, 0, 1, 2, 14, 15}, {0x01C4, 0, 1, 2, 14, 15},
 };
 
-/* Returns what the relocation writes; NOTHING for those that do not occur in debug sections. */
+/* Returns what a relocation of this type writes; NOTHING for types that do not occur in debug sections. */
 static enum kind relocation_kind(uint16_t machine, uint16_t type)
 {
     for (size_t i = 0; type && i < sizeof machines / sizeof *machines; i++) {
@@ -37,7 +38,8 @@ struct coff_relocation_value {
     bool known, code;
 };
 
-/* Reads a symbol; `*tag` is the first word of its auxiliary record. A symbol outside of the table counts as undefined. */
+/* Reads a symbol; `*tag` is the first word of its auxiliary record (of a weak external: the index of its default symbol), 0 without one. A
+ * symbol outside of the table counts as undefined (section 0). */
 static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, int32_t *section, uint8_t *class,
                         uint32_t *tag)
 {
@@ -55,7 +57,7 @@ static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, in
         *section = 0;
 }
 
-/* Returns the value of a symbol. An undefined weak external has the value of the symbol in its auxiliary record. */
+/* Returns the value of a symbol, `known` false if it is undefined. An undefined weak external has the value of its default symbol. */
 static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t index)
 {
     uint32_t value, tag;
@@ -72,8 +74,8 @@ static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t i
     return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
 }
 
-/* Adds the value to the number at the offset; a section number is stored instead. Unknown symbols and offsets beyond the section change
- * nothing. */
+/* Adds the symbol's value to the number at the offset. SECTION_NUMBER instead stores 1 for code and 0 for all else, also for an undefined
+ * symbol. Other kinds with an undefined symbol, and offsets beyond the section, change nothing. */
 static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct coff_relocation_value value)
 {
     size_t width = kind == ADDRESS_64 ? 8 : kind == ADDRESS_32 ? 4 : 2;
@@ -86,7 +88,8 @@ static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, st
         out[offset + i] = (uint8_t)(result >> (8 * i));
 }
 
-/* Returns the relocation entries. If 16 bits cannot hold their number, the first entry holds it, itself included. */
+/* Returns the relocation entries of a section. If their number does not fit into 16 bits, the first entry holds the number, which counts
+ * that entry, too. */
 static struct sl_bytes get_entries(const struct sl_object *object, const struct pe_section *s)
 {
     enum { OVERFLOWN = 0xFFFF };
@@ -100,7 +103,8 @@ static struct sl_bytes get_entries(const struct sl_object *object, const struct 
     return count ? sl_bytes_part(object->bytes, offset, count * ENTRY) : (struct sl_bytes){NULL, 0};
 }
 
-/* Applies the relocations to a copy of the contents, in the object's arena. Empty when out of memory or budget. */
+/* Returns a copy of the contents with the relocations applied, in the object's arena. Empty when out of memory or budget, which the object
+ * records. */
 static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes contents, struct sl_bytes entries)
 {
     enum { STEPS_PER_ENTRY = 4, BYTES_PER_STEP = 32 };
@@ -126,7 +130,7 @@ struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
 {
     struct sl_bytes raw = pe_raw(object, s), entries = get_entries(object, s);
     struct coff *coff = object->impl;
-    if (s->executable || !raw.size || s->tried)
+    if (s->executable || !raw.size || s->tried) /* relocations of code are not needed */
         return s->tried ? s->inflated : raw;
     s->tried = true;
     coff->read += raw.size + entries.size;

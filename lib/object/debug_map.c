@@ -16,8 +16,8 @@ bool sl_object_has_debug_map(const struct sl_object *object)
     return false;
 }
 
-/* Adds a function to the file. A function is two entries: the first has its name and address, the second has no name and its size as the
- * value. */
+/* Reads one of the two N_FUN entries of a function of the file: the first has its name and address, the second no name and the size as its
+ * value. The function is counted after the second, if it is not empty and inside the image; else the next first entry overwrites it. */
 static void add_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
                          const struct macho_symbol *symbol, struct sl_str name)
 {
@@ -50,7 +50,7 @@ enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *aren
     map->functions = SL_ARENA_ARRAY(arena, struct sl_debug_map_function, functions + 1);
     if (!map->files || !map->functions)
         return sl_budget_fail(object->budget, error);
-    for (size_t i = 0; i < table.count && files; i++) {
+    for (size_t i = 0; i < table.count && files; i++) { /* without N_OSO there is no debug map */
         struct macho_symbol symbol = macho_symbol_at(&table, i);
         if (symbol.type != N_OSO && symbol.type != N_FUN)
             continue;

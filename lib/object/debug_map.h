@@ -29,7 +29,7 @@ struct sl_debug_map {
 /* True if the object has a debug map. */
 bool sl_object_has_debug_map(const struct sl_object *object);
 
-/* Reads the map into the arena, in file order; it has no files for objects without a map. Functions that are empty or outside the
- * image are left out. */
+/* Reads the debug map into the arena, in file order; for an object without one the result has no files. Functions that are empty or
+ * outside the image are left out. */
 enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *arena, struct sl_debug_map *map,
                                  struct sl_error *error);

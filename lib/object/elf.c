@@ -45,8 +45,8 @@ static bool elf_read_header(struct sl_object *object, struct elf *elf, struct el
     return !r.failed;
 }
 
-/* Reads the program headers. The field `flags` comes second in 64-bit files, and second to last in 32-bit files. False if the headers are
- * outside the file. */
+/* Reads `count` program headers. The field `flags` comes second in 64-bit files, and second to last in 32-bit files. False if the headers
+ * are outside the file, or when out of memory, which is recorded in the object. */
 static bool read_segments(struct sl_object *object, struct elf *elf, const struct elf_header *h, uint64_t count)
 {
     bool wide = object->info.is_64bit;
@@ -93,8 +93,9 @@ static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, 
     s->entsize = read_word(r, wide);
 }
 
-/* Reads the section headers. Counts that do not fit into 16 bits are in section 0, also `*segments`, the number of program headers. False
- * if the headers are outside the file. */
+/* Reads the section headers, and sets `*segments` to the number of program headers. If a number does not fit into 16 bits of the file
+ * header, the header of section 0 has it. False if the section headers are outside the file, or when out of memory, which is recorded in
+ * the object. */
 static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
 {
     bool wide = object->info.is_64bit;
@@ -133,16 +134,16 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
         for (size_t i = 0; i < count; i++)
             elf->sections[i].name = sl_account_read_name(&account, table, names[i]);
     } else if (count) {
-        object->info.partial = true;
+        object->info.partial = true; /* sections have no names */
     }
     return !r.failed;
 }
 
-/* In a relocatable file all sections have address 0, so an address would not identify one: those with code are laid out one after the
- * other, in file order. Several sections with DWARF units are laid out in the same way and read as one section. */
+/* Gives each section with code of a relocatable file an address of its own, one after the other in file order: in the file all have address
+ * 0, so an address would not identify one. Several .debug_info sections are read as one; the address of each becomes its offset there. */
 static void lay_out(const struct sl_object *object, struct elf *elf)
 {
-    uint64_t end = 0, begin, units[2] = {0, 0};
+    uint64_t end = 0, begin, units[2] = {0, 0}; /* units: sizes of all .debug_info.dwo and all .debug_info so far */
     for (size_t i = 0; elf->type == ET_REL && i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
         if (elf_is_units(s)) {
@@ -182,7 +183,7 @@ static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
     }
 }
 
-/* True if the file names a dynamic linker (PT_INTERP), as programs do. */
+/* True if the file contains the name of a dynamic linker (PT_INTERP), as programs do. A debug companion has at most the header for it. */
 static bool has_interpreter(const struct sl_object *object, const struct elf *elf)
 {
     for (size_t i = 0; i < elf->segment_count; i++) {
@@ -214,7 +215,8 @@ static bool has_code_segment(const struct elf *elf)
     return false;
 }
 
-/* Returns the kind of the file. A debug companion has the same e_type as its program, but no contents of code sections. */
+/* Returns the kind of the file. A debug companion has the same e_type as its program, but neither an interpreter nor the contents of code
+ * sections. A static program has no interpreter either, so it counts as a debug companion. */
 static enum sl_object_kind get_object_kind(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
@@ -234,11 +236,11 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     }
 }
 
-/* Cost of reading a note: high, because real files have few and only crafted ones have thousands. */
+/* Steps of work that reading a note costs: many, because only crafted files have so many notes that this matters. */
 enum { STEPS_PER_NOTE = 16 };
 
-/* Returns the first note of type 3 (NT_GNU_BUILD_ID). With `gnu` its name must be "GNU"; without, any name will do, as the section's name
- * says that it is a build id. Empty if there is none, or if the budget is used up. */
+/* Returns the contents of the first note of type 3 (NT_GNU_BUILD_ID). If `gnu`, its name must be "GNU"; else it may have any name, because
+ * the name of the section says that it is a build id. Empty if there is none, or if the budget is used up. */
 static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
@@ -264,7 +266,7 @@ static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes
 static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
 {
     bool inside;
-    struct sl_account account = {.budget = object->budget}; /* segments may share their notes */
+    struct sl_account account = {.budget = object->budget}; /* in crafted files many segments may have the same notes */
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         struct sl_bytes notes = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
@@ -281,8 +283,8 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
         if (id.size)
             return id;
     }
-    for (size_t i = 0; i < elf->section_count;
-         i++) { /* segments of a debug file may point to bytes that it does not have */
+    /* after the segments failed: those of a debug file may point to bytes that it does not have */
+    for (size_t i = 0; i < elf->section_count; i++) {
         if (elf->sections[i].type != SHT_NOTE || !elf_raw(object, &elf->sections[i], &notes))
             continue;
         struct sl_bytes id = build_id_note(&account, notes, object->info.big_endian, true);
@@ -305,7 +307,7 @@ static void set_ids(struct sl_object *object, const struct elf *elf)
     uint8_t hash[16] = {0};
     if (id.size) {
         object->info.code_id = object_hex(object, id);
-        if (!object->info.code_id.size)
+        if (!object->info.code_id.size) /* out of memory */
             return;
     } else {
         struct elf_section *section = elf_find(object, ".text");
@@ -319,7 +321,8 @@ static void set_ids(struct sl_object *object, const struct elf *elf)
     object->info.debug_id = sl_debug_id_from_build_id(id, object->info.big_endian);
 }
 
-/* True if the section describes code: it has at least one FDE (DWARF 5, 6.4.1; LSB 10.6), not only CIEs or a terminator. */
+/* True if the section (.eh_frame if `eh_frame`, else .debug_frame) describes code: it has at least one FDE (DWARF 5, 6.4.1; LSB 10.6), not
+ * only CIEs or a terminator. */
 static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
 {
     struct sl_reader r = sl_reader(bytes, big_endian);
@@ -332,7 +335,7 @@ static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
             return false;
         if (length < (wide ? 8u : 4u) || length > sl_reader_left(&r))
             return false;
-        uint64_t id = wide && !eh_frame ? sl_read_u64(&r) : sl_read_u32(&r);
+        uint64_t id = wide && !eh_frame ? sl_read_u64(&r) : sl_read_u32(&r); /* always 32 bits in .eh_frame */
         uint64_t cie = eh_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
         if (id != cie)
             return true;
@@ -391,8 +394,8 @@ static bool is_kernel(const struct elf *elf, bool is_64bit)
     return has_code;
 }
 
-/* Returns the address of the first PT_LOAD segment if their addresses ascend, else the lowest one (firmware). The lowest one ignores
- * segments without memory, and the per-CPU segment that Linux links at 0, which is not part of the kernel's image. 0 if there is none. */
+/* Returns the address of the first PT_LOAD segment if their addresses ascend. Else (firmware, kernels) returns the lowest one, except for
+ * segments without memory and the per-CPU segment that Linux links at 0, which is not part of the kernel's image. 0 if there is none. */
 static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
 {
     const struct elf_segment *first = NULL, *before = NULL, *lowest = NULL;
@@ -412,8 +415,8 @@ static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
     return found ? found->address : 0;
 }
 
-/* Makes addresses relative to `load`: fills elf->loaded, and sets load address and image size. A segment that wraps around the address
- * space does not count in the size. */
+/* Makes `load` the load address: fills elf->loaded with the PT_LOAD segments relative to it and sets the image size, for which a segment
+ * that wraps around the address space is ignored. Is called again if elf_relate() changes the load address. */
 static void set_load_address(struct sl_object *object, uint64_t load)
 {
     struct elf *elf = object->impl;
@@ -455,7 +458,9 @@ static bool is_code(const struct elf_section *s)
 static bool find_common_code(const struct elf *a, const struct elf *b, const struct elf_section **of_a,
                              const struct elf_section **of_b)
 {
-    enum { MAX_TRIED = 16 }; /* .init, .plt, .text ...: usually the first one matches */
+    enum {
+        MAX_TRIED = 16
+    }; /* code sections of `a`; usually the first one matches, and crafted files may have thousands */
     unsigned tried = 0;
     for (size_t i = 0; i < a->section_count && tried < MAX_TRIED; i++) {
         *of_a = &a->sections[i];
@@ -471,8 +476,9 @@ static bool find_common_code(const struct elf *a, const struct elf *b, const str
     return false;
 }
 
-/* Sets the load address of a debug file so that relative addresses are those of its program. The two may begin at different addresses; the
- * difference is that of a code section which both have. */
+/* Sets the load address of a debug file so that relative addresses are those of its program. The two may be linked at different addresses;
+ * they differ as much as the addresses of a code section that both have. Without one, only files linked for fixed addresses (ET_EXEC) are
+ * known to agree. Relocatable files have no load address. */
 static void elf_relate(struct sl_object *debug, const struct sl_object *program)
 {
     const struct elf *a = debug->impl, *b = program->impl;

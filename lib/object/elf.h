@@ -81,8 +81,8 @@ struct elf_section {
     struct sl_str name;
     uint32_t type, link, info;
     uint64_t flags, address, offset, size, alignment, entsize;
-    struct sl_bytes inflated; /* decompressed or relocated contents, made on demand */
-    bool tried;               /* `inflated` is set; empty = could not be read */
+    struct sl_bytes inflated; /* decompressed or relocated contents, made at the first use */
+    bool tried;               /* `inflated` was made; it is empty if the contents could not be read */
 };
 
 struct elf_segment {
@@ -97,7 +97,7 @@ struct elf {
     size_t section_count;
     struct elf_segment *segments;
     size_t segment_count;
-    struct sl_segment *loaded; /* the PT_LOAD among them */
+    struct sl_segment *loaded; /* the PT_LOAD segments, relative to the load address */
     size_t loaded_count;
     struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, joined if there are several sections of the name */
     uint64_t relocated;       /* bytes of relocation tables that were applied */
@@ -119,13 +119,13 @@ bool elf_raw(const struct sl_object *object, const struct elf_section *section, 
 
 /* True if the section is .debug_info or .debug_info.dwo, of which a file may have several with one name. */
 bool elf_is_units(const struct elf_section *section);
-/* Its decompressed size in bytes, by its headers. */
+/* Returns the decompressed size of a section in bytes, as its headers state it; 0 if they cannot be read. */
 uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *section);
 
 /* Returns the first section with the name (including its dot) and contents in the file, or NULL. */
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
 
-/* Returns the file contents from an absolute address to the end of its segment. */
+/* Sets `*bytes` to the contents of the file from an absolute address to the end of its segment; false if there are none. */
 bool elf_bytes_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes);
 
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
@@ -145,11 +145,13 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
 struct elf_table {
     struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
 };
-/* Finds the first readable section of that type with its strings, or the dynamic linker's table. False when there is none; the caller
- * has zeroed `table`. */
+/* Finds the first readable symbol table of type SHT_SYMTAB or SHT_DYNSYM, and its strings. False if there is none; then `table`, which
+ * the caller has zeroed, may be changed. */
 bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf_table *table);
+/* Finds the symbols of the dynamic linker and their strings: those that PT_DYNAMIC points to, else a section SHT_DYNSYM. False if there
+ * are none. The caller has zeroed `table`. */
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table);
-size_t elf_entry_size(const struct sl_object *object); /* bytes per entry of these tables */
+size_t elf_entry_size(const struct sl_object *object); /* bytes per entry of a symbol table */
 
 /* One entry of a symbol table. A conversion reads all of them, so this is inline. */
 struct elf_raw_symbol {
@@ -177,10 +179,11 @@ static inline struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wi
     return s;
 }
 
-/* Returns the section number of entry `index`, 0 if it is in no section. `indexes` is the extended index table for files with more
- * sections than fit an entry (gABI, SHT_SYMTAB_SHNDX); elf_section_indexes finds that of the symbol table in section `table`. */
+/* Returns the number of the section that contains symbol `index`; 0 if none does. `indexes` is the table of 32-bit section numbers that
+ * files with more than 65279 sections have (gABI, SHT_SYMTAB_SHNDX); else it is empty. */
 uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
                             const struct elf_raw_symbol *symbol, uint64_t index);
+/* Returns the SHT_SYMTAB_SHNDX table for the symbol table in section `table`; empty if there is none. */
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table);
 
 /* A loose symbol: one without a type, or a function (or data object) without a size. Its end must be found from the symbols around it.
@@ -189,9 +192,9 @@ struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: start of the next function */
     size_t index, position;     /* index of a function in the symbols; position in the list before sorting */
-    int64_t around;             /* functions that begin here minus those that end (elf_loose.c) */
-    bool untyped, dropped;      /* dropped: not listed, or (a function) listed without its name */
-    bool at_function, at_sized; /* a function, a sized symbol begins at the same address */
+    int64_t around;             /* functions that begin since the loose symbol before, minus those that end */
+    bool untyped, dropped;      /* dropped: left out of the symbols; a function stays, but loses its name */
+    bool at_function, at_sized; /* a function (any symbol with a size) begins at the same address */
 };
 
 struct elf_loose_list {
@@ -201,17 +204,19 @@ struct elf_loose_list {
     struct sl_account account; /* charges `items`; the owner of the list frees them and releases it */
 };
 
-/* Appends to the list; ignores untyped symbols that have no name or are mapping symbols or local labels. False when out of memory. */
+/* Appends a symbol to the list; ignores untyped symbols that have no name or are mapping symbols or local labels (.L). False when out of
+ * memory. */
 bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 
-/* Ends functions without size at the next symbol or the end of their section (those that are then empty, or begin where a sized symbol
- * does, lose their name), and appends the untyped symbols, within functions as labels. `symbols` has `count` functions and capacity for
- * the whole list; returns the new count. */
+/* Gives functions without size an end: the next symbol or the end of their section. Those that are then empty, or begin where a symbol
+ * with a size does, lose their name. Appends the untyped symbols, those within functions as labels. `symbols` has `count` functions and
+ * capacity for the whole list more; returns the new count. */
 size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
 /* Applies the relocations of a relocatable file to a copy of a section. Empty if it is debug information whose relocations cannot be
  * read; sl_object_debug_info_error() has the reason. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
 
-/* Returns the ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */
+/* Returns the ELF file inside .gnu_debugdata (MiniDebugInfo), which is opened at the first call and closed with the object; NULL if there
+ * is none, or if the object is itself inside another one. */
 struct sl_object *elf_mini_debug_info(struct sl_object *object);

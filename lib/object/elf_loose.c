@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* True for mapping symbols, which mark changes of the instruction set (ELF for the Arm Architecture, 5.5.5; RISC-V ELF psABI,
- * "Mapping Symbol"), and for local labels. */
+/* True for the names of mapping symbols ($a, $t, $d, $x, $xrv...), which mark changes of the instruction set (ELF for the Arm
+ * Architecture, 5.5.5; RISC-V ELF psABI, "Mapping Symbol"), and of local labels (.L...). */
 static bool is_mark(struct sl_str name)
 {
     if (sl_str_starts(name, SL_STR(".L")) || sl_str_starts(name, SL_STR("$xrv")))
@@ -26,7 +26,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
     if (!sl_account_grow(&list->account, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
     loose.position = list->count;
-    loose.next = UINT64_MAX;
+    loose.next = UINT64_MAX; /* no function after it is known yet */
     list->items[list->count++] = loose;
     return true;
 }
@@ -39,14 +39,16 @@ static size_t first_from(const struct elf_loose_list *list, uint64_t address)
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
-/* Compares the loose symbols with all functions: sets `next`, the `at_` flags, and `around`, the number of functions that begin since
- * the previous loose symbol, minus those that end. The sum of `around` up to a symbol is the number of functions around it. */
+/* Compares the loose symbols with all functions. Sets `next` (the next function's start) of the last loose symbol before each function,
+ * at_function and at_sized of the first one at the start of a function, and `around`: the number of functions that begin since the loose
+ * symbol before, minus those that end. So the sum of `around` up to a loose symbol is the number of functions that contain it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        /* a function whose size is not known yet contains only its first byte */
         uint64_t begin = functions[i].address, size = functions[i].size ? functions[i].size : 1;
         uint64_t end = size > UINT64_MAX - begin ? UINT64_MAX : begin + size;
-        size_t first = first_from(list, begin), behind = first;
+        size_t first = first_from(list, begin), behind = first; /* loose symbols first..behind - 1 are within it */
         if (first && begin < list->items[first - 1].next)
             list->items[first - 1].next = begin;
         if (first < list->count && list->items[first].symbol.address < end)
@@ -63,7 +65,8 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
     }
 }
 
-/* Sets at_sized for symbols without size where a symbol with a size begins: they are further names of it. */
+/* Sets at_sized for all loose symbols without size at whose address a symbol with a size begins: they are further names of that symbol.
+ * Clears it for loose symbols that have a size themselves. */
 static void find_names_of_sized(struct elf_loose_list *list)
 {
     for (size_t i = 0, next; i < list->count; i = next) {
@@ -75,15 +78,16 @@ static void find_names_of_sized(struct elf_loose_list *list)
     }
 }
 
-/* Sets the end of each loose symbol, from the last to the first, because a symbol ends at the next one that is not dropped. Untyped symbols
- * within functions become labels; one at the start of a function is only a further name of it and is dropped. */
+/* Sets the size of each loose symbol, from the last to the first, because a symbol ends at the next one that is not dropped. Untyped
+ * symbols within functions become labels, without size; one at the start of a function is only a further name of it and is dropped. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;
-    uint64_t next = UINT64_MAX, kept = 0;
+    uint64_t next = UINT64_MAX, kept = 0; /* starts of the next function or symbol, and of the last kept loose symbol */
     for (size_t i = 0; i < list->count; i++) {
         struct elf_loose *loose = &list->items[i], *before = i ? loose - 1 : loose;
         around += loose->around;
+        /* compare_with() set at_function only in the first loose symbol of an address */
         loose->at_function |= before->at_function && before->symbol.address == loose->symbol.address;
         loose->symbol.is_label = loose->untyped && around > 0;
         loose->dropped = loose->at_sized || (loose->symbol.is_label && (loose->at_function || !list->keeps_labels));
@@ -91,7 +95,7 @@ static void find_ends(struct elf_loose_list *list)
     for (size_t i = list->count; i--;) {
         struct elf_loose *loose = &list->items[i];
         uint64_t address = loose->symbol.address;
-        /* the symbol ends at the next loose symbol that is kept, or at the next function */
+        /* `kept` may be at the same address: two names for the same code, which have the same end */
         if (kept > address && kept < next)
             next = kept;
         if (loose->next < next)
@@ -116,7 +120,7 @@ size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, 
     find_ends(list);
     for (size_t i = 0; i < list->count; i++) {
         const struct elf_loose *loose = &list->items[i];
-        if (!loose->untyped)
+        if (!loose->untyped) /* a function, which is in `symbols` already */
             symbols[loose->index] = loose->dropped ? (struct sl_symbol){loose->symbol.address} : loose->symbol;
         else if (!loose->dropped)
             symbols[count++] = loose->symbol;

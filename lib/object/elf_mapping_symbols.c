@@ -1,5 +1,5 @@
-/* Marks of code and data in ELF files of ARM and AArch64: mapping symbols ("ELF for the Arm Architecture", 5.5.5; "ELF for the Arm
- * 64-bit Architecture", 5.7), or, where these were stripped, the Thumb bit in the addresses of functions. */
+/* Finds where ELF files of ARM and AArch64 have ARM code, Thumb code and data: by mapping symbols ("ELF for the Arm Architecture", 5.5.5;
+ * "ELF for the Arm 64-bit Architecture", 5.7), or, where these were stripped, by the Thumb bit in the addresses of functions. */
 #include "object/elf.h"
 
 #include "base/order.h"
@@ -32,7 +32,7 @@ static bool is_mapping_symbol_name(struct sl_str name, enum sl_code_isa *isa)
  * table. */
 static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
 {
-    enum { LONG_ENOUGH = 3 }; /* a mark has two characters, or a `.` as the third */
+    enum { LONG_ENOUGH = 3 }; /* mapping symbols are "$a" or "$a.anything" */
     struct sl_str name = {(const char *)strings.data + at, 0};
     while (at < strings.size && name.size < LONG_ENOUGH && name.size < strings.size - at && name.data[name.size])
         name.size++;
@@ -46,8 +46,8 @@ static bool mapping_symbol_of_function(const struct elf *elf, const struct elf_r
     return elf->machine == EM_ARM && s->type == STT_FUNC;
 }
 
-/* Adds a mark for each mapping symbol or, with `of_functions`, for each function. Marks are only needed in sections with code. False when
- * out of memory. */
+/* Fills m->marks with an entry (address, instruction set) for each mapping symbol of the table or, if `of_functions`, for each function of
+ * an ARM file. Only sections with code are needed. False when out of memory. */
 static bool add_marks(struct marking *m, const struct elf_table *table, bool of_functions)
 {
     const struct elf *elf = m->object->impl;
@@ -60,10 +60,10 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
         struct elf_raw_symbol s = elf_read_symbol(&r, wide);
         enum sl_code_isa isa;
         uint32_t number = elf_symbol_section(m->object, table->indexes, &s, i);
-        bool marks = of_functions
-                         ? mapping_symbol_of_function(elf, &s, &isa)
-                         : s.type == STT_NOTYPE && is_mapping_symbol_name(short_name(table->strings, s.name), &isa);
-        if (!marks || !number || number >= elf->section_count || !(elf->sections[number].flags & SHF_EXECINSTR))
+        bool wanted = of_functions
+                          ? mapping_symbol_of_function(elf, &s, &isa)
+                          : s.type == STT_NOTYPE && is_mapping_symbol_name(short_name(table->strings, s.name), &isa);
+        if (!wanted || !number || number >= elf->section_count || !(elf->sections[number].flags & SHF_EXECINSTR))
             continue;
         uint64_t address = (of_functions ? s.value & ~UINT64_C(1) : s.value) +
                            (elf->type == ET_REL ? elf->sections[number].address : 0);
@@ -75,9 +75,9 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
 
 SL_ORDER_BY(by_address, struct sl_mapping_symbol, address, order)
 
-/* Finds where ARM code changes between ARM, Thumb and data, by the mapping symbols (`$a`, `$t`, `$x`, `$d`) of
- * .symtab. A 32-bit file without them gets a mark for each function, whose address tells ARM from Thumb; if it is
- * stripped, for those of the dynamic symbols. Other machines have no marks. */
+/* Lists where code changes between ARM, Thumb and data, sorted by address: by the mapping symbols (`$a`, `$t`, `$x`, `$d`) of .symtab. If a
+ * 32-bit file has none, each function of .symtab gets an entry, because its address tells ARM from Thumb; without .symtab each dynamic
+ * symbol of a function. Files of other processors have no entries. */
 enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
                                  size_t *count, struct sl_error *error)
 {
@@ -89,7 +89,7 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
         return SL_OK;
     if (elf_section_table(object, SHT_SYMTAB, &table)) {
         good = add_marks(&m, &table, false);
-        /* stripped of mapping symbols: derive the kind of code from functions (`true`) */
+        /* no mapping symbols: derive the instruction sets from the addresses of functions (`true`) */
         if (good && !m.count)
             good = add_marks(&m, &table, true);
     }

@@ -3,19 +3,19 @@
  * include/elf. */
 #include "object/elf.h"
 
-/* How a relocation uses S + A, its symbol's value plus the addend. */
+/* How a relocation changes a field. S + A is the value of its symbol plus the addend. */
 enum relocation_kind {
     RELOCATION_UNKNOWN,
-    RELOCATION_IGNORE, /* a hint for the linker, or an offset in thread-local storage */
-    RELOCATION_SET,
-    RELOCATION_HIGH,  /* its upper 32 bits */
-    RELOCATION_PLACE, /* relative to the address of the relocated field */
-    RELOCATION_ADD,
-    RELOCATION_SUBTRACT,
-    RELOCATION_SET_6, /* in the lower six bits */
+    RELOCATION_IGNORE,   /* no change: a hint for the linker, or an offset in thread-local storage */
+    RELOCATION_SET,      /* stores S + A */
+    RELOCATION_HIGH,     /* stores the upper 32 bits of S + A */
+    RELOCATION_PLACE,    /* stores S + A minus the address of the field */
+    RELOCATION_ADD,      /* adds S + A to the field */
+    RELOCATION_SUBTRACT, /* subtracts S + A from the field */
+    RELOCATION_SET_6,    /* ..._6: changes only the lower six bits of the field */
     RELOCATION_ADD_6,
     RELOCATION_SUBTRACT_6,
-    RELOCATION_SET_ULEB, /* in a ULEB128, which keeps its length */
+    RELOCATION_SET_ULEB, /* ..._ULEB: the field is a ULEB128, which keeps its length */
     RELOCATION_ADD_ULEB,
     RELOCATION_SUBTRACT_ULEB,
 };
@@ -32,7 +32,7 @@ struct relocation {
 #define SUBTRACT RELOCATION_SUBTRACT
 #define IGNORE   RELOCATION_IGNORE
 
-/* Frequent ones first. Type 0 is R_*_NONE everywhere. */
+/* The relocation types of each machine, {type, width in bytes, kind}, frequent ones first. Type 0 is R_*_NONE on all machines. */
 static const struct relocation of_x86_64[] = {{10, 4, SET},   {1, 8, SET},     {2, 4, PLACE},  {24, 8, PLACE},
                                               {11, 4, SET},   {12, 2, SET},    {14, 1, SET},   {13, 2, PLACE},
                                               {15, 1, PLACE}, {17, 0, IGNORE}, {21, 0, IGNORE}};
@@ -110,7 +110,7 @@ static const struct relocation of_loongarch[] = {
 static const struct relocation of_bpf[] = {{3, 4, SET}, {2, 8, SET}, {4, 4, SET}, {1, 8, SET}, {10, 4, SET}};
 static const struct relocation of_amdgpu[] = {{6, 4, SET},   {3, 8, SET},  {1, 4, SET}, {2, 4, RELOCATION_HIGH},
                                               {4, 4, PLACE}, {5, 8, PLACE}};
-/* 30 to 32: differences, which the section has already; the linker updates them after relaxation. */
+/* 30 to 32: differences of addresses, which assemblers have already stored in the field; linkers update them after relaxation. */
 static const struct relocation of_avr[] = {{1, 4, SET},     {4, 2, SET},     {26, 1, SET},   {36, 4, PLACE},
                                            {30, 0, IGNORE}, {31, 0, IGNORE}, {32, 0, IGNORE}};
 static const struct relocation of_msp430[] = {{1, 4, SET}, {5, 2, SET}, {3, 2, SET}, {9, 1, SET}};
@@ -200,7 +200,8 @@ static const struct elf_machine *find_machine(const struct sl_object *object)
     return NULL;
 }
 
-/* Returns how to apply a relocation type. Type 0 has no effect on any machine; other types that are not in the table are unknown. */
+/* Returns how to apply a relocation type: RELOCATION_IGNORE for type 0 on all machines, RELOCATION_UNKNOWN for other types that are not in
+ * the machine's table. */
 static struct relocation find_relocation(const struct elf_machine *machine, uint32_t type)
 {
     for (size_t i = 0; i < machine->count; i++)
@@ -209,9 +210,9 @@ static struct relocation find_relocation(const struct elf_machine *machine, uint
     return (struct relocation){.kind = type ? RELOCATION_UNKNOWN : RELOCATION_IGNORE};
 }
 
-/* Splits `r_info`. 64-bit MIPS has the symbol and three types of one byte each, of which only the first is used. It is the last byte;
- * in little-endian files the symbol is still the first word in memory, so it is the lower half and the type the highest byte (MIPS
- * 64-bit ELF object file specification, 2.9). 64-bit SPARC has extra data in the upper bytes of the type. */
+/* Splits `r_info` into symbol and type. On 64-bit MIPS the symbol is the first word in memory, also in little-endian files, where that is
+ * the lower half of `info`; three types of one byte each follow, of which the last one in memory is used (MIPS 64-bit ELF object file
+ * specification, 2.9). 64-bit SPARC has other data in the upper three bytes of the type. */
 static void split_info(const struct sl_object *object, uint64_t info, uint64_t *symbol, uint32_t *type)
 {
     const struct elf *elf = object->impl;
@@ -229,7 +230,8 @@ static void split_info(const struct sl_object *object, uint64_t info, uint64_t *
 
 enum {
     STEPS_PER_RELOCATION = 4,
-    STEPS_PER_OVERLAP = 16 /* per byte of relocation tables beyond the file's size: then tables overlap */
+    /* per byte of a relocation table, once all tables together are larger than the file, because they overlap */
+    STEPS_PER_OVERLAP = 16
 };
 
 struct relocator {
@@ -245,7 +247,7 @@ struct relocator {
     uint32_t unknown; /* an unsupported type; 0: none so far */
 };
 
-/* Returns the symbol's value in the layout of the file's sections (elf.c). */
+/* Returns the value of symbol `index` plus the address that elf.c gave its section; 0 if the table has no such symbol. */
 static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
 {
     const struct elf *elf = rel->object->impl;
@@ -289,7 +291,8 @@ static void change_uleb(const struct relocator *rel, uint64_t offset, uint8_t ki
         rel->out[offset] = (uint8_t)((result & 0x7F) | (offset + 1 < end ? 0x80 : 0));
 }
 
-/* Returns the new contents of a field that has `there` now; `value` is the symbol's value plus the addend. */
+/* Returns the new contents of the field at `offset` of the section, whose contents are `there` now. `value` is the symbol's value plus the
+ * addend. */
 static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint64_t offset, uint64_t there,
                                 uint64_t value)
 {
@@ -306,11 +309,12 @@ static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint6
     }
 }
 
-/* Applies a relocation. An entry without addend (`addend` NULL) uses the number that the section has at the offset as addend. */
+/* Applies a relocation to the copy of the section; offsets beyond the section change nothing. For an entry without addend (`addend` NULL)
+ * the number in the field is the addend. */
 static void apply_one(struct relocator *rel, struct relocation relocation, uint64_t offset, uint64_t symbol,
                       const uint64_t *addend)
 {
-    if (relocation.kind >= RELOCATION_SET_ULEB) {
+    if (relocation.kind >= RELOCATION_SET_ULEB) { /* one of the three ULEB kinds */
         if (offset < rel->size && addend)
             change_uleb(rel, offset, relocation.kind, symbol_value(rel, symbol) + *addend);
         return;
@@ -328,8 +332,8 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     store(rel, offset, relocation.width, relocated_value(rel, relocation.kind, offset, there, value));
 }
 
-/* Applies a table of SHT_RELA entries, which have an addend, or of SHT_REL entries, which do not. An unknown type is stored in `unknown`:
- * the section cannot be trusted then. */
+/* Applies a table of SHT_RELA entries, which have an addend, or of SHT_REL entries, which do not. Entries of an unknown type are skipped,
+ * and the type is stored in rel->unknown, because the section cannot be trusted then. */
 static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     bool wide = rel->object->info.is_64bit;
@@ -356,7 +360,8 @@ static bool is_debug(const struct elf_section *section)
     return sl_str_starts(section->name, SL_STR(".debug_")) || sl_str_starts(section->name, SL_STR(".zdebug_"));
 }
 
-/* Returns the section's contents after relocation; empty if it is a debug section with unsupported relocations. */
+/* Returns the section's contents after relocation, `plain` if nothing was relocated. For a debug section with unsupported relocations it
+ * returns empty contents and records the reason in the object; other sections are returned as far as they could be relocated. */
 static struct sl_bytes relocation_result(const struct relocator *rel, const struct elf_section *section,
                                          struct sl_bytes plain)
 {
@@ -391,11 +396,12 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
             !elf_raw(object, &elf->sections[s->link], &rel.symbols))
             continue;
         has_any = has_any || table.size;
-        if (!rel.machine)
+        if (!rel.machine) /* unknown: relocation_result() only needs to know whether there are entries */
             continue;
         elf->relocated += table.size;
         if (elf->relocated > object->bytes.size && !sl_budget_spend(object->budget, table.size * STEPS_PER_OVERLAP))
             break;
+        /* elf_section_indexes() searches all sections */
         if (s->link != link && !sl_budget_spend(object->budget, elf->section_count))
             continue;
         if (s->link != link)
@@ -404,7 +410,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         rel.knows_symbol = false;
         if (!rel.out) {
             rel.out = object_block(object, plain.size);
-            if (!rel.out)
+            if (!rel.out) /* out of memory, which the object records */
                 return plain;
             memcpy(rel.out, plain.data, plain.size);
         }

@@ -33,8 +33,8 @@ static bool is_zdebug(const struct elf_section *s)
     return sl_str_starts(s->name, SL_STR(".z"));
 }
 
-/* Reads the header of a compressed section: of the older form (.zdebug_), or Elf32_Chdr or Elf64_Chdr. Returns 1 for
- * compressed, 0 for plain, -1 for unreadable sections. */
+/* Reads the header of a compressed section: the older form (.zdebug_*), Elf32_Chdr or Elf64_Chdr. Returns 1 if the section is compressed, 0
+ * if it is not, -1 if it lies outside the file or its header cannot be read. */
 static int read_compression(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
 {
     struct sl_bytes raw;
@@ -76,13 +76,13 @@ static bool is_btf(const struct elf_section *s)
     return sl_str_equal(s->name, SL_STR(".BTF")) || sl_str_equal(s->name, SL_STR(".BTF.ext"));
 }
 
-/* Sets `*bytes` to the contents of the section, decompressed and relocated; both is done at the first call and stored in the section. False
- * if there are none. */
+/* Sets `*bytes` to the contents of the section, decompressed and relocated; both is done at the first call and stored in s->inflated. False
+ * if there are no contents or they cannot be read; for .debug_info, without which there is no debug information, the object records why. */
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
 {
     struct object_compressed c;
     struct elf *elf = object->impl;
-    int state = s->tried ? 1 : read_compression(object, s, &c);
+    int state = s->tried ? 1 : read_compression(object, s, &c); /* 1 compressed, 0 plain, -1 unreadable */
     bool relocate = elf->type == ET_REL && !is_btf(s);
     if (!s->tried && (state == 1 || relocate)) {
         struct sl_bytes plain = {NULL, 0};
@@ -118,17 +118,16 @@ uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section
     return state == 1 ? c.size : state == 0 ? s->size : 0;
 }
 
-/* Iterates the sections of one name with DWARF units and readable contents. Reading one searches all sections for its relocations, so each
- * is charged for that pass. */
+/* Iterates over all sections with a name, .debug_info or .debug_info.dwo. */
 struct unit_sections {
     struct sl_object *object;
-    size_t next;
+    size_t next; /* index of the section to look at next */
     struct sl_str name;
-    uint64_t left; /* bytes that they may have together: real files have no overlapping sections */
+    uint64_t left; /* bytes that the sections may still have: more than the file's size only if sections overlap */
 };
 
-/* Finds the next section with DWARF units of the wanted name, and reads its contents. Sections that are not readable, exceed the bytes
- * left, or whose cost (one pass over the headers, to relocate them) exceeds the budget are skipped. False at the end. */
+/* Finds the next section with the wanted name and reads its contents. Skips sections that cannot be read or are larger than all->left, and
+ * all others once the budget is used up: relocating a section costs a search of all section headers. False at the end. */
 static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
 {
     struct elf *elf = all->object->impl;
@@ -144,10 +143,10 @@ static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
     return false;
 }
 
-/* Joins all sections of this name with DWARF units, from section `first` on: -fdebug-types-section puts each type unit into a section of
- * its own. The result is kept in elf->units; a single section is not copied. Together they may have at most the size of the file. False if
- * there is nothing to read. */
-static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined)
+/* Sets `*joined` to the contents of all .debug_info (or .debug_info.dwo) sections, one after the other; section `first` is the first of the
+ * name. There are several if -fdebug-types-section puts each type unit into a section of its own. A single section is not copied. The
+ * result is kept in elf->units for the next call. False if there is nothing to read. */
+static bool join_units(struct sl_object *object, size_t first, struct sl_bytes *joined)
 {
     struct elf *elf = object->impl;
     struct sl_str name = elf->sections[first].name;
@@ -176,8 +175,8 @@ static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined
     return joined->size > 0;
 }
 
-/* Finds a section; `name` is without its dot. The older compressed form has a `z` in front: .zdebug_info. False if there is none with
- * contents. */
+/* Finds the first section called `.` and `name`, or `.z` and `name` (the older compressed form), and sets `*bytes` to its contents and
+ * `*address` (may be NULL) to its relative address. False if there is none or its contents cannot be read. */
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct elf *elf = object->impl;
@@ -193,7 +192,7 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
             continue;
         if (address)
             *address = s->address - object->info.load_address;
-        return elf_is_units(s) ? join(object, i, bytes) : contents(object, s, bytes);
+        return elf_is_units(s) ? join_units(object, i, bytes) : contents(object, s, bytes);
     }
     return false;
 }
@@ -205,7 +204,7 @@ static uint64_t xz_size(struct sl_bytes in)
 {
     lzma_stream_flags footer;
     lzma_index *index = NULL;
-    uint64_t memory = 1 << 20, size = 0;
+    uint64_t memory = 1 << 20, size = 0; /* memory: limit in bytes for the decoded index */
     size_t at = 0;
     if (in.size < 2 * LZMA_STREAM_HEADER_SIZE)
         return 0;
@@ -228,8 +227,8 @@ static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
            done == size;
 }
 
-/* Opens the ELF file inside .gnu_debugdata at the first call. Returns NULL for an object that is itself inside another one: crafted files
- * could nest them without end. */
+/* Returns the ELF file inside .gnu_debugdata, which is decompressed and opened at the first call; NULL if there is none or it cannot be
+ * read. Also NULL for a file that is itself inside another one, because crafted files could nest them without end. */
 struct sl_object *elf_mini_debug_info(struct sl_object *object)
 {
     struct elf *elf = object->impl;
@@ -246,7 +245,7 @@ struct sl_object *elf_mini_debug_info(struct sl_object *object)
     uint8_t *file = object_may_inflate(object, raw.size, size) ? object_block(object, (size_t)size) : NULL;
     struct sl_bytes bytes = {file, (size_t)size};
     if (file && inflate_xz(raw, file, bytes.size) && sl_format_detect(bytes) == SL_FORMAT_ELF) {
-        object_grow_budget(object, size);
+        object_grow_budget(object, size); /* it was made for the size of the compressed file */
         elf->mini_debug_info = object_open_inner(object, bytes);
     }
     return elf->mini_debug_info;

@@ -20,7 +20,7 @@ size_t elf_entry_size(const struct sl_object *object)
     return object->info.is_64bit ? 24 : 16;
 }
 
-/* Returns the table of section numbers that do not fit 16 bits, for symbol table `table`. */
+/* Returns the table of 32-bit section numbers (SHT_SYMTAB_SHNDX) for the symbol table in section `table`; empty if there is none. */
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table)
 {
     const struct elf *elf = object->impl;
@@ -46,12 +46,14 @@ bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf
     return false;
 }
 
-/* Returns the number of symbols that a DT_GNU_HASH table covers: the end of the chain of the highest bucket. */
+/* Returns the number of symbols in the table that a DT_GNU_HASH table belongs to. The table does not state it: it is one more than the last
+ * symbol in the chain of the bucket that begins highest. 0 if the hash table is damaged. */
 static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, object->info.big_endian);
+    /* offset: number of the first symbol that is in the hash table */
     uint32_t buckets = sl_read_u32(&r), offset = sl_read_u32(&r), bloom = sl_read_u32(&r), highest = 0;
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* shift of the bloom filter */
     sl_reader_skip(&r, (uint64_t)bloom * (object->info.is_64bit ? 8 : 4));
     if (buckets > sl_reader_left(&r) / 4)
         return 0;
@@ -59,7 +61,7 @@ static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes b
         uint32_t start = sl_read_u32(&r);
         highest = start > highest ? start : highest;
     }
-    if (highest < offset)
+    if (highest < offset) /* all buckets are empty: only the symbols before the first hashed one exist */
         return offset;
     sl_reader_skip(&r, (uint64_t)(highest - offset) * 4);
     while (sl_reader_left(&r) >= 4) {
@@ -70,7 +72,8 @@ static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes b
     return 0;
 }
 
-/* Reads only the first PT_DYNAMIC segment; a table that is cut off before its end mark counts, too. */
+/* Reads the known entries of the first PT_DYNAMIC segment; false if there is no such segment. A table that is cut off before its end mark
+ * (tag 0) counts, too. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
 {
     const struct elf *elf = object->impl;
@@ -113,8 +116,8 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
             count = gnu_hash_count(object, bytes);
         if (!count && d.hash && elf_bytes_at_address(object, d.hash, &bytes)) {
             struct sl_reader r = sl_reader(bytes, object->info.big_endian);
-            sl_read_u32(&r); /* number of buckets */
-            count = sl_read_u32(&r);
+            sl_read_u32(&r);         /* number of buckets */
+            count = sl_read_u32(&r); /* number of chains, which is that of the symbols */
         }
         if (count > table->symbols.size / elf_entry_size(object))
             count = table->symbols.size / elf_entry_size(object);
@@ -122,14 +125,14 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
             table->strings.size = (size_t)d.strsz;
         table->symbols.size = (size_t)count * elf_entry_size(object);
     }
-    if (count > 1)
+    if (count > 1) /* entry 0 is the undefined symbol */
         return true;
     *table = (struct elf_table){0};
     return elf_section_table(object, SHT_DYNSYM, table);
 }
 
-/* Grows the array for `more` symbols. Memory of an arena cannot be freed, so this is done once per table, not per symbol. False when out of
- * memory. */
+/* Makes room for `more` symbols in c->symbols. Memory of an arena cannot be freed, so this is done once per table, not per symbol. False
+ * when out of memory. */
 static bool elf_symbols_reserve(struct elf_symbol_collector *c, size_t more)
 {
     if (more <= c->capacity - c->count)
@@ -145,6 +148,8 @@ static bool elf_symbols_reserve(struct elf_symbol_collector *c, size_t more)
     return true;
 }
 
+/* Returns the number of the section that contains symbol `index`; 0 for undefined, absolute and common symbols. SHN_XINDEX: the number is
+ * in `indexes`. */
 uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
                             const struct elf_raw_symbol *symbol, uint64_t index)
 {
@@ -157,7 +162,7 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
 
 /* Where the code or data of a symbol is. */
 struct symbol_location {
-    uint64_t address, section_end; /* absolute; in relocatable files by the layout of sections (elf.c) */
+    uint64_t address, section_end; /* absolute; in relocatable files by the addresses that elf.c gave the sections */
 };
 
 /* Returns the loaded segment that contains a relative address, or NULL. */
@@ -169,8 +174,8 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
     return NULL;
 }
 
-/* Follows a function descriptor of 64-bit PowerPC ELFv1: its first word is the address of the code; the function's symbol has the
- * address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
+/* Finds the code of a function of 64-bit PowerPC ELFv1. Its symbol has the address of a descriptor in .opd, whose first word is the address
+ * of the code, and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). False for any other symbol. */
 static bool read_descriptor(const struct elf_symbol_collector *c, const struct elf_section *section,
                             const struct elf_raw_symbol *s, struct symbol_location *location)
 {
@@ -184,8 +189,8 @@ static bool read_descriptor(const struct elf_symbol_collector *c, const struct e
     return !r.failed && s->size;
 }
 
-/* Finds the initial value of a thread-local variable. Its symbol has an offset in each thread's block (gABI, "Thread-Local Storage");
- * PT_TLS has the initial values of the block. False for .tbss, which has no initial values. */
+/* Finds the initial value of a thread-local variable. The variable's symbol has an offset in the block of each thread (gABI, "Thread-Local
+ * Storage"); PT_TLS has the initial values of that block. False for a variable in .tbss, which has no initial values. */
 static bool find_initial_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
                                struct symbol_location *location)
 {
@@ -199,8 +204,9 @@ static bool find_initial_value(const struct elf *elf, const struct elf_section *
     return true;
 }
 
-/* Like find_location, for files without section headers, whose symbols are those of the dynamic linker: finds the segment of the symbol. On
- * PowerPC ELFv1 the symbol names a descriptor, which is followed once. */
+/* Finds the code (if c->data, the data) of a symbol by the segments, for files without section headers, which only have dynamic symbols. On
+ * PowerPC ELFv1 a function's symbol has the address of a descriptor in data, whose first word is the address of the code: then the loop
+ * runs a second time, with that address. False if the symbol is undefined or of the other kind, or the budget is used up. */
 static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s,
                              struct symbol_location *location)
 {
@@ -211,7 +217,7 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
         (s->type == STT_OBJECT) != c->data)
         return false;
     for (unsigned followed = 0; followed < 2; followed++) {
-        bool spent =
+        bool spent = /* a step for each segment that is searched */
             sl_account_spend(&c->account, (uint32_t)(elf->loaded_count < UINT16_MAX ? elf->loaded_count : UINT16_MAX));
         const struct sl_segment *segment = spent ? elf_segment_at(elf, address - load) : NULL;
         if (!segment)
@@ -229,7 +235,8 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
     return false;
 }
 
-/* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline because it is called for all symbols. */
+/* Finds the code (if c->data, the data) of a symbol; false if the symbol is undefined or is in a section of another kind. Inline because it
+ * is called for all symbols. */
 static inline __attribute__((always_inline)) bool find_location(struct elf_symbol_collector *c,
                                                                 const struct elf_table *table,
                                                                 const struct elf_raw_symbol *s, size_t index,
@@ -244,7 +251,8 @@ static inline __attribute__((always_inline)) bool find_location(struct elf_symbo
         return false;
     const struct elf_section *section = &elf->sections[number];
     bool code = section->flags & SHF_EXECINSTR;
-    if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
+    if (c->data ? code || !(section->flags & SHF_ALLOC)
+                : !code) /* functions of PowerPC ELFv1 are in .opd, a data section */
         return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, location);
     if (s->type == STT_TLS && elf->type != ET_REL)
         return find_initial_value(elf, section, s->value, location);
@@ -254,7 +262,7 @@ static inline __attribute__((always_inline)) bool find_location(struct elf_symbo
 }
 
 /* Returns the name of a symbol. Older compilers for PowerPC ELFv1 name the code of a function `.name`, and its descriptor `name`: the dot
- * is stripped. */
+ * is stripped, but not from local labels (`.L...`). */
 static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struct elf_table *table,
                                      const struct elf_raw_symbol *s)
 {
@@ -264,14 +272,14 @@ static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struc
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
 
-/* Adds a symbol; ignores those of other kinds (returns true). A symbol without a size or a type is also stored as a loose symbol: its end
- * is found when all symbols are known (elf_loose.c). False when out of memory. */
+/* Adds a symbol of code (if c->data, of data); ignores other symbols (true). A symbol without a type is stored in c->loose, one without
+ * size in c->symbols and c->loose: their ends are found when all symbols are known (elf_loose.c). False when out of memory. */
 static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                         size_t index)
 {
     bool object = s->type == STT_OBJECT;
     bool typed = c->data ? object || s->type == STT_TLS : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-    bool untyped = s->type == STT_NOTYPE || (object && !c->data);
+    bool untyped = s->type == STT_NOTYPE || (object && !c->data); /* data in code sections gets the same rules */
     struct symbol_location location;
     if ((!typed && !untyped) || !find_location(c, table, s, index, &location) || location.address < c->load_address)
         return true;
@@ -289,13 +297,13 @@ static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
 
-/* True if bit 0 of a function's address is its mode: Thumb and microMIPS. */
+/* True if bit 0 of a function's address may say which instruction set the function uses: ARM (Thumb) and MIPS (microMIPS). */
 static bool has_mode_bit(const struct elf *elf)
 {
     return elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
 }
 
-/* Collects the symbols of one table. The mode bit is not part of the address. */
+/* Adds the symbols of one table to the collector. Bit 0 of an address that marks Thumb or microMIPS code is cleared. */
 static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_table *table, struct sl_error *error)
 {
     const struct sl_object *object = c->object;
@@ -315,8 +323,8 @@ static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_tab
     return SL_OK;
 }
 
-/* Collects .symtab, dynamic symbols and MiniDebugInfo (`data`: of variables, which MiniDebugInfo lacks); the same symbol may come from
- * several, and readers drop repeated ones. */
+/* Lists the function symbols (if `data`, those of variables) of .symtab, of the dynamic symbols and of MiniDebugInfo, which has none of
+ * variables. A symbol may be in several of these tables: readers drop repeated ones. */
 static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
@@ -340,7 +348,7 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
     struct sl_object *mini_debug_info = data ? NULL : elf_mini_debug_info(object);
     table = (struct elf_table){0};
     if (code == SL_OK && mini_debug_info && elf_section_table(mini_debug_info, SHT_SYMTAB, &table)) {
-        c.object = mini_debug_info;
+        c.object = mini_debug_info; /* addresses stay relative to the outer file: c.load_address */
         code = collect(&c, &table, error);
     }
     if (code == SL_OK)
@@ -364,10 +372,10 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
     return elf_collect(object, true, arena, symbols, count, error);
 }
 
-/* Adds symbol `index` if the last STT_FILE symbol before it may name its source file: the symbol is local, or all functions of its section
- * follow this STT_FILE symbol. `passed` is the number of STT_FILE symbols so far; first[section] is one more than its value at the first
- * function of the section, 0 before that. The caller has put the file into files[*count]; a function that is not added is overwritten by
- * the next one. */
+/* Adds the function symbol `index` with the file of the last STT_FILE symbol, which the caller has stored in files[*count].file. A local
+ * symbol always belongs to that file; a global one only if the first function of its section came after the same STT_FILE symbol. `passed`
+ * is the number of STT_FILE symbols so far; first[section] is one more than `passed` was at the section's first function, 0 before it. A
+ * symbol that is not added stays in files[*count], which the next one overwrites. */
 static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_table *table,
                             const struct elf_raw_symbol *s, size_t index, uint32_t *first, uint32_t passed,
                             struct sl_symbol_file *files, size_t *count)
@@ -385,8 +393,8 @@ static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_tab
     *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);
 }
 
-/* Returns the source files of functions by the STT_FILE symbols of .symtab: one precedes the local symbols of its
- * file (add_symbol_file). No files without .symtab. */
+/* Lists functions with their source files: in .symtab an STT_FILE symbol with a file's name precedes the symbols of that file. The list is
+ * empty without .symtab. */
 enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **out,
                               size_t *count, struct sl_error *error)
 {
@@ -418,8 +426,7 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
     return SL_OK;
 }
 
-/* Returns the symbols of .symtab as they are stored, undefined ones included; of the dynamic table if there is no
- * other. */
+/* Lists the symbols of .symtab as they are stored, undefined ones included; if it has none, the dynamic symbols. */
 enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **out,
                               size_t *count, struct sl_error *error)
 {
@@ -428,7 +435,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
     struct elf_table table = {0};
     size_t entry = elf_entry_size(object);
     if (!elf_section_table(object, SHT_SYMTAB, &table) || table.symbols.size / entry < 2) {
-        /* a table with only the undefined symbol is none: use the dynamic one */
+        /* entry 0 is the undefined symbol: a table with only that one is empty */
         table = (struct elf_table){0};
         if (!elf_dynamic_table(object, &table))
             return SL_OK;
@@ -442,10 +449,10 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         uint32_t section = elf_symbol_section(object, table.indexes, &s, i);
         section = section < elf->section_count ? section : 0;
-        /* values in relocatable files count from the section */
+        /* in relocatable files, values are offsets in the section */
         if (elf->type == ET_REL && section)
             s.value += elf->sections[section].address;
-        if (i) /* entry 0 is the undefined symbol */
+        if (i) /* not entry 0, which every table has and which is empty */
             list[(*count)++] = (struct sl_table_symbol){
                 .address = has_mode_bit(elf) && s.type == STT_FUNC ? s.value & ~UINT64_C(1) : s.value,
                 .size = s.size,
@@ -465,7 +472,8 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
     return SL_OK;
 }
 
-/* True if a table has a symbol besides the first one, which every table has and which is empty, or if there is MiniDebugInfo. */
+/* True if .symtab or the dynamic table has a symbol besides entry 0, which every table has and which is empty, or if there is
+ * MiniDebugInfo. */
 bool elf_has_symbols(struct sl_object *object)
 {
     struct elf_table table = {0};

@@ -3,13 +3,15 @@
 
 enum { MIN_FILE = 16, MAX_MAGICS = 2 };
 
+/* True if the text begins with a MODULE record, perhaps after a few empty lines. */
 static bool is_breakpad(struct sl_bytes bytes)
 {
     struct sl_bytes text = sl_bytes_from(bytes, object_blank_lines(bytes));
     return text.size >= 7 && memcmp(text.data, "MODULE ", 7) == 0;
 }
 
-/* Java class files share the magic of fat files; their version is at least 45. */
+/* True for Mach-O and fat Mach-O files. Java class files have the magic of fat files, too; the word after it is their version, which is at
+ * least 45, but in a fat file the number of slices. */
 static bool is_macho(struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, true);
@@ -24,7 +26,7 @@ static bool is_macho(struct sl_bytes bytes)
     }
 }
 
-/* True for a COFF object file. These have no magic; the header must make sense (coff.c). */
+/* True for a COFF object file. These have no magic: coff_detect() checks whether the header is plausible. */
 static bool is_coff(struct sl_bytes bytes)
 {
     enum coff_anonymous anonymous;
@@ -35,7 +37,7 @@ static const struct format_row {
     struct sl_format_traits traits;
     const struct object_format *ops;
     struct sl_str magics[MAX_MAGICS];
-    bool (*is)(struct sl_bytes bytes); /* detects the format; NULL: by magics */
+    bool (*is)(struct sl_bytes bytes); /* detects the format; NULL: the file begins with one of `magics` */
 } formats[] = {
     [SL_FORMAT_UNKNOWN] = {.traits = {"unknown", NULL, NULL, SL_FORMAT_UNKNOWN, SL_UNWIND_NONE}},
     [SL_FORMAT_ELF] = {{"elf", "an ELF file: a program or library", "Linux", SL_FORMAT_ELF, SL_UNWIND_DWARF},

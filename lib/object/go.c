@@ -19,8 +19,9 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
     return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
 }
 
-/* Searches the segments for a header. The byte 0xFF, which all magics have at the same position, rejects most addresses at once. Segments of
- * programs do not share bytes of the file; where they do in a hostile file, no more bytes are read than the file has. */
+/* Searches the segments for the header of a pclntab; sets `*table` (from there to the end of the segment) and `*address`. The highest byte
+ * of all magics is 0xFF: that byte is compared first, which rejects most positions. Segments of programs do not share bytes of the file;
+ * where they do in a hostile file, no more bytes are read than the file has. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;
@@ -35,9 +36,10 @@ static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_
     return false;
 }
 
-/* True if the object may be a Go program whose table has no section of its own. Such are ELF files of other linkers than Go's, which have
- * one of Go's other sections, or no sections at all if the section headers were stripped; object files are not linked, so they have no table
- * yet. All PE files are such, too: Go's linker gives them a .symtab section even without symbols. */
+/* True if the object may be a Go program whose pclntab has no section of its own:
+ *  - an ELF file with another section of Go (not linked by Go's linker) or without section headers (stripped), but not an object file,
+ *    which is not linked and has no pclntab yet;
+ *  - a PE file with a .symtab section, which Go's linker adds to all PE files, also without symbols. */
 static bool may_lack_section(struct sl_object *object)
 {
     static const char *const elf_signs[] = {"go.buildinfo", "note.go.buildid"};

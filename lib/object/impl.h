@@ -11,12 +11,12 @@ struct object_format {
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
     bool (*segment)(const struct sl_object *object, size_t index, struct sl_segment *segment);
-    /* sl_object_holds_code; NULL: the format has no code at the ends of the address space. */
+    /* sl_object_holds_code(); NULL: it is always false, as the format has no code at the addresses that linkers give dropped code. */
     bool (*holds_code)(const struct sl_object *object, uint64_t address);
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
-    /* The pieces of the file that sl_object_make_id hashes for a program without id, in file order; some may be empty. False past
-     * the last one. */
-    bool (*contents)(const struct sl_object *object, size_t index, struct sl_bytes *piece);
+    /* Gets part `index` of the contents of which sl_object_make_id() hashes all for a program without id, in file order; it may be
+     * empty. False past the last one. */
+    bool (*contents)(const struct sl_object *object, size_t index, struct sl_bytes *part);
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
     enum sl_code (*data_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
@@ -27,7 +27,7 @@ struct object_format {
                                  size_t *count, struct sl_error *error);
     enum sl_code (*mapping_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
                                     size_t *count, struct sl_error *error);
-    /* sl_object_read_own_functions, for formats with their own description of code; NULL: DWARF in sections. */
+    /* sl_object_read_own_functions(), for formats with debug information other than DWARF; NULL: DWARF sections are read. */
     enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
     bool (*file_origin)(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
@@ -67,7 +67,7 @@ extern const struct object_format sl_object_macho;
 extern const struct object_format sl_object_breakpad;
 extern const struct object_format sl_object_wasm;
 extern const struct object_format sl_object_pe;
-extern const struct object_format sl_object_coff;     /* its `open` chooses between the two */
+extern const struct object_format sl_object_coff; /* its `open` changes the format to sl_object_codeview if needed */
 extern const struct object_format sl_object_codeview; /* COFF with CodeView and no DWARF */
 extern const struct object_format sl_object_pdb;
 extern const struct object_format sl_object_ppdb;
@@ -98,8 +98,8 @@ static inline struct sl_error *object_debug_info_error(struct sl_object *object)
  * False when out of memory. */
 bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count);
 
-/* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"), and sets
- * debug_link and debug_link_crc of object->info. Bytes after the CRC are ignored: sections of PE files are padded. */
+/* Sets debug_link and debug_link_crc of object->info by the contents of .gnu_debuglink: a name with its NUL, padding to a multiple of 4,
+ * a CRC-32 (GDB manual, "Separate Debug Files"). Bytes after the CRC are ignored: sections of PE files are padded. */
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
 
 /* Opens one of the `objects` slices of a file, as sl_object_open does. */
@@ -114,22 +114,23 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
 struct sl_bytes object_supplementary_id(struct sl_object *object);
 
 /* ---- go.c ---- */
-bool object_has_go_table(struct sl_object *object);
+bool object_has_go_table(struct sl_object *object); /* true if sl_object_go_table() finds a pclntab */
 
 /* ---- inflate.c ---- */
 
-/* Allocates memory that lives until object_block_free or the end of the object. NULL when out of memory, which is recorded. */
+/* Allocates memory that lives until object_block_free() or the end of the object. NULL when out of memory, which the object records. */
 uint8_t *object_block(struct sl_object *object, size_t size);
 void object_block_free(struct sl_object *object, uint8_t *block);
 
-/* True if `in` bytes may be inflated to `out`: the size is within the limits, and is charged to the budget. */
+/* True if `in` bytes may be inflated to `out` bytes: `out` is not 0 and within the limits, and the work could be charged to the budget. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out);
 
-/* Grows the budget by `size` inflated bytes; all calls together by at most the size of the file. */
+/* Grows the work budget, which was made for the size of the file, as if the file were `size` bytes larger: inflated data is more to
+ * read. All calls for an object together grow it by at most the size of the file. */
 void object_grow_budget(struct sl_object *object, uint64_t size);
 
-/* Inflates to at most `size` bytes at `out`; negative `window_bits`: raw deflate, without the zlib header. Returns the number of bytes,
- * 0 on error. `*ended`: the stream ended. */
+/* Inflates to at most `size` bytes at `out`; negative `window_bits`: raw deflate, without the zlib header. Returns the number of bytes;
+ * 0 on error. `*ended` is true if the stream was read to its end and fits into `out`. */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended);
 
 /* A compressed debug section: the stream, its inflated size, and whether it is zstd or zlib. */
@@ -139,7 +140,8 @@ struct object_compressed {
     bool zstd;
 };
 
-/* Reads the older form, in sections `.zdebug_*` and `__zdebug_*`: `ZLIB`, the size as big-endian u64, the stream. */
+/* Reads the header of a section `.zdebug_*` or `__zdebug_*`, the older form of compression: `ZLIB`, the inflated size as big-endian u64,
+ * the stream. False if it is malformed. */
 bool object_read_zdebug(struct sl_bytes raw, struct object_compressed *compressed);
 
 /* Inflates a section; the contents live as long as the object. Empty if they cannot be read or are over the limits. */
@@ -147,7 +149,7 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
 
 /* ---- object.c ---- */
 
-/* Counts the line ends in front of a text's first record, 16 bytes at most: files of other formats must not pass for text. */
+/* Returns the number of bytes of empty lines in front of a text's first record. At most 16: more than that is not a text file's. */
 static inline size_t object_blank_lines(struct sl_bytes text)
 {
     enum { MAX_BLANK_LINES = 16 };

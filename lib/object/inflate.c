@@ -1,4 +1,4 @@
-/* Decompresses parts of an object; memory and limits for it. */
+/* Decompresses parts of an object, with limits for memory and work. */
 #include "object/impl.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ uint8_t *object_block(struct sl_object *object, size_t size)
     return block->data;
 }
 
-/* Unlinks and frees memory of object_block. `data` is what that returned; the block's header lies in front of it. */
+/* Frees memory that object_block() returned. The block's header lies in front of `data`. */
 void object_block_free(struct sl_object *object, uint8_t *data)
 {
     struct object_block *block = (struct object_block *)(data - offsetof(struct object_block, data));
@@ -34,11 +34,13 @@ void object_block_free(struct sl_object *object, uint8_t *data)
     free(block);
 }
 
-/* Limit of all bytes that are decompressed from one file, successfully or not: sections may share their bytes, and a thousand zeros may be
- * compressed to one byte. Real debug sections become three to ten times larger. */
+/* All decompressed sections of a file together may have inflated_at_least + inflated_per_byte * file size bytes, also those that fail:
+ * crafted sections may share their bytes, and a thousand zeros may be compressed to one byte. Real debug sections become three to ten times
+ * larger. */
 static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
+/* Charges the work of inflating `in` bytes to `out` bytes; false if `out` is 0 or over a limit, or if the budget is used up. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
 {
     uint64_t most = inflated_at_least + inflated_per_byte * object->bytes.size;
@@ -59,11 +61,12 @@ void object_grow_budget(struct sl_object *object, uint64_t size)
     sl_budget_grow(object->budget, size);
 }
 
-/* Inflates in pieces of at most 1 GiB, as zlib counts with 32 bits. Returns the number of bytes; 0 if the stream is damaged and did not
- * fill `out`, or when zlib has no memory. A stream that goes on behind `size` bytes fills `out`, but has not `*ended`. */
+/* Inflates a stream to at most `size` bytes. Returns the number of bytes; 0 if the stream is damaged or truncated before it filled `out`,
+ * or when zlib has no memory. `*ended` is true if the stream ended; false if it goes on after its first `size` bytes, which are in `out`.
+ */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended)
 {
-    enum { PIECE = 1 << 30 };
+    enum { STEP = 1 << 30 }; /* bytes per call: zlib counts with 32 bits */
     z_stream z = {0};
     uint8_t more;
     size_t given = 0, done = 0;
@@ -72,10 +75,10 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
     if (state != Z_OK)
         return 0;
     while (state == Z_OK) {
-        uInt in_step = (uInt)(in.size - given > PIECE ? PIECE : in.size - given);
-        uInt out_step = (uInt)(size - done > PIECE ? PIECE : size - done);
-        bool full =
-            !out_step; /* `out` is full: a stream that ends here is complete, one that yields another byte is too long */
+        uInt in_step = (uInt)(in.size - given > STEP ? STEP : in.size - given);
+        uInt out_step = (uInt)(size - done > STEP ? STEP : size - done);
+        /* `out` is full: one more byte is asked for; a stream that ends instead is complete, one that yields it is too long */
+        bool full = !out_step;
         z.next_in = (Bytef *)in.data + given;
         z.avail_in = in_step;
         z.next_out = full ? &more : out + done;
@@ -112,8 +115,7 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
         if (ZSTD_isError(size) || size != c->size)
             size = 0;
     } else {
-        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS,
-                              &ended); /* of a truncated stream the readable part is used */
+        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS, &ended); /* a longer stream is cut */
     }
     if (size)
         object_grow_budget(object, size);

@@ -66,7 +66,8 @@ static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide
     return !r->failed;
 }
 
-/* Reads a segment and its sections. False only when out of memory; sections beyond the command's size are ignored. */
+/* Reads a segment and its sections from a load command. If the command is too short, the sections beyond its end are left out and the
+ * object is marked as partial. False only when out of memory. */
 static bool read_segment(struct sl_object *object, struct macho *macho, struct sl_reader *r, bool wide)
 {
     struct sl_arena *arena = &object->arena;
@@ -101,7 +102,8 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     return true;
 }
 
-/* Sets the code id and the debug id to the UUID. Without memory for the text both stay empty; that is recorded, and opening then fails. */
+/* Sets the code id and the debug id to the UUID. Out of memory for the code id's text, both stay empty; object_hex() has recorded that, and
+ * opening the object fails. */
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);
@@ -121,7 +123,7 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     case LC_SEGMENT: return read_segment(object, macho, &r, false);
     case LC_SEGMENT_64: return read_segment(object, macho, &r, true);
     case LC_UUID:
-        if (!object->info.code_id.size)
+        if (!object->info.code_id.size) /* of several UUIDs the first one counts */
             set_uuid(object, &r);
         return true;
     case LC_DYSYMTAB:
@@ -141,7 +143,8 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     }
 }
 
-/* Reads the load commands. Each has its type and size in front, so that unknown ones can be skipped. */
+/* Reads `count` load commands, together `size` bytes. Each begins with its type and size. SL_MALFORMED if one extends beyond the others or
+ * the file; SL_BUSY when out of memory. */
 static enum sl_code read_commands(struct sl_object *object, struct macho *macho, struct sl_reader *r, uint32_t count,
                                   uint32_t size, struct sl_error *error)
 {
@@ -216,7 +219,7 @@ static enum sl_object_kind get_object_kind(uint32_t file_type)
     return file_type && file_type < sizeof kinds / sizeof *kinds ? kinds[file_type] : SL_KIND_OTHER;
 }
 
-/* The load address is that of the first __TEXT segment; the image ends where its last segment ends. */
+/* Sets the load address to that of the first __TEXT segment, and the image size by the highest end of a segment. */
 static void set_addresses(struct sl_object *object, const struct macho *macho)
 {
     bool found = false;
@@ -253,7 +256,8 @@ static void set_features(struct sl_object *object, const struct macho *macho)
     }
 }
 
-/* The magic tells byte order and size of words: 0xFEEDFACE (32 bits) or 0xFEEDFACF (64 bits), or its bytes swapped. */
+/* Reads the header and the load commands. The magic, read as big-endian, is 0xFEEDFACE (32 bits) or 0xFEEDFACF (64 bits); in a
+ * little-endian file its bytes are swapped. */
 static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
 {
     struct macho *macho = SL_ARENA_NEW(&object->arena, struct macho);
@@ -283,7 +287,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
-/* Describes section `index`; a name in the form of older compressed DWARF (`__z...`) means zlib. False behind the last one. */
+/* Describes section `index`; sections `__zdebug_*` are compressed with zlib. False behind the last one. */
 static bool macho_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     const struct macho *macho = object->impl;
@@ -317,14 +321,15 @@ static bool macho_holds_code(const struct sl_object *object, uint64_t address)
     return false;
 }
 
-/* Returns the contents of the section: Breakpad hashes all sections of a file without UUID. */
-static bool macho_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+/* Gets the contents of section `index`, empty if they cannot be read; false behind the last one. They are hashed to make an id for a file
+ * without UUID, which Breakpad does with all sections. */
+static bool macho_contents(const struct sl_object *object, size_t index, struct sl_bytes *part)
 {
     const struct macho *macho = object->impl;
     if (index >= macho->section_count)
         return false;
-    if (!macho_raw(object, &macho->sections[index], piece))
-        *piece = (struct sl_bytes){NULL, 0};
+    if (!macho_raw(object, &macho->sections[index], part))
+        *part = (struct sl_bytes){NULL, 0};
     return true;
 }
 

@@ -10,10 +10,10 @@ struct macho_section {
     uint32_t type;                    /* low 8 bits of the flags */
     bool has_code;                    /* by its flags */
     uint32_t reloc_offset, reloc_count;
-    uint32_t first_indirect, stub_size; /* of stubs: reserved1 and reserved2 */
-    uint32_t segment;
-    struct sl_bytes prepared_contents; /* decompressed or (in relocatable files) relocated contents, made on demand */
-    bool tried;
+    uint32_t first_indirect, stub_size; /* in a section of stubs: reserved1 and reserved2 */
+    uint32_t segment;                   /* index of its segment */
+    struct sl_bytes prepared_contents;  /* decompressed or (in relocatable files) relocated contents, made on demand */
+    bool tried;                         /* prepared_contents was made; it is empty if that failed */
 };
 
 struct macho_segment {
@@ -51,7 +51,7 @@ struct macho_symtab {
 struct macho_symtab macho_symtab(const struct sl_object *object);
 struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index);
 
-/* Strips the leading underscore of C names; `__hidden#N_` names stay as they are. */
+/* Returns the name without the leading underscore of C names; `__hidden#N_` (an obfuscated name) stays as it is. */
 struct sl_str macho_undecorated(struct sl_str name);
 
 /* Sets `*bytes` to the section's bytes as they are in the file; false if it has none or they lie outside the file. */
@@ -59,15 +59,17 @@ bool macho_raw(const struct sl_object *object, const struct macho_section *secti
 
 /* True if `name`, without underscores, means this section: "debug_info" is `__debug_info`, or `__zdebug_info` (compressed). */
 bool macho_section_named(const struct macho_section *section, struct sl_str name);
-bool macho_is_compressed(const struct macho_section *section);
+bool macho_is_compressed(const struct macho_section *section); /* true for `__zdebug_*` */
 
 bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 
-/* Applies the pointer relocations of a relocatable file to a copy of a debug section, in the object's arena. */
+/* Returns a copy of a debug section with the relocations of a relocatable file applied, in the object's arena; `contents` itself if there
+ * are none, or when out of memory, which the object records. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
 
-/* Return an upper bound of the number of stubs; append the stubs to the `*count` symbols (false when out of memory). */
+/* Returns the number of stubs (jumps to functions of other libraries) at most. */
 uint64_t macho_stub_count(const struct sl_object *object);
+/* Appends symbols for stubs to the `*count` symbols, up to `capacity`. False when out of memory. */
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count);
 

@@ -12,8 +12,8 @@ enum {
     CPU_ARM64 = 0x0100000C,
 };
 
-/* Returns the file offset of a section. The field in the header has 32 bits and wraps around in files of more than 4 GiB: if the offset
- * that follows from the segment has the same lower bits, it is the true one. */
+/* Returns the file offset of a section. The field in the section header has 32 bits and wraps around in files of more than 4 GiB. So the
+ * offset is computed from that of the segment, too; if both agree in the lower 32 bits, the computed one is right. */
 static uint64_t get_file_offset(const struct sl_object *object, const struct macho_section *s)
 {
     const struct macho *macho = object->impl;
@@ -23,7 +23,7 @@ static uint64_t get_file_offset(const struct sl_object *object, const struct mac
     return plausible ? computed : s->offset;
 }
 
-/* False for sections without contents in the file, such as __bss. */
+/* Sets `*bytes` to the section's contents in the file. False if they lie outside the file, and for sections without any, such as __bss. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *s, struct sl_bytes *bytes)
 {
     bool inside;
@@ -47,7 +47,7 @@ bool macho_section_named(const struct macho_section *s, struct sl_str name)
     return sl_str_equal(own, name) || (s->name.size == LONGEST && sl_str_starts(name, own));
 }
 
-/* Decompresses or relocates a debug section. */
+/* Returns the contents of a debug section, decompressed if it is compressed, else relocated; empty if it cannot be decompressed. */
 static struct sl_bytes make_contents(struct sl_object *object, const struct macho_section *s, struct sl_bytes raw)
 {
     struct object_compressed compressed;
@@ -57,8 +57,9 @@ static struct sl_bytes make_contents(struct sl_object *object, const struct mach
                                                 : (struct sl_bytes){NULL, 0};
 }
 
-/* Returns the first readable section of this name, in contents that readers can use: decompressed and, in a relocatable file's debug
- * section, relocated, which is done once. False if there is none, or if it cannot be decompressed; a plain section may be empty. */
+/* Finds the first readable section of this name. Sets `*bytes` to its contents, decompressed, or relocated if it is a debug section of a
+ * relocatable file (both is done once), and `*address` (may be NULL) to its relative address. False if there is none or it cannot be
+ * decompressed; a section that is not compressed may be empty. */
 bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct macho *macho = object->impl;
@@ -88,7 +89,7 @@ struct reloc {
     bool is_external, is_relative, is_scattered;
 };
 
-/* Reads a relocation. A scattered one has another layout, so only its flag is of use. */
+/* Reads a relocation. A scattered one (is_scattered) has another layout: its other members have no meaning. */
 static struct reloc read_reloc(struct sl_reader *r)
 {
     uint32_t address = sl_read_u32(r), word = sl_read_u32(r);
@@ -110,7 +111,8 @@ static struct reloc read_reloc(struct sl_reader *r)
     return reloc;
 }
 
-/* Adds `value` to the number in `field`. Only for relocations with a symbol: in one without, the field already has the address. */
+/* Adds the value of a relocation's symbol to the number in `field`. (Relocations without symbol need no change: their field already has the
+ * address.) */
 static void macho_sections_apply(struct sl_bytes field, uint64_t value, bool big_endian)
 {
     struct sl_reader r = sl_reader(field, big_endian);
@@ -120,14 +122,15 @@ static void macho_sections_apply(struct sl_bytes field, uint64_t value, bool big
         out[big_endian ? field.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
-/* True for the first of a pair of relocations that stand for a difference of two symbols. */
+/* True for the first of a pair of relocations that stand for a difference: the symbol of the second minus the symbol of the first. */
 static bool is_subtractor(const struct macho *macho, const struct reloc *reloc)
 {
     return (macho->cpu_type == CPU_X86_64 && reloc->type == X86_64_RELOC_SUBTRACTOR) ||
            (macho->cpu_type == CPU_ARM64 && reloc->type == ARM64_RELOC_SUBTRACTOR);
 }
 
-/* Applies the relocations that occur in debug sections, pointers and differences, to a copy. All others leave the contents as they are. */
+/* Returns a copy of the contents with the relocations that occur in debug sections applied: pointers, and differences of two symbols.
+ * Others are ignored. Returns `contents` itself if there are none, or when out of memory or budget, which the object records. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents)
 {
     bool inside, big_endian = object->info.big_endian;
@@ -146,7 +149,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     memcpy(copy, contents.data, contents.size);
     struct sl_bytes result = {copy, contents.size};
     struct sl_reader r = sl_reader(table, big_endian);
-    uint64_t minus = 0; /* from a SUBTRACTOR; applies to the relocation after it */
+    uint64_t minus = 0; /* symbol value of a SUBTRACTOR, to subtract in the relocation after it */
     while (sl_reader_left(&r) >= 8) {
         struct reloc reloc = read_reloc(&r);
         struct sl_bytes field = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);

@@ -10,7 +10,7 @@
 enum { S_SYMBOL_STUBS = 0x8 };
 static const uint32_t INDIRECT_SYMBOL_LOCAL = 0x80000000, INDIRECT_SYMBOL_ABS = 0x40000000;
 
-/* Returns the number of stubs in the section; 0 if it is not a section of stubs. */
+/* Returns the number of stubs in the section that have entries in the indirect symbol table; 0 if it is not a section of stubs. */
 static uint64_t count_stubs(const struct macho *macho, const struct macho_section *s)
 {
     if (s->type != S_SYMBOL_STUBS || !s->stub_size || s->first_indirect > macho->indirect_count)
@@ -19,6 +19,7 @@ static uint64_t count_stubs(const struct macho *macho, const struct macho_sectio
     return stubs < named ? stubs : named;
 }
 
+/* Returns the number of stubs of all sections, at most the number of entries of the indirect symbol table that fit into the file. */
 uint64_t macho_stub_count(const struct sl_object *object)
 {
     const struct macho *macho = object->impl;
@@ -28,10 +29,10 @@ uint64_t macho_stub_count(const struct sl_object *object)
         uint64_t stubs = count_stubs(macho, &macho->sections[i]);
         total += stubs < entries ? stubs : entries;
     }
-    return total < entries ? total : entries; /* real programs have one entry per stub */
+    return total < entries ? total : entries; /* only in damaged files do stubs share entries */
 }
 
-/* Names the stub after the function it jumps to. */
+/* Sets the name of a stub's symbol: DYLD-STUB$$ and the function it jumps to. False when out of memory. */
 static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_symbol *symbol)
 {
     const struct sl_str prefix = SL_STR("DYLD-STUB$$");
@@ -44,15 +45,15 @@ static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_
     return true;
 }
 
-/* Adds a symbol for each stub that has the name of the function it calls, up to the capacity or the end of the budget. False when out of
- * memory. */
+/* Appends a symbol for each stub that calls a function whose name is known, until `symbols` is full or the budget is used up (true). False
+ * when out of memory. */
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count)
 {
     const struct macho *macho = object->impl;
     const struct macho_symtab table = macho_symtab(object);
     struct sl_account account = {.budget = object->budget};
-    size_t left = capacity - *count; /* only in damaged files do sections share entries, and exceed it */
+    size_t left = capacity - *count; /* too small only for damaged files, where sections share entries */
     for (size_t i = 0; i < macho->section_count; i++) {
         const struct macho_section *s = &macho->sections[i];
         struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);

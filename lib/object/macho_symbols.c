@@ -5,7 +5,7 @@
 
 enum { N_STAB = 0xE0, N_TYPE = 0x0E, N_SECT = 0x0E };
 
-/* Tables that extend beyond the file are cut, so that truncated files still have symbols. */
+/* Returns the symbols and strings of LC_SYMTAB. Tables that extend beyond the file are cut, so that truncated files still have symbols. */
 struct macho_symtab macho_symtab(const struct sl_object *object)
 {
     const struct macho *macho = object->impl;
@@ -38,7 +38,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
     return symbol;
 }
 
-/* Returns the section of a defined symbol; NULL for stabs, undefined and absolute symbols. */
+/* Returns the section of a defined symbol; NULL for stabs, undefined and absolute symbols, and symbols below the load address. */
 static const struct macho_section *find_section(const struct sl_object *object, const struct macho_symbol *symbol)
 {
     const struct macho *macho = object->impl;
@@ -55,13 +55,13 @@ static bool has_functions(const struct macho_section *s)
                            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs"))));
 }
 
-/* True for assembler labels (ltmp0 ...), which linkers remove: symbols of C begin with an underscore. */
+/* True for assembler labels of object files (ltmp0, L_str ...), which linkers remove. Other names begin with an underscore. */
 static bool is_label(const struct sl_object *object, struct sl_str name)
 {
     return object->info.kind == SL_KIND_REL && name.size && (name.data[0] | 0x20) == 'l';
 }
 
-/* Removes the underscore that compilers put before C names; hidden names (bcsymbolmap.h) begin with two of their own. */
+/* Removes the underscore that compilers put before C names, but not from obfuscated names (__hidden#1_), which get no such underscore. */
 struct sl_str macho_undecorated(struct sl_str name)
 {
     if (name.size && name.data[0] == '_' && !sl_str_starts(name, SL_STR("__hidden#")))
@@ -75,7 +75,7 @@ void sl_object_set_bcsymbolmap(struct sl_object *object, const struct sl_bcsymbo
         ((struct macho *)object->impl)->hidden_names = map;
 }
 
-/* Returns the symbols in sections with code, then one for each stub. Labels of the assembler are left out. */
+/* Returns the symbols in sections with code, without labels of the assembler, then one for each stub (a jump to another library). */
 enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                            struct sl_error *error)
 {
@@ -95,17 +95,17 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         if (!is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
-                /* Mach-O stores no sizes: to the end of the section; object_clip_to_next() shortens it */
+                /* Mach-O stores no sizes: up to the end of the section, until object_clip_to_next() shortens it */
                 .size = s->address + s->size - symbol.value,
                 .name = macho_undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
+    /* in this order: stubs have sizes */
     bool ok = object_clip_to_next(*symbols, 0, *count) && macho_add_stubs(object, arena, *symbols, capacity, count);
     return ok ? SL_OK : sl_budget_fail(object->budget, error);
 }
 
-/* Returns the symbols in sections without code. A symbol at the end of its section, which marks the end, is left out.
- * */
+/* Returns the symbols in sections without code, without labels of the assembler. A symbol that marks the end of its section is left out. */
 enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
@@ -121,7 +121,7 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
         if (name.size && !is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
-                /* Mach-O stores no sizes: to the end of the section; object_clip_to_next() shortens it */
+                /* Mach-O stores no sizes: up to the end of the section, until object_clip_to_next() shortens it */
                 .size = s->address + s->size - symbol.value,
                 .name = macho_undecorated(name),
             };

@@ -3,18 +3,19 @@
 
 #include <openssl/evp.h>
 
-/* Hashes all contents. False if they overlap, or if the hash function fails; `*any` becomes true if there are some. */
+/* Adds the contents of the program to the hash; `*any` becomes true if there are some. False if parts of them overlap, or if the hash
+ * function fails. */
 static bool add_contents(struct sl_object *object, EVP_MD_CTX *context, bool *any)
 {
-    struct sl_bytes piece;
+    struct sl_bytes part;
     uint64_t total = 0;
-    for (size_t i = 0; object->format->contents(object, i, &piece); i++) {
-        if (!piece.size)
+    for (size_t i = 0; object->format->contents(object, i, &part); i++) {
+        if (!part.size)
             continue;
-        total += piece.size;
-        if (total > object->bytes.size) /* real programs have no overlapping pieces */
+        total += part.size;
+        if (total > object->bytes.size) /* parts overlap, which does not happen in real programs */
             return false;
-        if (EVP_DigestUpdate(context, piece.data, piece.size) != 1)
+        if (EVP_DigestUpdate(context, part.data, part.size) != 1)
             return false;
         *any = true;
     }

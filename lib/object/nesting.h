@@ -4,8 +4,9 @@
  *     inner         |--------|                              outer  inner  outer  label  outer
  *     label                        x                        a label to where the next symbol begins or ends
  *
- * A stack of open symbols for a pass in address order: it finds the symbol that continues where an inner one ends. Of several that
- * begin at one address, open those that come later in the file first. */
+ * struct sl_nesting is a stack of the symbols around an address. The caller goes through the symbols by ascending address, asks
+ * sl_nesting_at() for the innermost one, and pushes each symbol with sl_nesting_open(). Of several that begin at one address, those
+ * that come later in the file are pushed first, so that the first one in the file names the address. */
 #pragma once
 
 #include "base/account.h"
@@ -18,7 +19,8 @@ static inline uint64_t sl_symbol_end(const struct sl_symbol *s)
     return s->size < UINT64_MAX - s->address ? s->address + s->size : UINT64_MAX;
 }
 
-/* True if a symbol begins within another one; `order` sorts them by address. If none does, no sl_nesting is needed. */
+/* True if a symbol begins within another one, behind its start. `order` sorts the symbols by address (`key`). If none does, no sl_nesting
+ * is needed. */
 static inline bool sl_symbols_are_nested(const struct sl_symbol *symbols, const struct sl_ordered *order, size_t count)
 {
     uint64_t end = 0;
@@ -40,7 +42,7 @@ struct sl_nesting {
     struct sl_account account;
 };
 
-/* Pops symbols that end at or before the address; returns the innermost open one, or NULL. */
+/* Pops the symbols at the top of the stack that end at or before the address. Returns the innermost symbol that contains it, or NULL. */
 static inline const struct sl_nested *sl_nesting_at(struct sl_nesting *n, uint64_t address)
 {
     while (n->count && n->open[n->count - 1].end <= address)

@@ -1,4 +1,4 @@
-/* Dispatch to the formats (formats.c). */
+/* Opens objects and calls the functions of their formats (formats.c). */
 #include "object/impl.h"
 
 #include "base/buf.h"
@@ -10,12 +10,13 @@
 
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
-/* Sets the budget: the caller's, or one for the size of the bytes. Every budget has a base amount in addition to that for the size; the
- * `objects` of one file share one base amount, so that a file of many small objects gets no more than others. */
+/* Sets the budget: the caller's, or one for the size of the bytes. Every budget has a base amount of steps in addition to those for the
+ * size. The `objects` of a file share one base amount, so that a file of many small objects gets no more than others: each spends the base
+ * amounts of the others in advance. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
 {
     struct sl_budget empty;
-    sl_budget_init(&empty, 0);
+    sl_budget_init(&empty, 0); /* has the base amount only */
     sl_budget_init(&object->own_budget, object->bytes.size);
     if (objects > 1)
         sl_budget_spend(&object->own_budget, (uint64_t)(empty.steps - empty.steps / (int64_t)objects));
@@ -23,8 +24,8 @@ static void set_budget(struct sl_object *object, const struct sl_object_limits *
     object->arena.budget = object->budget;
 }
 
-/* Opens any object. An `open` function of a format may return SL_OK although budget or memory ran out in it, so both are checked
- * afterwards. */
+/* Opens an object; `objects` is the number of objects in its file. The `open` function of a format may return SL_OK although budget or
+ * memory ran out in it, so both are checked afterwards. */
 static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                 bool is_inner, struct sl_object **out, struct sl_error *error)
 {
@@ -87,7 +88,7 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
     struct sl_object *inner;
     struct sl_error error;
     enum sl_code code = open_object(bytes, &limits, 1, true, &inner, &error);
-    if (code == SL_BUSY || code == SL_UNSUPPORTED)
+    if (code == SL_BUSY || code == SL_UNSUPPORTED) /* out of memory, out of budget */
         object_no_memory(outer);
     return inner;
 }
@@ -196,7 +197,7 @@ void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
     object->info.debug_link_crc = sum;
 }
 
-/* Ends each symbol from `first` on at the next address of any symbol, if it would end later. */
+/* Ends each symbol from `first` on at the next higher address of any symbol, if it would end later. False when out of memory. */
 bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 {
     uint64_t *sorted = malloc((count + 1) * sizeof *sorted);
@@ -205,7 +206,7 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
     if (sorted)
         qsort(sorted, count, sizeof *sorted, sl_order_u64);
     for (size_t i = first; sorted && i < count; i++) {
-        /* the first address above */
+        /* index of the first address above that of the symbol */
         size_t low = SL_PARTITION_POINT(middle, 0, count, sorted[middle] <= symbols[i].address);
         if (low < count && sorted[low] - symbols[i].address < symbols[i].size)
             symbols[i].size = sorted[low] - symbols[i].address;
@@ -217,7 +218,8 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 typedef enum sl_code read_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                   size_t *count, struct sl_error *error);
 
-/* Reads symbols with `read`, a function of the format; NULL: the format has no symbols. */
+/* Reads symbols with `read`, a function of the format, which may be NULL: the format has no symbols. Also returns an error if budget or
+ * memory ran out, because the list is incomplete then. */
 static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, struct sl_arena *arena,
                                  struct sl_symbol **symbols, size_t *count, struct sl_error *error)
 {
@@ -321,8 +323,8 @@ static bool read_debug_sup(struct sl_object *object, bool *is_supplementary, str
     return !r.failed;
 }
 
-/* The link is in .gnu_debugaltlink (dwz: name, NUL, build id) or .debug_sup (DWARF 5). A file that is a supplementary file itself has a
- * .debug_sup, too, but no link. False if there is no link or it has no name. */
+/* Reads the name and id of the supplementary file from .gnu_debugaltlink (dwz: name, NUL, build id), else from .debug_sup (DWARF 5). The
+ * .debug_sup of a supplementary file names no other file. False if the object names none. */
 bool sl_object_supplementary(struct sl_object *object, struct sl_supplementary *out)
 {
     struct sl_bytes link;

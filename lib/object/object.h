@@ -94,13 +94,13 @@ enum sl_cpu_family {
 };
 
 const char *sl_arch_name(enum sl_arch arch);
-enum sl_arch sl_arch_parse(
-    struct sl_str name); /* ignores case, knows the usual aliases; SL_ARCH_UNKNOWN if no name matches */
+/* Returns the architecture with this name or alias ("amd64") in any case; SL_ARCH_UNKNOWN if there is none. */
+enum sl_arch sl_arch_parse(struct sl_str name);
 enum sl_cpu_family sl_arch_family(enum sl_arch arch);
 unsigned sl_cpu_pointer_size(enum sl_cpu_family family);
 unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family); /* bytes; 1 = none */
 const char *sl_cpu_ip_register(enum sl_cpu_family family); /* "rip", "pc" ...; NULL for unknown processors and WASM */
-const char *sl_format_name(enum sl_format format);         /* name of sl_format_traits */
+const char *sl_format_name(enum sl_format format);         /* "elf", "pe", "macho" ... */
 const char *sl_object_kind_name(enum sl_object_kind kind);
 
 /* The kind of unwind tables that files of a format have. */
@@ -111,8 +111,8 @@ struct sl_format_traits {
     const char *name;  /* "elf", "pe", "macho" ... */
     const char *about; /* "an ELF file: a program or library"; NULL for SL_FORMAT_UNKNOWN */
     const char *os;    /* operating system of its programs, in Breakpad's spelling; NULL: none, or given in the file */
-    enum sl_format
-        program; /* format of the programs that such files are or describe; UNKNOWN: any, or given in the file */
+    /* format of the programs that such files are or describe; UNKNOWN: any, or given in the file */
+    enum sl_format program;
     enum sl_unwind_tables unwind;
 };
 const struct sl_format_traits *sl_format_traits(enum sl_format format);
@@ -136,8 +136,8 @@ struct sl_object_info {
     struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
     uint64_t load_address; /* base of relative addresses; ELF: address of the lowest PT_LOAD segment */
-    uint64_t
-        dwarf_bias; /* to add to DWARF addresses: in WASM the file offset of the code section, from which they count; 0 in other formats */
+    /* Added to DWARF addresses. In WASM the file offset of the code section, from which these count; 0 in other formats. */
+    uint64_t dwarf_bias;
     uint64_t image_size; /* end of the last loaded byte, relative; 0 = unknown */
     struct sl_features features;
     bool big_endian;
@@ -153,22 +153,21 @@ struct sl_symbol {
     struct sl_str name; /* mangled as stored; may be empty */
     /* Breakpad's PUBLIC records, 0 elsewhere: bytes of parameters; the address has several names (`m`). */
     uint32_t parameters : 30, multiple : 1;
-    /* A name without size within a function. It names the code up to the next symbol if symbols are all there is. */
+    /* A name without size within a function. If there is no debug information, it names the code up to the next symbol. */
     uint32_t is_label : 1;
 };
 
 /* Instruction sets of processors that have several, and data between code. */
 enum sl_code_isa { SL_ISA_DEFAULT, SL_ISA_THUMB, SL_ISA_ARM, SL_ISA_DATA };
 
-struct sl_mapping_symbol { /* `isa` is valid from `address` to the next mark */
+struct sl_mapping_symbol { /* `isa` is valid from `address` to that of the next mapping symbol */
     uint64_t address;      /* relative to the load address */
     enum sl_code_isa isa;
     uint32_t order; /* position in the symbol table: of several at one address the last one is valid */
 };
 
 struct sl_object_limits {
-    uint64_t
-        max_section_size; /* of one inflated debug section, bytes; 0 = 4 GiB. The limit of all together is in inflate.c */
+    uint64_t max_section_size; /* bytes of one inflated debug section; 0 = 4 GiB. All together: see inflate.c */
     uint64_t max_unwind_chain; /* chained unwind infos (UNW_FLAG_CHAININFO) per function of a PE file; 0 = 128 */
     struct sl_budget *budget; /* the caller's, must outlive the object; NULL: the object makes one by the file's size */
     /* The caller needs only the object's identity and reads nothing else. If finding the features takes a pass over the whole file
@@ -182,8 +181,8 @@ struct sl_object;
 struct sl_function_sink; /* function/function.h */
 struct sl_file_origin;   /* function/function.h */
 
-/* True for a member of a Windows import library, which has no code. `library` becomes the DLL's name (a view; empty for members that
- * are tables for the others). */
+/* True for a member of a Windows import library, which has no code. An import sets `library` to the name of its DLL (a view); for a
+ * member that only has tables (.idata$*) it is empty. */
 bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library);
 
 /* Detects the format by the first bytes (at least 16). COFF object files have no magic: they are detected in the whole file only. */
@@ -197,20 +196,20 @@ void sl_object_close(struct sl_object *object);
 
 /* Makes addresses of `debug` relative to the load address of the program that it describes. Call it right after opening both. The
  * two may begin at different addresses: tools that edit programs add segments in front (patchelf) or move the image (prelink), and
- * leave the debug file as it is. ELF: the difference is that of a code section that both have; without one only ET_EXEC files are
- * related. WASM: by the offsets of the code sections. Other formats have addresses relative to a header that both have: no effect. */
+ * leave the debug file as it is. The difference is that of a code section that both have: in ELF of its addresses (without such a
+ * section, ET_EXEC files get the same load address), in WASM of its file offsets. No effect on other formats. */
 void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program);
 
 /* Releases the pages of `part` from memory, if it is part of the mapped file: the caller will not read it again soon. Later reads load the
  * pages again. Any thread. */
 void sl_object_drop_pages(const struct sl_object *object, struct sl_bytes part);
 
-const struct sl_object_info *sl_object_info(const struct sl_object *object);
-struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */
+const struct sl_object_info *sl_object_info(const struct sl_object *object); /* lives as long as the object */
+struct sl_bytes sl_object_file(const struct sl_object *object);              /* the bytes it was opened on */
 
-/* Returns the object's debug id, or makes one: the MD5 of its loaded contents in file order (WASM: of all sections that are not
- * custom), without debug information and symbols. For Mach-O Breakpad's tools and clients make the same id; for ELF their hash of the
- * code is already the debug id. False if there is neither: a debug companion. */
+/* Sets `id` to the object's debug id. For a program without one, makes one: the MD5 of its loaded contents in file order (WASM: of all
+ * sections that are not custom), without debug information and symbols. For Mach-O Breakpad's tools and clients make the same id; an
+ * ELF file without build id already has Breakpad's hash of the code as debug id. False for a debug companion without id. */
 bool sl_object_make_id(struct sl_object *object, struct sl_debug_id *id);
 
 /* Returns the budget to which all memory and work for the object are charged. */
@@ -230,8 +229,8 @@ const char *sl_object_debug_info_error(const struct sl_object *object);
  * undecodable. */
 bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 
-/* The supplementary file with debug information that several files share: .gnu_debugaltlink of dwz(1), or .debug_sup (DWARF 5,
- * 7.3.6), whose checksum serves as the id, as dwz writes it. Views of the object. False if the object names none. */
+/* The supplementary file that the object names, which has debug information that several files share: by .gnu_debugaltlink of dwz(1), or
+ * by .debug_sup (DWARF 5, 7.3.6), whose checksum serves as the id. The members are views of the object. False if it names none. */
 struct sl_supplementary {
     struct sl_str name; /* a path, relative to the object's directory */
     struct sl_bytes id; /* may be empty */
@@ -274,34 +273,34 @@ struct sl_bytes sl_object_exceptions(const struct sl_object *object);
  * reads it. */
 bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64_t *address);
 
-/* Reads all function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo) into the arena. ELF symbols
- * without type that name code follow: outside of functions they end at the next symbol or the end of their section, as functions
- * without size do; inside they are labels. Symbols may overlap: see nesting.h.
- * Returns the readable part of a damaged table; an error only when memory or budget is exhausted. */
+/* Reads all function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo) into the arena. After them come
+ * the ELF symbols without type that name code. Those outside of functions end at the next symbol or the end of their section, as
+ * functions without size do; those within functions are labels. Symbols may overlap: see nesting.h. Of a damaged table the readable
+ * part is returned; an error only when memory or budget is exhausted. */
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);
 
-/* Reads all symbols of loaded data as sl_object_symbols reads those of functions: of ELF and Mach-O, the COFF symbol table of PE files,
- * variables and publics of PDB files; none for other formats. Symbols without size end at the next symbol or the end of their section.
- * A thread-local variable has the address of its initial value; in ELF files those in .tbss have none and are left out. */
+/* Reads all symbols of loaded data in file order into the arena: of ELF, Mach-O and COFF symbol tables, and the variables and public
+ * symbols of PDB files; none for other formats. Symbols without size end at the next symbol or the end of their section. A thread-local
+ * variable has the address of its initial value; variables in .tbss of ELF files have none and are left out. */
 enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 
-/* The source file of a code symbol, by the STT_FILE symbols of ELF: a file's local symbols follow its STT_FILE symbol. Global symbols
- * do so in object files only: linkers put them after the symbols of all files. */
+/* A code symbol of an ELF file and its source file: the local symbols of a file follow its STT_FILE symbol. So do global symbols, but in
+ * object files only: linkers put these after the symbols of all files. */
 struct sl_symbol_file {
     uint64_t address; /* relative to the load address */
     struct sl_str name, file;
     bool is_local;
 };
 
-/* Lists the symbols with a known file, in file order; none for other formats. */
+/* Lists the code symbols of an ELF file whose source file is known, in the order of the symbol table; none for other formats. */
 enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
                                     size_t *count, struct sl_error *error);
 
 /* One entry of a symbol table as in the file, for tools that select symbols themselves. */
 struct sl_table_symbol {
-    uint64_t address, size; /* as in the file; in relocatable files by the layout of its sections */
+    uint64_t address, size; /* as in the file; in relocatable files by the addresses that elf.c gives sections */
     struct sl_str name;
     uint32_t section; /* index for sl_object_section_info; 0 = none */
     bool is_local, is_hidden, is_untyped, is_function, is_file, is_section, is_data, is_thread_local;
@@ -312,8 +311,8 @@ struct sl_table_symbol {
 enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 
-/* Lists the instruction sets in an ELF file of ARM or AArch64 (mapping symbols), sorted by address; none for other
- * formats. SL_BUSY when out of memory. */
+/* Lists where the code of an ELF file of ARM or AArch64 changes between instruction sets and data (mapping symbols), sorted by address;
+ * none for other files. SL_BUSY when out of memory. */
 enum sl_code sl_object_mapping_symbols(struct sl_object *object, struct sl_arena *arena,
                                        struct sl_mapping_symbol **marks, size_t *count, struct sl_error *error);
 
@@ -339,12 +338,13 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                       struct sl_error *error);
 
-/* For sl_object_read_functions: formats with their own description of code, without DWARF. */
+/* Called by sl_object_read_functions() only. The first is true if the format has debug information of its own (Breakpad, PDB ...), which
+ * the second then reads; else there is DWARF. */
 bool sl_object_reads_own_functions(const struct sl_object *object);
 enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                           struct sl_function_sink *sink, struct sl_error *error);
 
-/* Finds where the source file of a path (joined and cleaned as in function/path.h) can be fetched; texts are in the file or in
- * `arena`. False if the object does not say: only PDBs do. One thread at a time. */
+/* Finds where a source file can be fetched, by its path (joined and cleaned as in function/path.h); texts of `origin` are in the object's
+ * bytes or in `arena`. False if the object does not say: only PDBs do. One thread at a time. */
 bool sl_object_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                            struct sl_file_origin *origin);

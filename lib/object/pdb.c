@@ -20,7 +20,8 @@ static bool contains_nocase(struct sl_str text, struct sl_str part)
     return false;
 }
 
-/* Returns one of the few names of version control systems that clients know, for the name that source indexers wrote. */
+/* Returns "git", "perforce" or "other", the names that clients know, for the name of a version control system that a source indexer wrote;
+ * empty if that is empty. */
 static struct sl_str known_vcs(struct sl_str vcs)
 {
     if (!vcs.size)
@@ -30,8 +31,8 @@ static struct sl_str known_vcs(struct sl_str vcs)
     return contains_nocase(vcs, SL_STR("perforce")) ? SL_STR("perforce") : SL_STR("other");
 }
 
-/* Opens a PDB, and sets what is known of its program. Debug information and symbols are always announced: finding out would cost as much as
- * reading them. PDBs describe frames for x86 only; other machines have unwind information in the program. */
+/* Opens a PDB, and sets what it says of its program. has_debug_info and has_symbols are always set: finding out would cost as much as
+ * reading both. PDBs have unwind information for x86 only; for other machines it is in the program. */
 static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
 {
     struct sl_pdb_info pdb;
@@ -83,14 +84,14 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
     return code;
 }
 
-/* Collects symbols of data: those whose type has a size, and those that end where the next symbol begins. */
+/* Collects symbols of data: those whose type has a size (`sized`), and those that end where the next symbol begins (`open`). */
 struct data_list {
     struct symbol_list sized, open;
-    struct sl_map variables; /* by address: public symbols of known variables are skipped */
+    struct sl_map variables; /* set of the addresses of all variables so far */
 };
 
-/* Adds a symbol of data. Variables come before public symbols, so a public symbol at the address of a known variable is skipped: it is the
- * same data under its mangled name. False when out of memory. */
+/* Adds a symbol of data (a callback of sl_pdb_data, which lists variables before public symbols). A public symbol at the address of a
+ * variable is skipped, because it is the same data under its mangled name. False when out of memory. */
 static bool add_data(void *arg, const struct sl_pdb_data *data)
 {
     struct data_list *d = arg;
@@ -106,11 +107,11 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     char *copy = sl_arena_strndup(list->arena, key.data, key.size);
     void **slot = copy ? sl_map_find_or_add(&d->variables, (struct sl_str){copy, key.size}, NULL) : NULL;
     if (slot)
-        *slot = d;
+        *slot = d; /* any value but NULL: only the key counts */
     return slot;
 }
 
-/* Variables keep the size of their type; the others, which have none, end at the next symbol. */
+/* Lists variables, whose size is that of their type, then symbols without size, each of which ends at the next symbol. */
 static enum sl_code pdb_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                      size_t *count, struct sl_error *error)
 {

@@ -42,8 +42,8 @@ enum sl_arch object_machine_arch(uint16_t machine)
     }
 }
 
-/* Reads the COFF header behind the DOS stub, whose word at 0x3C leads to it. False if it is cut off or not a PE header; h->offset is set
- * all the same, for the error. */
+/* Reads the COFF header behind the DOS stub; the word at 0x3C is its offset. False if it is cut off or has another signature than "PE"; the
+ * caller's error then names h->offset, which is always set. */
 static bool read_file_header(struct sl_bytes file, struct headers *h)
 {
     struct sl_reader r = sl_reader(file, false);
@@ -63,7 +63,8 @@ static bool read_file_header(struct sl_bytes file, struct headers *h)
     return !r.failed;
 }
 
-/* Reads the optional header. The offsets of its fields depend on its magic: PE32+ has wider addresses than PE32. */
+/* Reads the optional header. The offsets of its fields depend on its magic: PE32+ has wider addresses than PE32. False if the magic is
+ * unknown or the header is too short. */
 static bool read_optional_header(struct sl_object *object, struct pe *pe, struct headers *h)
 {
     bool inside;
@@ -90,7 +91,8 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
     return true;
 }
 
-/* `symbol_size` is set also if there are no symbols: callers divide by it. */
+/* Sets pe->symbols and the string table behind them, pe->strings; both stay empty if there are no symbols or they extend beyond the file.
+ * pe->symbol_size is always set, because callers divide by it. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size)
 {
@@ -109,13 +111,14 @@ void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t off
     pe->strings = sl_bytes_slice(object->bytes, offset + size, length, NULL);
 }
 
-/* Offsets below 4 would point into the length of the table: they have no string. */
+/* Returns the name at an offset of the string table. The table begins with its own length, so there is no name at offsets below 4. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account)
 {
     return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
 }
 
-/* Returns the name of a section: "/123" is a decimal offset in the string table, "//AAAAAA" one in base 64. */
+/* Returns the name of a section from the 8 bytes of its header: "/123" is a decimal offset in the string table, "//AAAAAA" one in base 64.
+ * The name in the header is returned if it has another form or the string table has no name there. */
 static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_account *account)
 {
     struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};
@@ -162,7 +165,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
         s->executable = characteristics & (SECTION_CODE | SECTION_EXECUTE);
         s->discardable = characteristics & SECTION_DISCARDABLE;
         s->name = section_name(pe, name, &account);
-        s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data;
+        s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data; /* from the header */
     }
     pe->section_count = count;
     return true;
@@ -206,8 +209,8 @@ static struct sl_str record_path(struct sl_reader *r)
     return sl_cstr_at(rest, 0);
 }
 
-/* Reads a CodeView record. RSDS: GUID, age, path. NB10 (PDB 2.0): offset, time stamp, age, path. For a Portable PDB the age is replaced by
- * the time stamp of the entry, which symbol servers use in its id. False for other records. */
+/* Sets the debug id and the debug file by a CodeView record. RSDS: GUID, age, path. NB10 (PDB 2.0): offset, time stamp, age, path. The age
+ * of a Portable PDB is the time stamp of its debug directory entry, as on symbol servers. False for other records and truncated ones. */
 static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *entry, struct sl_object_info *info)
 {
     /* the first three numbers of a GUID are little-endian in the file, and big-endian in a debug id */
@@ -239,8 +242,8 @@ static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *e
     return true;
 }
 
-/* Sets the debug id from the first readable CodeView record. The record is found by its file offset, or by its RVA if a tool moved the
- * sections without updating the offset. */
+/* Sets the debug id by the first readable CodeView record. If there is none at an entry's file offset, the one at its RVA is tried: a tool
+ * may have moved the sections without updating the offset. */
 static void set_debug_id(struct sl_object *object)
 {
     struct pe_debug_entry entry;
@@ -255,7 +258,7 @@ static void set_debug_id(struct sl_object *object)
     }
 }
 
-/* True for a stub without contents, whose full file is on a symbol server. */
+/* True for a stub: headers with a .stub section and without the contents of .pdata, whose full file is on a symbol server. */
 static bool is_stub(const struct pe *pe)
 {
     bool stub = false, empty = false;
@@ -266,7 +269,7 @@ static bool is_stub(const struct pe *pe)
     return stub && empty;
 }
 
-/* True if the file has DWARF, as MinGW and Go write it. CodeView is in the PDB. */
+/* True if the file has DWARF, as MinGW and Go write it. CodeView does not count: it is in a PDB of its own. */
 static bool has_debug_info(const struct pe *pe)
 {
     for (size_t i = 0; i < pe->section_count; i++) {
@@ -278,7 +281,8 @@ static bool has_debug_info(const struct pe *pe)
     return false;
 }
 
-/* Opens an image. Lack of memory in a reader also gives one of these errors, but is recorded, and open_object then reports that instead. */
+/* Opens an image. If a function runs out of memory, the error here is wrong (such as "section headers extend beyond the file"), but the
+ * object records the lack of memory, and open_object() reports that instead. */
 static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
 {
     struct headers h = {0};

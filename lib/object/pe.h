@@ -13,9 +13,9 @@ struct pe_section {
     struct sl_str name; /* long names are from the string table */
     uint32_t address, virtual_size, offset, raw_size;
     bool executable, discardable, cut_name; /* cut_name: fills all eight bytes, so it may be truncated */
-    bool tried;                             /* `inflated` is set (decompressed or relocated contents; may be empty) */
-    struct sl_bytes inflated;
-    uint32_t alignment, reloc_offset; /* object files only; alignment is a power of two */
+    bool tried;                             /* `inflated` was made; it is empty if that failed */
+    struct sl_bytes inflated;               /* decompressed or relocated contents */
+    uint32_t alignment, reloc_offset;       /* object files only; alignment is a power of two */
     uint16_t reloc_count;
     bool more_relocs; /* IMAGE_SCN_LNK_NRELOC_OVFL: reloc_count is too small, the first entry has the count */
 };
@@ -31,7 +31,7 @@ struct pe {
     struct sl_bytes strings; /* string table; offsets count from its 4-byte length */
 };
 
-/* One entry of the debug directory. */
+/* An entry of the debug directory; pe_debug_entry() reads entry `index`, and returns false behind the last one. */
 struct pe_debug_entry {
     uint32_t time_stamp, type, size, address, offset;
     uint16_t minor;
@@ -39,7 +39,7 @@ struct pe_debug_entry {
 enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
 
-/* Returns the name at an offset of the string table; its length is charged to `account`. */
+/* Returns the name at an offset of the string table, which costs steps of work for its length; empty if there is none. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account);
 
 /* Sets pe->symbols and pe->strings; leaves both empty if the symbols extend beyond the file. The string table follows the symbols; its
@@ -53,7 +53,8 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
 /* Returns a section's bytes in the file, clipped to the file. */
 struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *section);
 
-bool pe_index_sections(struct sl_object *object); /* fills `by_address`, which the next two functions need */
+/* Fills pe->by_address, by which pe_section_at() and pe_at() search. False when out of memory, which the object records. */
+bool pe_index_sections(struct sl_object *object);
 
 /* Returns the section that contains an RVA, or NULL. */
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address);
@@ -63,7 +64,7 @@ struct sl_bytes pe_at(const struct sl_object *object, uint64_t address);
 
 bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
-bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece);
+bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *part);
 bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                         struct sl_error *error);

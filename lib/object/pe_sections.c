@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* Returns the contents of a section. Files pad sections with zeros to the file alignment, so the virtual size is the true one, unless it is
- * 0. */
+/* Returns the contents of a section. Files pad sections with zeros to the file alignment, so the virtual size is the true one if it is less
+ * and not 0. */
 struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *s)
 {
     uint32_t size = s->virtual_size && s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
@@ -24,6 +24,7 @@ static uint32_t pe_section_size(const struct pe_section *s)
     return s->virtual_size > s->raw_size ? s->virtual_size : s->raw_size;
 }
 
+/* For qsort: by address, then in file order. */
 static int pe_sections_by_address(const void *left, const void *right)
 {
     const struct pe_section *a = *(const struct pe_section *const *)left, *b = *(const struct pe_section *const *)right;
@@ -48,7 +49,7 @@ bool pe_index_sections(struct sl_object *object)
 
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
 {
-    /* the first section above */
+    /* index of the first section that begins above the address */
     size_t low = SL_PARTITION_POINT(middle, 0, pe->mapped_count, pe->by_address[middle]->address <= address);
     const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
     return s && address - s->address < pe_section_size(s) ? s : NULL;
@@ -60,7 +61,7 @@ struct sl_bytes pe_at(const struct sl_object *object, uint64_t address)
     return s ? sl_bytes_from(pe_raw(object, s), address - s->address) : (struct sl_bytes){NULL, 0};
 }
 
-/* Returns section `index` as a segment, since PE has no other; false behind the last one. */
+/* Returns section `index` as a segment, because PE has no segments; false behind the last one. */
 bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     const struct pe *pe = object->impl;
@@ -71,19 +72,19 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     return true;
 }
 
-/* Returns the contents of a section that is part of the loaded program; empty for discardable ones, such as relocations and debug
- * information. */
-bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+/* Gets the contents of section `index`; empty for discardable sections, such as relocations and debug information, which are not part of
+ * the loaded program. False behind the last one. */
+bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *part)
 {
     const struct pe *pe = object->impl;
     if (index >= pe->section_count)
         return false;
-    *piece = pe->sections[index].discardable ? (struct sl_bytes){NULL, 0} : pe_raw(object, &pe->sections[index]);
+    *part = pe->sections[index].discardable ? (struct sl_bytes){NULL, 0} : pe_raw(object, &pe->sections[index]);
     return true;
 }
 
-/* Inflates a section like ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream; once, as the result is kept. Empty if it
- * is damaged or over the limits. */
+/* Returns the inflated contents of a section like ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. It is inflated at
+ * the first call. Empty if it is damaged or over the limits. */
 static struct sl_bytes inflate_section(struct sl_object *object, struct pe_section *s)
 {
     if (s->tried)
@@ -106,8 +107,8 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
     return s->inflated;
 }
 
-/* True if the section has the name (without its dot). Linkers without long names cut them to eight bytes (".eh_fram"), so a cut name
- * matches a longer one; not for debug sections, of which several begin alike. `*compressed`: it is the `.z` form. */
+/* True if the section is called `.` and `name`, or `.z` and `name` (`*compressed`). Some linkers cut names to eight bytes (".eh_fram"): a
+ * cut name matches any longer name that begins with it, except for debug sections, of which several begin alike. */
 static bool has_name(const struct pe_section *s, struct sl_str name, bool *compressed)
 {
     if (s->name.size < 2 || s->name.data[0] != '.')
@@ -119,7 +120,8 @@ static bool has_name(const struct pe_section *s, struct sl_str name, bool *compr
            (s->cut_name && name.size > own.size && sl_str_starts(name, own) && !sl_str_starts(own, SL_STR("debug_")));
 }
 
-/* Returns the first section of this name that has contents, decompressed if it is a .zdebug_ section. False if there is none. */
+/* Finds the first section of this name (without its dot) that has contents, and sets `*bytes` to these, decompressed if it is a .zdebug_
+ * section, and `*address` (may be NULL). False if there is none. */
 bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct pe *pe = object->impl;
@@ -129,7 +131,7 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
         if (!has_name(s, sl_str(name), &compressed))
             continue;
         *bytes = compressed ? inflate_section(object, s) : pe_raw(object, s);
-        if (!bytes->size && compressed) /* do not try others of its name, which may cost as much */
+        if (!bytes->size && compressed) /* damaged: crafted files may have any number, each of which costs as much */
             break;
         if (!bytes->size)
             continue;
@@ -141,7 +143,7 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
     return false;
 }
 
-/* Describes section `index`; the address is absolute, unlike in struct pe_section. False behind the last one. */
+/* Describes section `index`, with an absolute address (in struct pe_section it is relative). False behind the last one. */
 bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     const struct pe *pe = object->impl;

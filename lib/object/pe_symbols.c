@@ -4,13 +4,14 @@
 
 enum { SHORT_SYMBOL = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
 
+/* The export directory: u32 addresses; for each name its u32 address and the u16 index of its export in `addresses`. */
 struct exports {
     struct sl_bytes addresses, names, ordinals;
     struct pe_directory directory;
     size_t count; /* named exports */
 };
 
-/* Returns a table of `count` items, cut at the end of its section. */
+/* Returns the table of `count` items of `item` bytes at an address, cut at the end of its section. */
 static struct sl_bytes table(const struct sl_object *object, uint32_t address, uint32_t count, uint32_t item)
 {
     struct sl_bytes bytes = pe_at(object, address);
@@ -18,8 +19,7 @@ static struct sl_bytes table(const struct sl_object *object, uint32_t address, u
     return sl_bytes_slice(bytes, 0, (count < inside ? count : inside) * item, NULL);
 }
 
-/* Reads the export directory: tables of addresses, of names, and of the index in the addresses for each name. Tables are cut at the end
- * of their section. */
+/* Reads the export directory; its tables are cut at the end of their section. All members are empty if there is none. */
 static struct exports read_exports(const struct sl_object *object)
 {
     const struct pe *pe = object->impl;
@@ -54,7 +54,8 @@ static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
     return at < size ? size - at : 0;
 }
 
-/* Reads the named export `index` if it is of code (`code`) or of data. An address inside the directory is a forwarder's text: skipped. */
+/* Reads the named export `index`. False if it is not of code (if `code`, else of data), has no name or is outside the sections. Also false
+ * for a forwarder, which has an address inside the export directory, where the name of the other DLL's function is. */
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
                       struct sl_symbol *symbol, struct sl_account *account)
 {
@@ -70,23 +71,25 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
     return symbol->size && symbol->name.size;
 }
 
-enum coff_sort { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
+/* Kinds of COFF symbols: of type function; external in code without that type; local in code without that type; not in code. */
+enum coff_kind { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
 
-/* True if a symbol is of the given sort, which follows from its type, its storage class and whether its section has code. Code of
- * assemblers, and the import thunks of linkers, have no type. Images that objcopy made of ELF files (EFI programs) have no types at
- * all: there local symbols are functions, too. */
-static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool executable)
+/* True if a symbol is of the given kind, which follows from its type, its storage class and whether its section has code (`executable`).
+ * Code of assemblers and import thunks of linkers have no type (UNTYPED_CODE). Images that objcopy made of ELF files (EFI programs) have
+ * no types at all: there local symbols (LOCAL_CODE) are functions, too. */
+static bool is_of_kind(enum coff_kind kind, uint16_t type, uint8_t class, bool executable)
 {
     bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;
-    if ((!external && class != CLASS_STATIC) || executable != (sort != DATA))
+    if ((!external && class != CLASS_STATIC) || executable != (kind != DATA))
         return false;
-    if (sort == UNTYPED_CODE || sort == LOCAL_CODE)
-        return !function && external == (sort == UNTYPED_CODE);
-    return function == (sort == FUNCTIONS);
+    if (kind == UNTYPED_CODE || kind == LOCAL_CODE)
+        return !function && external == (kind == UNTYPED_CODE);
+    return function == (kind == FUNCTIONS);
 }
 
-/* Reads the symbol at `*at` and moves `*at` past it and its auxiliary records. False if it is not of the given sort, or undefined. */
-static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
+/* Reads the COFF symbol at offset `*at` and moves `*at` past it and its auxiliary records. False if it is not of the given kind, is
+ * undefined, has no name, or marks the end of its section. */
+static bool coff_at(const struct sl_object *object, size_t *at, enum coff_kind kind, struct sl_symbol *symbol,
                     struct sl_account *account)
 {
     const struct pe *pe = object->impl;
@@ -98,10 +101,10 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     uint16_t type = sl_read_u16(&r);
     uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
     *at += pe->symbol_size * (1 + (size_t)auxiliary);
-    /* the symbol of a section has an auxiliary record, those of its code and data have none */
-    bool section_itself = sort != FUNCTIONS && auxiliary;
+    /* the symbol of a section has an auxiliary record; of the other symbols only those of type function may have one */
+    bool section_itself = kind != FUNCTIONS && auxiliary;
     if (r.failed || section_itself || section == 0 || section > pe->section_count ||
-        !is_of_sort(sort, type, class, pe->sections[section - 1].executable))
+        !is_of_kind(kind, type, class, pe->sections[section - 1].executable))
         return false;
     symbol->address = (uint64_t)pe->sections[section - 1].address + value;
     symbol->size = size_to_end(&pe->sections[section - 1], symbol->address);
@@ -112,7 +115,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     return symbol->size && symbol->name.size;
 }
 
-/* True if the file exports something, or if its COFF symbols name code. Only symbols of code count, so sorts are tried up to LOCAL_CODE. */
+/* True if the file exports something, or if a COFF symbol names code: the kinds up to LOCAL_CODE do, DATA does not. */
 bool pe_has_symbols(const struct sl_object *object)
 {
     const struct pe *pe = object->impl;
@@ -121,22 +124,22 @@ bool pe_has_symbols(const struct sl_object *object)
     struct sl_account account = {.budget = object->budget};
     if (e.addresses.size)
         return true;
-    for (enum coff_sort sort = FUNCTIONS; sort <= LOCAL_CODE; sort++)
+    for (enum coff_kind kind = FUNCTIONS; kind <= LOCAL_CODE; kind++)
         for (size_t at = 0; at < pe->symbols.size;)
-            if (coff_at(object, &at, sort, &symbol, &account))
+            if (coff_at(object, &at, kind, &symbol, &account))
                 return true;
     return false;
 }
 
-/* Collects the symbols of code, or of data if `code` is false. Better sorts of symbols come first, because readers use the first symbol at
- * an address. */
+/* Lists the symbols of code, or of data if `code` is false: first the exports, then the COFF symbols by kind, because readers use the first
+ * symbol at an address. */
 static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
                                size_t *count, struct sl_error *error)
 {
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_account account = {.budget = object->budget};
-    enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? LOCAL_CODE : DATA;
+    enum coff_kind first = code ? FUNCTIONS : DATA, last = code ? LOCAL_CODE : DATA;
     size_t capacity = e.count + pe->symbols.size / pe->symbol_size;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!symbols)
@@ -144,11 +147,11 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, code, &symbols[*count], &account);
     size_t exported = *count;
-    for (enum coff_sort sort = first; sort <= last;
-         sort++) { /* best first: of several at one address the first counts */
+    for (enum coff_kind kind = first; kind <= last;
+         kind++) { /* best first: of several at one address the first counts */
         for (size_t at = 0; at < pe->symbols.size;)
-            *count += coff_at(object, &at, sort, &symbols[*count], &account);
-        if (sort == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */
+            *count += coff_at(object, &at, kind, &symbols[*count], &account);
+        if (kind == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */
             last = UNTYPED_CODE;
     }
     if (!object_clip_to_next(symbols, 0, *count))

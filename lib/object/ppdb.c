@@ -4,7 +4,7 @@
 
 #include "ppdb/ppdb.h"
 
-/* Opens a Portable PDB. It has no architecture, and no symbols besides its methods. */
+/* Opens a Portable PDB and sets its id and features. It has no architecture, and no symbols besides its methods. */
 static enum sl_code ppdb_open(struct sl_object *object, struct sl_error *error)
 {
     struct sl_ppdb *ppdb;

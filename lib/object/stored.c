@@ -1,23 +1,24 @@
-/* What a file stores, by its headers: for servers that hand out debug files, programs and single sections. */
+/* Finds out, by the headers, which parts a file contains: for servers that hand out debug files, programs and single sections. */
 #include "object/stored.h"
 
 #include "object/elf.h"
 #include "object/impl.h"
 
-/* True for the sections of DWARF, compressed in the old form (.zdebug_*) or not. */
+/* True for the names of DWARF sections, also of those that are compressed in the old form (.zdebug_*). */
 static bool is_debug_section(struct sl_str name)
 {
     return sl_str_starts(name, SL_STR(".debug_")) || sl_str_starts(name, SL_STR(".zdebug_"));
 }
 
-/* True for a loaded section whose contents are in the file. Files of `objcopy --only-keep-debug` and `eu-strip -f` keep the headers of
- * loaded sections, but as SHT_NOBITS. Notes do not count: such files keep those too, as they hold the build id. */
+/* True for a loaded section whose contents are in the file, which shows that the file is the program. Debug files of `objcopy
+ * --only-keep-debug` and `eu-strip -f` keep the headers of loaded sections, but as SHT_NOBITS. Notes do not count: debug files keep them,
+ * because they have the build id. */
 static bool is_loaded_content(const struct elf_section *s)
 {
     return s->flags & SHF_ALLOC && s->size && s->type != SHT_NOBITS && s->type != SHT_NOTE;
 }
 
-/* True if the file has bytes of an executable segment: a program without section headers has its code where the segments say. */
+/* True if the contents of an executable segment are inside the file; for programs without section headers. */
 static bool has_code_segment(const struct sl_object *object)
 {
     struct sl_load_header load;
@@ -30,8 +31,8 @@ static bool has_code_segment(const struct sl_object *object)
     return false;
 }
 
-/* Finds out which parts of an ELF file have bytes: sections of SHT_NOBITS are only names of parts that another file has. Without section
- * headers, an executable segment with bytes counts as code. */
+/* Finds out which parts an ELF file contains. Sections of type SHT_NOBITS do not count, because their contents are in another file. In a
+ * file without section headers, an executable segment with contents counts as code. */
 static void elf_stored_parts(const struct sl_object *object, struct sl_stored_parts *parts)
 {
     const struct elf *elf = object->impl;
@@ -48,7 +49,7 @@ static void elf_stored_parts(const struct sl_object *object, struct sl_stored_pa
         parts->has_code = has_code_segment(object);
 }
 
-/* Finds out which parts a WebAssembly file has. The section `name` is its symbol table. */
+/* Finds out which parts a WebAssembly file contains. The section `name` is its symbol table; it has code if it has functions (KIND_LIB). */
 static void wasm_stored_parts(struct sl_object *object, struct sl_stored_parts *parts)
 {
     struct sl_section_info section;
@@ -78,7 +79,7 @@ bool sl_object_load_header(const struct sl_object *object, size_t index, struct 
     const struct elf *elf = object->impl;
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
-        if (s->type != PT_LOAD || index--)
+        if (s->type != PT_LOAD || index--) /* passes `index` PT_LOAD segments */
             continue;
         *header = (struct sl_load_header){s->offset, s->address, s->file_size, s->memory_size, s->flags};
         return true;
@@ -96,14 +97,15 @@ bool sl_object_load_headers_usable(const struct sl_object *object)
     return count;
 }
 
-/* Finds the first section of this name that has bytes, as stored. SL_SECTION_EMPTY if all of that name are SHT_NOBITS or cannot be read. */
+/* Finds the first section of this name with contents and sets `*bytes` to these as they are in the file. SL_SECTION_EMPTY if all sections
+ * of the name are SHT_NOBITS or extend beyond the file. */
 static enum sl_section_store elf_raw_section(const struct sl_object *object, struct sl_str name, struct sl_bytes *bytes)
 {
     const struct elf *elf = object->impl;
     enum sl_section_store store = SL_SECTION_ABSENT;
     for (size_t i = 0; i < elf->section_count; i++) {
         const struct elf_section *s = &elf->sections[i];
-        if (!sl_str_equal(s->name, name) || !s->type)
+        if (!sl_str_equal(s->name, name) || !s->type) /* SHT_NULL: an unused header */
             continue;
         if (s->type != SHT_NOBITS && elf_raw(object, s, bytes))
             return SL_SECTION_STORED;

@@ -1,4 +1,4 @@
-/* UUID maps: reads one key of a property list, in XML or binary form. */
+/* UUID maps: reads the value of the key DBGOriginalUUID of a property list, in XML or binary form. */
 #include "object/bcsymbolmap.h"
 
 #include <expat.h>
@@ -12,7 +12,7 @@ static enum sl_code no_schema(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "XML structure did not match expected schema");
 }
 
-/* Parses the value of the wanted key: a UUID with or without hyphens, and blanks around it. */
+/* Parses the value of DBGOriginalUUID: a UUID with or without hyphens, and blanks around it. */
 static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original, struct sl_error *error)
 {
     while (text.size && (uint8_t)text.data[0] <= ' ')
@@ -26,16 +26,22 @@ static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original,
 
 /* ---- XML ---- */
 
-/* State of the parser. `depth`: 1 = in the root, 2 = in its dict, 3 = in an element of the dict. */
+/* State of the XML parser. */
 struct plist {
     XML_Parser parser;
-    unsigned depth;
-    bool no_schema, in_dict, had_dict, is_key, after_key, found;
+    unsigned depth; /* 1 = in the root element, 2 = in an element of it, such as the dict, 3 = in an element of that */
+    bool no_schema; /* the root has not version="1.0" */
+    bool in_dict;   /* in the first dict of the root */
+    bool had_dict;  /* that dict has begun */
+    bool is_key;    /* the last element of the dict is a <key> */
+    bool after_key; /* the key DBGOriginalUUID has ended: the next element is its value */
+    bool found;     /* the value has ended; it is in `text` */
     char text[MAX_TEXT]; /* of the current element of the dict; longer texts are cut, they are no UUIDs */
     size_t size;
 };
 
-/* Checks the expected form on the way down: a root of version 1.0 (plist), its first dict, and keys and values in it. */
+/* Expat calls it at each start tag. Notes whether the root has version 1.0, where its first dict begins, and whether an element of that
+ * dict is a key. Stops the parser at elements nested more than MAX_DEPTH deep. */
 static void start_element(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
     struct plist *p = arg;
@@ -55,7 +61,8 @@ static void start_element(void *arg, const XML_Char *name, const XML_Char **attr
     }
 }
 
-/* The element after the wanted key is its value, so at its end the text is complete: `found` is set, and nothing more is collected. */
+/* Expat calls it at each end tag. At the end of a key DBGOriginalUUID it sets `after_key`; at the end of the element after it, the value,
+ * `found`: then p->text is the value, and no more text is collected. */
 static void end_element(void *arg, const XML_Char *name)
 {
     (void)name;
@@ -70,8 +77,8 @@ static void end_element(void *arg, const XML_Char *name)
     p->depth--;
 }
 
-/* Collects the text of a key or value of the first dict; the parser passes it in pieces. Text that does not fit is cut: no wanted key or
- * UUID is as long. */
+/* Expat calls it with parts of the text of an element. Collects the text of a key or value of the first dict. Text that does not fit is
+ * cut: neither DBGOriginalUUID nor a UUID is as long. */
 static void character_data(void *arg, const XML_Char *text, int size)
 {
     struct plist *p = arg;
@@ -83,7 +90,7 @@ static void character_data(void *arg, const XML_Char *text, int size)
     p->size += take;
 }
 
-/* Rejects files that declare entities: property lists have none, and expanding them can exhaust memory. */
+/* Expat calls it when the file declares an entity. Stops the parser: property lists have none, and expanding them can exhaust memory. */
 static void entity_declared(void *arg, const XML_Char *name, int parameter, const XML_Char *value, int size,
                             const XML_Char *base, const XML_Char *system, const XML_Char *public,
                             const XML_Char *notation)
@@ -93,8 +100,8 @@ static void entity_declared(void *arg, const XML_Char *name, int parameter, cons
     XML_StopParser(p->parser, XML_FALSE);
 }
 
-/* Parses the XML form. Entity declarations stop the parser, as they could make a small file very large; that is "Invalid XML", like a
- * syntax error. A plist that lacks the wanted key has another schema. */
+/* Parses the XML form. A syntax error and a declared entity are "Invalid XML". A root without version 1.0 and a dict without the key
+ * DBGOriginalUUID do not match the schema. */
 static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     struct plist p = {.parser = XML_ParserCreate(NULL)};
@@ -126,7 +133,7 @@ struct bplist {
     uint64_t count, offsets; /* number of objects; position of the table of their offsets */
 };
 
-/* Reads a number; those of the file have any size up to eight bytes. */
+/* Reads a big-endian number of `size` bytes, at most eight. */
 static uint64_t read_number(struct sl_reader *r, unsigned size)
 {
     uint64_t value = 0;
@@ -135,7 +142,7 @@ static uint64_t read_number(struct sl_reader *r, unsigned size)
     return value;
 }
 
-/* Reads the head of object `index`: kind and length; `r` is then past the head. */
+/* Reads the first bytes of object `index`, its kind and length, and leaves `r` behind them, at its contents. False if it is damaged. */
 static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader *r, uint8_t *kind, uint64_t *length)
 {
     *r = sl_reader(p->bytes, true);
@@ -170,11 +177,12 @@ static struct sl_str read_text(const struct bplist *p, uint64_t index)
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* Finds the wanted key. The trailer at the end of the file leads to the table of offsets; the top object must be a dictionary (kind 13):
- * all references to keys, then those to values, so key and value are read in step. Any other form has another schema. */
+/* Finds the value of DBGOriginalUUID. The trailer at the end of the file has the numbers of the top object and of the table of offsets. The
+ * top object must be a dictionary (kind 13): references to all keys, then to all values in the same order, so two readers go through
+ * both. Any other form does not match the schema. */
 static enum sl_code parse_binary(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
-    enum { TRAILER = 32, UNUSED = 6 };
+    enum { TRAILER = 32, UNUSED = 6 }; /* bytes; UNUSED: the first ones of the trailer */
     struct bplist p = {.bytes = bytes};
     struct sl_reader r = sl_reader(bytes, true), values;
     uint8_t kind;

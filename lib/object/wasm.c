@@ -1,7 +1,8 @@
 /* WebAssembly modules (WebAssembly Core Specification, "Binary Format"; tool conventions "Build ID", "Debugging",
  * "ExternalDWARF").
  *
- * Reads the frames of sections and function bodies, never instructions, so all proposals work. Addresses are file offsets. */
+ * Reads where sections and function bodies begin and end, never instructions, so modules with instructions of newer proposals work.
+ * Addresses are file offsets. */
 #include "object/impl.h"
 
 #include "base/grow.h"
@@ -21,7 +22,8 @@ struct wasm {
     struct wasm_section *sections;
     size_t section_count, section_capacity;
     uint32_t imported_functions;
-    uint64_t shift; /* to add to code addresses: offset in the described program less offset here */
+    /* added to addresses of code in a debug companion: offset of the code section in the program's file minus that in this file */
+    uint64_t address_bias;
 };
 
 static enum sl_code wasm_invalid(struct sl_error *error, const char *what, uint64_t offset)
@@ -57,8 +59,8 @@ static struct wasm_section *add_section(struct sl_object *object, struct wasm *w
     return &wasm->sections[wasm->section_count++];
 }
 
-/* Lists the sections in file order. A custom section's contents begin after its name; one whose name is damaged is left out, and `partial`
- * is set. SL_MALFORMED if a section reaches beyond the file. */
+/* Lists the sections in file order. The contents of a custom section begin after its name; a section whose name is damaged is left out, and
+ * the object is marked as partial. SL_MALFORMED if a section extends beyond the file. */
 static enum sl_code wasm_read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
@@ -106,7 +108,7 @@ static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id
     return wasm_find(wasm, id, (struct sl_str){NULL, 0});
 }
 
-/* Skips a value type: one byte; (ref ht) and (ref null ht) of the function references proposal have a number after it. */
+/* Skips a value type: one byte, with a number after it for the types (ref ht) and (ref null ht) of the function references proposal. */
 static void skip_value_type(struct sl_reader *r)
 {
     uint8_t type = sl_read_u8(r);
@@ -125,9 +127,9 @@ static void skip_limits(struct sl_reader *r)
         sl_read_uleb(r);
 }
 
-/* Counts imported functions, which have the first function numbers. An import has the names of a module and of the
- * item, then its kind: 0 function, 1 table, 2 memory, 3 global, 4 tag. An unknown kind ends the count and sets
- * `partial`. */
+/* Counts imported functions, which come before all others in the numbering of functions. An import has the names of a module and of the
+ * item, then its kind: 0 function, 1 table, 2 memory, 3 global, 4 tag. An unknown kind ends the count, as its size is unknown, and marks
+ * the object as partial. */
 static void count_imports(struct sl_object *object, struct wasm *wasm)
 {
     const struct wasm_section *section = find_known(wasm, SECTION_IMPORT);
@@ -170,7 +172,7 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
     struct sl_bytes id = section->contents;
     struct sl_reader r = sl_reader(id, false);
     uint64_t length = sl_read_uleb(&r);
-    /* the first number is the length */
+    /* the section begins with the length of the id */
     if (!r.failed && length && length == sl_reader_left(&r)) {
         object->info.raw_code_id = object_hex(object, id);
         id = rest(&r);
@@ -180,8 +182,8 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
         memcpy(object->info.debug_id.uuid, id.data, 16);
 }
 
-/* Sets kind, features and addresses. A module with functions is a program; one without describes another module. Its DWARF has addresses
- * relative to the code section. */
+/* Sets kind, features and addresses. A module without functions is the debug companion of another one. DWARF addresses are relative to the
+ * code section, so dwarf_bias is the offset of that. */
 static void set_info(struct sl_object *object, const struct wasm *wasm)
 {
     struct sl_object_info *info = &object->info;
@@ -190,7 +192,7 @@ static void set_info(struct sl_object *object, const struct wasm *wasm)
     struct sl_reader r = sl_reader(functions ? functions->contents : (struct sl_bytes){NULL, 0}, false);
     info->arch = SL_ARCH_WASM32;
     info->kind = functions && read_u32(&r) ? SL_KIND_LIB : SL_KIND_DBG;
-    info->features.has_symbols = true;
+    info->features.has_symbols = true; /* each function body is one, even without a name */
     info->features.has_debug_info = find_custom(wasm, ".debug_info") != NULL;
     info->features.has_unwind_info = find_custom(wasm, ".debug_frame") != NULL;
     info->dwarf_bias = code ? code->offset : 0;
@@ -201,7 +203,7 @@ static void set_info(struct sl_object *object, const struct wasm *wasm)
     }
 }
 
-/* Opens a module. Its sections are listed first; ids and addresses follow from them. */
+/* Opens a module. Its sections are listed first, because ids and addresses are read from them. */
 static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
 {
     struct wasm *wasm = SL_ARENA_NEW(&object->arena, struct wasm);
@@ -217,7 +219,7 @@ static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
-/* Finds a custom section that is named like `.debug_info`; `name` is without the dot. */
+/* Finds the first custom section called `.` and `name`, such as `.debug_info`. False if there is none. */
 static bool wasm_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     const struct wasm *wasm = object->impl;
@@ -235,8 +237,8 @@ static bool wasm_section(struct sl_object *object, const char *name, struct sl_b
     return false;
 }
 
-/* Describes section `index`; known sections have no name in the file, so they get that of the specification. Addresses in WASM are offsets
- * in the file. False behind the last one. */
+/* Describes section `index`. Sections that are not custom have no name in the file, so they get that of the specification. The address is
+ * the offset in the file, as for code. False behind the last one. */
 static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
     static const char *const names[] = {"",       "type",  "import",  "function", "table", "memory",     "global",
@@ -255,8 +257,8 @@ static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* Reads the bodies of the code section, at most `capacity`; returns their number. A function begins after the size field of its body and
- * ends where the next function begins. */
+/* Makes a symbol for each function body of the code section, at most `capacity`; returns their number. A function begins after the size
+ * field of its body and ends where the next one begins; the last one ends with its body. */
 static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
                           size_t capacity)
 {
@@ -269,7 +271,7 @@ static size_t read_bodies(const struct sl_object *object, const struct wasm_sect
         if (r.failed)
             break;
         uint64_t address =
-            (uint64_t)(r.at - body.size - object->bytes.data) + ((const struct wasm *)object->impl)->shift;
+            (uint64_t)(r.at - body.size - object->bytes.data) + ((const struct wasm *)object->impl)->address_bias;
         if (found)
             symbols[found - 1].size = address - symbols[found - 1].address;
         end = address + body.size;
@@ -280,7 +282,8 @@ static size_t read_bodies(const struct sl_object *object, const struct wasm_sect
     return found;
 }
 
-/* Reads names of functions; their numbers count imported functions first. */
+/* Sets the names of the symbols by the name section. Numbers of functions there count the imported functions, too, which come first and
+ * have no symbols. */
 static void read_names(const struct wasm *wasm, struct sl_symbol *symbols, size_t count)
 {
     const struct wasm_section *section = find_custom(wasm, "name");
@@ -301,7 +304,8 @@ static void read_names(const struct wasm *wasm, struct sl_symbol *symbols, size_
     }
 }
 
-/* Returns one symbol per function body, in file order; the name section names them. A body outside of the file ends the list. */
+/* Returns a symbol for each function body, in file order, with its name in the name section, if any. A body that extends beyond the section
+ * ends the list. */
 static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                  size_t *count, struct sl_error *error)
 {
@@ -319,26 +323,27 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     return SL_OK;
 }
 
-/* Makes addresses those of the program: they are offsets in its file, and in its debug companion the code section may have another
- * offset. */
+/* Makes addresses of a debug companion those of its program. Addresses are file offsets, and the code section may have different offsets
+ * in the two files. The companion may have no code section (dwarf_bias 0): then it has no addresses of symbols to change. */
 static void wasm_relate(struct sl_object *debug, const struct sl_object *program)
 {
     struct wasm *wasm = debug->impl;
     uint64_t bias = program->info.dwarf_bias;
     if (!bias)
         return;
-    wasm->shift += debug->info.dwarf_bias ? bias - debug->info.dwarf_bias : 0;
+    wasm->address_bias += debug->info.dwarf_bias ? bias - debug->info.dwarf_bias : 0;
     debug->info.dwarf_bias = bias;
     debug->info.image_size = program->info.image_size;
 }
 
-/* Returns the contents for sl_object_make_id; custom sections, which tools strip, are empty. False behind the last one. */
-static bool wasm_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+/* Gets the contents of section `index` for the hash of sl_object_make_id(); empty for custom sections, which tools may strip. False behind
+ * the last one. */
+static bool wasm_contents(const struct sl_object *object, size_t index, struct sl_bytes *part)
 {
     const struct wasm *wasm = object->impl;
     if (index >= wasm->section_count)
         return false;
-    *piece = wasm->sections[index].id == SECTION_CUSTOM ? (struct sl_bytes){NULL, 0} : wasm->sections[index].contents;
+    *part = wasm->sections[index].id == SECTION_CUSTOM ? (struct sl_bytes){NULL, 0} : wasm->sections[index].contents;
     return true;
 }
 

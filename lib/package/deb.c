@@ -6,15 +6,15 @@
 #include "object/ar.h"
 #include "package/impl.h"
 
-enum { CONTROL_MAX = 64 << 10 };
+enum { CONTROL_MAX = 64 << 10, MAX_MEMBERS = 16 /* packages have three or four */ };
 
-/* Finds the first member whose name begins with the text. */
+/* Returns the first member of the ar archive whose name begins with the text; data NULL if there is none. */
 static struct sl_bytes find_member(struct sl_bytes file, struct sl_str begins)
 {
     struct sl_ar ar;
     struct sl_ar_member member;
     sl_ar_open(file, &ar);
-    for (int i = 0; i < 16 && sl_ar_next(&ar, &member); i++)
+    for (int i = 0; i < MAX_MEMBERS && sl_ar_next(&ar, &member); i++)
         if (sl_str_starts(member.name, begins))
             return member.bytes;
     return (struct sl_bytes){NULL, 0};
@@ -25,7 +25,7 @@ struct sl_bytes deb_payload(struct sl_bytes file)
     return find_member(file, SL_STR("data.tar"));
 }
 
-/* ---- control ---- */
+/* ---- control: begin_control, add_control and end_control collect the text of /control (struct sl_package_visitor) ---- */
 
 struct control_reading {
     struct sl_buf text;
@@ -51,7 +51,7 @@ static enum sl_package_choice end_control(void *arg)
     return SL_PACKAGE_STOP;
 }
 
-/* Returns the value of a field "Name: value"; empty if there is none. */
+/* Returns the value of the first field "Name: value" in the text, with the name in any case; empty if there is none. */
 static struct sl_str find_field(struct sl_str text, struct sl_str name)
 {
     struct sl_str line;
@@ -62,9 +62,9 @@ static struct sl_str find_field(struct sl_str text, struct sl_str name)
     return (struct sl_str){NULL, 0};
 }
 
-/* Sets name and version of the source package by the field `Source: name (version)`: without a version it is that of the package, without
- * the field the package is its own source. A "+b1" behind the package's version is a rebuild without changes of the source; then the field
- * names the version without it in parentheses. */
+/* Sets name and version of the source package by the field `Source: name (version)`. Without a version in it, the version is the binary
+ * package's; without the field, the name, too. (A rebuild of the same source adds "+b1" to the binary package's version only; then the
+ * field has the version of the source.) Leaves `source` empty if the text would be too long. */
 static void set_by_control(struct sl_str control, struct sl_package_source *source)
 {
     struct sl_str name = find_field(control, SL_STR("Source")), version = find_field(control, SL_STR("Version"));
@@ -77,7 +77,7 @@ static void set_by_control(struct sl_str control, struct sl_package_source *sour
         name.size = (size_t)(open - name.data);
     }
     name = sl_str_trimmed(name);
-    if (name.size && name.size + version.size < SL_PACKAGE_NAME - 2)
+    if (name.size && name.size + version.size < SL_PACKAGE_NAME - 2) /* room for the blank and the NUL */
         snprintf(source->text, sizeof source->text, SL_STR_FMT " " SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(version));
 }
 

@@ -34,13 +34,13 @@ struct sl_index_id sl_index_name(struct sl_str name)
 {
     uint8_t bytes[8];
     uint64_t hash = sl_hash(name.data, name.size);
-    memcpy(bytes, &hash, sizeof bytes); /* indexes stay on the machine that makes them */
+    memcpy(bytes, &hash, sizeof bytes); /* in this machine's byte order: indexes stay on the machine that makes them */
     return sl_index_id(SL_INDEX_NAME, (struct sl_bytes){bytes, sizeof bytes});
 }
 
 struct sl_index_id sl_index_code_id(struct sl_str code_id)
 {
-    enum { MIN_BYTES = 8 }; /* that of a PE file has at most 16 digits, of which the first 8 are a time */
+    enum { MIN_BYTES = 8 }; /* a code id of at most 16 digits is that of a PE file: 8 digits of a time, then a size */
     uint8_t bytes[255];
     size_t size;
     if (code_id.size > 2 * MIN_BYTES && sl_hex_decode(code_id, bytes, sizeof bytes, &size))
@@ -78,7 +78,8 @@ static const uint8_t *object_at(const struct sl_index *index, size_t at)
 
 /* ---- look-ups ---- */
 
-/* Compares type and id of an object with the first bytes of an id. The type is compared first, as objects are sorted so. */
+/* Compares an object of the index with the type and the first `size` bytes of an id: less than, equal to or greater than 0 like memcmp().
+ * Objects are sorted by type, then by id. */
 static int compare_begin(const uint8_t *object, const struct sl_index_id *id, size_t size)
 {
     return object[3] != id->type ? object[3] - id->type : memcmp(object + 4, id->bytes, size);

@@ -27,7 +27,7 @@ struct index_source_entry {
 
 /* ---- adding ---- */
 
-/* Returns the offset of a string; 0 for the empty one, and when it could not be added. */
+/* Adds a string and returns its offset. 0 for an empty string, and when it could not be added, with b->failed set. */
 static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
 {
     if (!text.size)
@@ -35,7 +35,7 @@ static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
     if (!b->strings.size)
         sl_buf_u8(&b->strings, '\0');
     size_t at = b->strings.size;
-    if (at + text.size + 1 >= DERIVED_NAME) {
+    if (at + text.size + 1 >= DERIVED_NAME) { /* offsets have 32 bits */
         b->failed = true;
         return 0;
     }
@@ -45,7 +45,8 @@ static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
     return b->strings.failed ? 0 : (uint32_t)at;
 }
 
-/* Like add_string(), for texts that many files share: each is added once. */
+/* Returns the offset of a string that many files share; only its first call adds it. 0 for an empty string, and when it could not be added,
+ * with b->failed set. */
 static uint32_t add_shared_string(struct sl_index_builder *b, struct sl_str text)
 {
     if (!text.size)
@@ -63,7 +64,7 @@ static uint32_t add_shared_string(struct sl_index_builder *b, struct sl_str text
 
 uint32_t sl_index_add_file(struct sl_index_builder *b, const struct sl_index_file *file)
 {
-    if (b->file_count >= UINT32_MAX - 1 ||
+    if (b->file_count >= UINT32_MAX - 1 || /* UINT32_MAX is not a file's number (sl_index_copy_objects) */
         !sl_grow(&b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files)) {
         b->failed = true;
         return 0;
@@ -77,7 +78,8 @@ uint32_t sl_index_add_file(struct sl_index_builder *b, const struct sl_index_fil
     return (uint32_t)b->file_count++;
 }
 
-/* True if the member's path is that which debug packages give to a file with this id. */
+/* True if the object's path in the package is the one that follows from its build id (/usr/lib/debug/.build-id/...), so that it need not be
+ * stored. */
 static bool has_derived_path(const struct sl_index_object *object)
 {
     struct sl_index_object derived = *object;
@@ -133,7 +135,7 @@ void sl_index_copy_objects(struct sl_index_builder *b, const struct sl_index *fr
 
 /* ---- writing ---- */
 
-/* Orders objects by type and bytes of the id, then newest first; the rest makes the order the same in every run. */
+/* For qsort: by type and bytes of the id, then newest file first. The other members make the order the same for the same objects. */
 static int compare_entries(const void *left, const void *right)
 {
     const struct index_entry *a = left, *b = right;
@@ -148,7 +150,7 @@ static int compare_entries(const void *left, const void *right)
     return order ? order : sl_compare_u64(a->offset, b->offset);
 }
 
-/* Writes one record for each object, with its id, and the offsets of the objects in a section of their own, as few look-ups need them. */
+/* Writes section 1, an entry with the id for each object, and section 2, the offsets of the objects, which few look-ups need. */
 static void write_objects(const struct sl_index_builder *b, struct sl_table_writer *w)
 {
     sl_table_section(w, SECTION_OBJECTS);
@@ -166,7 +168,7 @@ static void write_objects(const struct sl_index_builder *b, struct sl_table_writ
         sl_buf_u64(&w->file, b->objects[i].offset);
 }
 
-/* Writes a record for each scanned file (with 3 zero bytes as padding) and for each source text in them. */
+/* Writes section 3, an entry for each scanned file (with 3 zero bytes as padding), and section 4, one for each source text. */
 static void write_files(const struct sl_index_builder *b, struct sl_table_writer *w)
 {
     sl_table_section(w, SECTION_FILES);
@@ -204,7 +206,7 @@ bool sl_index_finish(struct sl_index_builder *b, uint64_t key, struct sl_buf *ou
     if (b->strings.size)
         sl_buf_add(&w.file, b->strings.data, b->strings.size);
     else
-        sl_buf_u8(&w.file, '\0');
+        sl_buf_u8(&w.file, '\0'); /* offset 0 is always the empty string */
     sl_table_put(&w, AT_KEY, key, 8);
     return sl_table_finish(&w, out);
 }

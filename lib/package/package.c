@@ -1,4 +1,4 @@
-/* Recognises packages and leads to the reader of each kind. */
+/* Recognises packages and calls the reader of each kind. */
 #include <stdio.h>
 
 #include "object/ar.h"
@@ -17,13 +17,13 @@ static bool is_deb(struct sl_bytes bytes)
     return bytes.size >= 21 && memcmp(bytes.data, "!<arch>\ndebian-binary", 21) == 0;
 }
 
-/* True if the 512 bytes are the header of a tar member: the sum of its bytes, those of the field itself counted as blanks, is
- * in the field as octal digits (POSIX, pax). */
+/* True if the 512 bytes are the header of a tar member: its field chksum has the sum of all its bytes in octal digits, with those of the
+ * field itself counted as blanks (POSIX, pax). */
 static bool is_tar_header(struct sl_bytes block)
 {
     enum { BLOCK = 512, SUM_AT = 148, SUM_SIZE = 8 };
     uint32_t sum = 0, wanted = 0;
-    if (block.size < BLOCK || block.data[0] == 0)
+    if (block.size < BLOCK || block.data[0] == 0) /* a member without name: the end of an archive */
         return false;
     for (size_t i = 0; i < BLOCK; i++)
         sum += i >= SUM_AT && i < SUM_AT + SUM_SIZE ? ' ' : block.data[i];
@@ -61,7 +61,7 @@ enum sl_package_kind sl_package_detect(struct sl_bytes bytes)
     struct sl_error error;
     struct sl_bytes piece = {NULL, 0};
     struct stream *stream = stream_open(bytes, 0, &limits, &error);
-    bool good = stream && stream_next(stream, &piece, &error) == SL_OK;
+    bool good = stream && stream_next(stream, &piece, &error) == SL_OK; /* the first bytes are enough */
     enum sl_package_kind kind = good ? detect_archive(piece) : SL_PACKAGE_NONE;
     stream_close(stream);
     return kind;
@@ -74,7 +74,7 @@ bool sl_package_is_compressed(struct sl_bytes bytes)
 
 /* ---- reading ---- */
 
-/* Returns the archive of the members; data NULL if the package has none that can be read. */
+/* Returns the part of the file that is the archive of the package's files; data NULL if there is none that can be read. */
 static struct sl_bytes find_payload(struct sl_bytes file, enum sl_package_kind kind)
 {
     return kind == SL_PACKAGE_DEB ? deb_payload(file) : kind == SL_PACKAGE_RPM ? rpm_payload(file) : file;
@@ -109,7 +109,7 @@ bool sl_package_is_seekable(struct sl_bytes file)
  * "<name>_<version>.orig-<part>.tar.gz", "<name>_<version>.tar.xz", "<name>_<version>.debian.tar.xz". */
 static void set_by_archive_name(struct sl_str name, struct sl_package_source *source)
 {
-    static const char *const ends[] = {".orig.", ".orig-", ".debian.tar.", ".tar."};
+    static const char *const ends[] = {".orig.", ".orig-", ".debian.tar.", ".tar."}; /* ".tar." is in the others, too */
     const char *sign = name.size ? memchr(name.data, '_', name.size) : NULL;
     if (!sign)
         return;
@@ -133,6 +133,6 @@ void sl_package_source(struct sl_bytes file, struct sl_str file_name, struct sl_
     case SL_PACKAGE_TAR: set_by_archive_name(file_name, source); break;
     default: break;
     }
-    for (char *at = source->text; *at; at++)
+    for (char *at = source->text; *at; at++) /* no control characters */
         *at = (unsigned char)*at < ' ' ? '?' : *at;
 }

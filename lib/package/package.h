@@ -39,36 +39,39 @@ enum { SL_PACKAGE_MAX_PATH = 4096 };
 
 struct sl_package_member { /* a regular file */
     struct sl_str path;    /* begins with '/', has no "." and ".." components and no control characters; valid UTF-8 */
-    uint64_t size;         /* bytes, as the package says; no more are ever passed on */
+    uint64_t size;         /* bytes, as the package says; the visitor never gets more */
     uint64_t offset;       /* of its header in the uncompressed archive, or in the ZIP file: for sl_package_walk */
     uint32_t mode;         /* permission bits */
 };
 
-enum sl_package_choice { SL_PACKAGE_READ, SL_PACKAGE_SKIP /* the rest of this member */, SL_PACKAGE_STOP };
+/* What a visitor wants next: to read on, to skip the rest of the member, to end the walk. */
+enum sl_package_choice { SL_PACKAGE_READ, SL_PACKAGE_SKIP, SL_PACKAGE_STOP };
 
 struct sl_package_visitor {
     void *arg;
+    /* Called before the contents of a member. */
     enum sl_package_choice (*begin)(void *arg, const struct sl_package_member *member);
-    /* Gets the contents in order; the pieces of a member are together as long as its size. */
+    /* Called with the contents of a member in several parts, in order, which are together as long as its size. */
     enum sl_package_choice (*piece)(void *arg, struct sl_bytes piece);
-    /* All of a member that was not skipped has been passed on. */
+    /* Called after all contents of a member that was not skipped. */
     enum sl_package_choice (*end)(void *arg);
 };
 
 struct sl_package_limits {
-    struct sl_budget *budget; /* of the package's work; grows with what is decompressed. May be NULL */
-    uint64_t max_ratio;       /* decompressed to compressed bytes, counted above 256 MiB; 0 = 1000 */
+    struct sl_budget *budget; /* limits work; grows with the decompressed bytes. NULL: no limit */
+    /* most decompressed bytes per compressed byte; checked only after 256 MiB were decompressed. 0 = 1000 */
+    uint64_t max_ratio;
 };
 
 /* Calls the visitor for the package's regular files in their order, from the member whose header is at `offset` (0: all).
- * Leaves out links, devices, directories, and files whose path climbs (".."). SL_OK at the end and when the visitor stops.
- * SL_MALFORMED: the package is damaged or grows out of proportion; what came before has been passed on. SL_UNSUPPORTED:
- * encrypted, or it needs more than a limit. SL_BUSY: out of memory; or the error of the budget. */
+ * Leaves out links, devices, directories, and files whose path has "..". SL_OK at the end and when the visitor stops.
+ * SL_MALFORMED: the package is damaged or its contents exceed max_ratio; the visitor got what came before. SL_UNSUPPORTED: the package
+ * is encrypted or needs more memory than a limit. SL_BUSY: out of memory. Also the error of the budget. */
 enum sl_code sl_package_walk(struct sl_bytes file, uint64_t offset, const struct sl_package_visitor *visitor,
                              const struct sl_package_limits *limits, struct sl_error *error);
 
-/* True if a member can be reached without decompressing all that is in front of it: the package is a ZIP file, is not compressed,
- * or is compressed in several blocks. */
+/* True if sl_package_walk() reaches an offset without decompressing all that is in front of it: the package is a ZIP file, is not
+ * compressed, or is compressed in several blocks. */
 bool sl_package_is_seekable(struct sl_bytes file);
 
 /* What a package was built from: `Source` and `Version` of deb(5), SOURCERPM of RPM; for a source package itself, its own name. */

@@ -19,7 +19,7 @@ enum {
     TAG_SOURCERPM = 1044
 };
 
-/* Reads the sizes of the header at `at`: its entries and data. `*end` is behind it. */
+/* Reads the header at offset `at`: sets `*entries` and `*data` to its parts and `*end` to the offset behind it. False if it is damaged. */
 static bool read_header(struct sl_bytes file, uint64_t at, struct sl_bytes *entries, struct sl_bytes *data,
                         uint64_t *end)
 {
@@ -34,7 +34,7 @@ static bool read_header(struct sl_bytes file, uint64_t at, struct sl_bytes *entr
     return !r.failed && magic == 0x8EADE801;
 }
 
-/* Finds the main header. */
+/* Finds the header with name and version, behind the header of signatures, and its end. False if one of the two is damaged. */
 static bool find_header(struct sl_bytes file, struct sl_bytes *entries, struct sl_bytes *data, uint64_t *end)
 {
     uint64_t behind;
@@ -49,7 +49,7 @@ struct sl_bytes rpm_payload(struct sl_bytes file)
     return find_header(file, &entries, &data, &end) ? sl_bytes_from(file, end) : (struct sl_bytes){NULL, 0};
 }
 
-/* Returns the text of a tag; empty if there is none. */
+/* Returns the string with a tag in a header; empty if there is none. */
 static struct sl_str find_text(struct sl_bytes entries, struct sl_bytes data, uint32_t tag)
 {
     struct sl_reader r = sl_reader(entries, true);
@@ -62,8 +62,8 @@ static struct sl_str find_text(struct sl_bytes entries, struct sl_bytes data, ui
     return (struct sl_str){NULL, 0};
 }
 
-/* Sets name and version by the file name of a source RPM: "bash-5.2-1.src.rpm" becomes "bash 5.2-1". The version is what follows the last
- * but one hyphen. */
+/* Sets name and version by the file name of a source RPM: "bash-5.2-1.src.rpm" becomes "bash 5.2-1". The version begins after the last
+ * hyphen but one. Other names leave `source` empty. */
 static void set_by_file_name(struct sl_str name, struct sl_package_source *source)
 {
     static const char *const endings[] = {".src.rpm", ".nosrc.rpm"};
@@ -73,13 +73,13 @@ static void set_by_file_name(struct sl_str name, struct sl_package_source *sourc
     size_t hyphens = 0, at = name.size;
     while (at > 0 && (hyphens += name.data[at - 1] == '-') < 2)
         at--;
-    if (at > 1 && name.size < SL_PACKAGE_NAME)
+    if (at > 1 && name.size < SL_PACKAGE_NAME) /* `at` is behind the hyphen; 0: there are not two hyphens */
         snprintf(source->text, sizeof source->text, "%.*s " SL_STR_FMT, (int)at - 1, name.data,
                  SL_STR_ARG(((struct sl_str){name.data + at, name.size - at})));
 }
 
-/* Sets the name and version of the source package: from the name of the source RPM, or, for a package without it, from the package's own
- * name, version and release. Left as it is if the header is damaged. */
+/* Sets name and version of the source package: from the file name of its source RPM, or, for a package that does not name one, from the
+ * package's own name, version and release. Leaves `source` empty if the header is damaged or the text would be too long. */
 void rpm_source(struct sl_bytes file, struct sl_package_source *source)
 {
     struct sl_bytes entries, data;

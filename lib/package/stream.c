@@ -1,4 +1,4 @@
-/* Decompression in pieces: gzip (RFC 1952, all members), xz (all streams), zstd (RFC 8878, all frames), bzip2 (all streams). */
+/* Decompresses step by step: gzip (RFC 1952, all members), xz (all streams), zstd (RFC 8878, all frames), bzip2 (all streams). */
 #include <bzlib.h>
 #include <lzma.h>
 #include <stddef.h>
@@ -9,8 +9,9 @@
 
 #include "package/impl.h"
 
+/* Bytes: decompressed at once; per step of the work budget; returned at once of a file that is not compressed. */
 enum { PIECE = 256 << 10, STEP_BYTES = 64, STORED_PIECE = 1 << 20 };
-#define RATIO_COUNTS_FROM (UINT64_C(256) << 20)
+#define RATIO_COUNTS_FROM (UINT64_C(256) << 20) /* bytes: sl_package_limits.max_ratio is checked above it */
 #define DEFAULT_RATIO     1000
 #define DECODER_MEMORY    (UINT64_C(256) << 20) /* limit of one decoder: dictionaries of xz -9 have 64 MiB */
 #define ZSTD_MEMORY       (UINT64_C(128) << 20) /* limit of a window that libzstd has by default */
@@ -21,22 +22,22 @@ struct stream {
     size_t at;
     enum coding coding;
     const struct sl_package_limits *limits;
-    uint64_t produced, begun_at; /* decompressed bytes since stream_open; compressed offset where it began */
-    uint64_t drop;               /* decompressed bytes to be left out */
+    uint64_t produced, begun_at; /* decompressed bytes since stream_open; offset in `packed` where it began */
+    uint64_t drop;               /* decompressed bytes to leave out before the offset that was asked for */
     bool ended;
     z_stream gzip;
     lzma_stream xz;
     bz_stream bzip2;
     ZSTD_DStream *zstd;
-    /* xz, read by blocks */
+    /* xz, if by_blocks: each block is found by the index and decoded by itself */
     lzma_index *index;
     lzma_index_iter block;
     lzma_block header; /* of the block; the decoder uses it until the end of the block */
     bool by_blocks;
-    uint8_t out[PIECE];
+    uint8_t out[PIECE]; /* what was decompressed last */
 };
 
-/* Compares the first bytes with the magic numbers of compressed files; CODING_STORED for all others. */
+/* Returns the compression of a file by its magic number; CODING_STORED if it has none of these. */
 enum coding coding_detect(struct sl_bytes bytes)
 {
     static const struct {
@@ -71,7 +72,7 @@ static enum sl_code needs_memory(uint64_t bytes, struct sl_error *error)
 
 /* ---- xz by blocks: the index at the end of the file has the offset of each block ---- */
 
-/* Reads the index; NULL if there is none that can be used. */
+/* Reads the indexes of all streams of an xz file, which are behind the blocks; NULL if they are damaged or need too much memory. */
 static lzma_index *read_xz_index(struct sl_bytes packed)
 {
     lzma_stream strm = LZMA_STREAM_INIT;
@@ -81,11 +82,11 @@ static lzma_index *read_xz_index(struct sl_bytes packed)
     strm.next_in = packed.data;
     strm.avail_in = packed.size;
     lzma_ret result;
-    /* Each step reads a header, a footer or an index; it ends, as positions only go back from the end. */
+    /* Each step reads a header, a footer or an index and may ask to seek. The loop ends, because positions only go back. */
     while ((result = lzma_code(&strm, LZMA_RUN)) == LZMA_OK || result == LZMA_SEEK_NEEDED) {
         if (result == LZMA_OK && strm.avail_in)
             continue;
-        if (result == LZMA_OK || strm.seek_pos > packed.size)
+        if (result == LZMA_OK || strm.seek_pos > packed.size) /* wants more than the file has */
             break;
         strm.next_in = packed.data + strm.seek_pos;
         strm.avail_in = packed.size - (size_t)strm.seek_pos;
@@ -94,7 +95,8 @@ static lzma_index *read_xz_index(struct sl_bytes packed)
     return result == LZMA_STREAM_END ? index : NULL;
 }
 
-/* Prepares the decoder for the block of the iterator. False if the block is not inside the file, or needs too much memory. */
+/* Prepares the decoder for the block at which the iterator s->block is. False if the block's header is damaged or not inside the file, or if
+ * decoding needs more than DECODER_MEMORY. */
 static bool begin_xz_block(struct stream *s)
 {
     lzma_filter filters[LZMA_FILTERS_MAX + 1];
@@ -115,7 +117,8 @@ static bool begin_xz_block(struct stream *s)
     return good;
 }
 
-/* Moves to the block that has the offset. False: the file has to be read from its beginning. */
+/* Prepares to decode from the block that contains the offset. False if there is only one block or the index or the block cannot be used:
+ * the file then has to be decoded from its beginning. */
 static bool seek_xz(struct stream *s, uint64_t offset)
 {
     s->index = read_xz_index(s->packed);
@@ -140,19 +143,20 @@ bool stream_is_seekable(struct sl_bytes packed)
 
 /* ---- opening ---- */
 
-/* Begins at the block that contains the offset, or, if the file has no usable index of blocks, at the start; `drop` bytes of output are
- * then skipped. */
+/* Prepares the decoder for output from `offset` on: at the block that contains it, or, if seek_xz() fails, at the start of the file. s->drop
+ * becomes the number of bytes to leave out before the offset. False when out of memory. */
 static bool open_xz(struct stream *s, uint64_t offset)
 {
     s->xz = (lzma_stream)LZMA_STREAM_INIT;
     if (offset && seek_xz(s, offset))
         return true;
-    s->at = 0;
+    s->at = 0; /* begin_xz_block() may have changed it */
     s->drop = offset;
     return lzma_stream_decoder(&s->xz, DECODER_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
 }
 
-/* Begins at the frame that contains the offset; `drop` bytes of its output are skipped. */
+/* Prepares the decoder for output from `offset` on, at the frame that contains it; s->drop becomes the number of bytes of the frame before
+ * it. False when out of memory. */
 static bool open_zstd(struct stream *s, uint64_t offset)
 {
     struct block_place place = zstd_find_frame(s->packed, offset);
@@ -162,21 +166,22 @@ static bool open_zstd(struct stream *s, uint64_t offset)
     return s->zstd && !ZSTD_isError(ZSTD_initDStream(s->zstd));
 }
 
+/* Moves to the offset in a file that is not compressed. */
 static bool open_stored(struct stream *s, uint64_t offset)
 {
     s->at = offset < s->packed.size ? (size_t)offset : s->packed.size;
     return true;
 }
 
-/* Prepares the decoder, so that its output begins at `offset` behind `drop` bytes that are skipped. gzip and bzip2 have no index: they are
- * decoded from their start. */
+/* Prepares the decoder for output from `offset` on; s->drop becomes the number of bytes to leave out before it. gzip and bzip2 have no
+ * index: all before the offset is decoded and left out. False when out of memory. */
 static bool open_coding(struct stream *s, uint64_t offset)
 {
     switch (s->coding) {
     case CODING_STORED: return open_stored(s, offset);
     case CODING_XZ: return open_xz(s, offset);
     case CODING_ZSTD: return open_zstd(s, offset);
-    /* window bits; 16 more stands for a gzip header */
+    /* 15: the largest window, as a power of two; adding 16 selects the gzip format */
     case CODING_GZIP: s->drop = offset; return inflateInit2(&s->gzip, 15 + 16) == Z_OK;
     case CODING_BZIP2: break;
     }
@@ -189,7 +194,7 @@ struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct
 {
     struct stream *s = malloc(sizeof *s);
     if (s)
-        memset(s, 0, offsetof(struct stream, out)); /* the piece is written before it is read */
+        memset(s, 0, offsetof(struct stream, out)); /* `out`, the last member, is written before it is read */
     if (!s) {
         sl_fail(error, SL_BUSY, "out of memory");
         return NULL;
@@ -221,16 +226,18 @@ void stream_close(struct stream *s)
     free(s);
 }
 
-/* Charges for a member of gzip or a stream of bzip2: files of many empty ones cost much for their size. */
+/* Charges the work budget for the end of a gzip member or bzip2 stream: a small file may have very many empty ones. False if the budget is
+ * used up. */
 static bool charge_stream(struct stream *s)
 {
     enum { STREAM_STEPS = 1000 };
     return !s->limits->budget || sl_budget_spend(s->limits->budget, STREAM_STEPS);
 }
 
-/* ---- one piece of each coding: fills `out` as far as input allows; `*size` is what was made, 0 at the end ---- */
+/* ---- one function for each compression ---- */
 
-/* Decodes up to PIECE bytes into s->out. zlib's counts have 32 bits, so that at most 1 GiB of input is offered at a time. */
+/* Decodes gzip until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. zlib counts with 32 bits, so it is
+ * given at most 1 GiB of input at a time. */
 static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *error)
 {
     z_stream *z = &s->gzip;
@@ -242,7 +249,7 @@ static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *e
         z->avail_in = (uInt)part;
         int result = inflate(z, Z_NO_FLUSH);
         s->at += part - z->avail_in;
-        if (result == Z_STREAM_END) { /* padding or another member follows */
+        if (result == Z_STREAM_END) { /* the end of a member: another one, padding or nothing follows */
             s->ended = coding_detect(sl_bytes_from(s->packed, s->at)) != CODING_GZIP;
             inflateReset(z);
             if (!charge_stream(s))
@@ -257,7 +264,8 @@ static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *e
     return SL_OK;
 }
 
-/* Decodes up to PIECE bytes into s->out; a stream may follow a stream, as `bzip2 -d` accepts. */
+/* Decodes bzip2 until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. Several streams may follow each other,
+ * as `bzip2 -d` accepts. libbz2 is given at most 1 GiB of input at a time, because it counts with 32 bits. */
 static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *error)
 {
     bz_stream *z = &s->bzip2;
@@ -267,7 +275,7 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
         size_t left = s->packed.size - s->at, part = left < (1u << 30) ? left : 1u << 30;
         z->next_in = (char *)(uintptr_t)(s->packed.data + s->at);
         z->avail_in = (unsigned)part;
-        unsigned room = z->avail_out;
+        unsigned room = z->avail_out; /* bytes that are left in s->out */
         int result = BZ2_bzDecompress(z);
         s->at += part - z->avail_in;
         if (result == BZ_STREAM_END) {
@@ -285,8 +293,8 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
                 return sl_budget_fail(s->limits->budget, error);
         } else if (result == BZ_MEM_ERROR) {
             return sl_fail(error, SL_BUSY, "out of memory");
-            /* BZ_OK without progress: the input is cut off */
-        } else if (result != BZ_OK || (part == z->avail_in && room == z->avail_out)) {
+        } else if (result != BZ_OK ||
+                   (part == z->avail_in && room == z->avail_out)) { /* BZ_OK without progress: cut off */
             return damaged(s, error);
         }
     }
@@ -294,8 +302,8 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
     return SL_OK;
 }
 
-/* Reports why libzstd failed: SL_BUSY if out of memory, SL_MALFORMED for damaged data, and another error if the frame needs a larger window
- * than allowed. */
+/* Returns the error for a failure of libzstd: SL_BUSY if out of memory, SL_UNSUPPORTED if the frame needs a larger window than libzstd
+ * allows, else SL_MALFORMED. */
 static enum sl_code fail_zstd(const struct stream *s, ZSTD_ErrorCode reason, struct sl_error *error)
 {
     if (reason == ZSTD_error_memory_allocation)
@@ -305,7 +313,7 @@ static enum sl_code fail_zstd(const struct stream *s, ZSTD_ErrorCode reason, str
     return damaged(s, error);
 }
 
-/* Decodes up to PIECE bytes into s->out. */
+/* Decodes zstd until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. */
 static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *error)
 {
     ZSTD_inBuffer in = {s->packed.data, s->packed.size, s->at};
@@ -315,7 +323,7 @@ static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *e
         s->at = in.pos;
         if (ZSTD_isError(result))
             return fail_zstd(s, ZSTD_getErrorCode(result), error);
-        if (result == 0 && in.pos == in.size) /* the end of the last frame */
+        if (result == 0 && in.pos == in.size) /* 0: the end of a frame, here the last one */
             s->ended = true;
         else if (in.pos == was_in && out.pos == was_out) /* cut off */
             return damaged(s, error);
@@ -324,8 +332,8 @@ static enum sl_code next_zstd(struct stream *s, size_t *size, struct sl_error *e
     return SL_OK;
 }
 
-/* Reports why liblzma failed: SL_BUSY if out of memory, SL_MALFORMED for damaged data, and another error if decoding needs more memory than
- * allowed. */
+/* Returns the error for a failure of liblzma: SL_BUSY if out of memory, SL_UNSUPPORTED if decoding needs more memory than DECODER_MEMORY,
+ * else SL_MALFORMED. */
 static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_error *error)
 {
     if (result == LZMA_MEM_ERROR)
@@ -335,7 +343,7 @@ static enum sl_code fail_xz(const struct stream *s, lzma_ret result, struct sl_e
     return damaged(s, error);
 }
 
-/* Begins the block after one that has ended; after the last one ends the stream. */
+/* Prepares the decoder for the block after the one that has ended. After the last block it sets s->ended. */
 static enum sl_code end_xz_block(struct stream *s, struct sl_error *error)
 {
     if (lzma_index_iter_next(&s->block, LZMA_INDEX_ITER_NONEMPTY_BLOCK)) {
@@ -345,8 +353,9 @@ static enum sl_code end_xz_block(struct stream *s, struct sl_error *error)
     return begin_xz_block(s) ? SL_OK : damaged(s, error);
 }
 
-/* Decodes up to PIECE bytes into s->out. Read by blocks, the end of a block is only that; otherwise LZMA_FINISH makes liblzma report input
- * that is cut off. */
+/* Decodes xz until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. If blocks are decoded by themselves
+ * (s->by_blocks), LZMA_STREAM_END is the end of a block. Else it is the end of the file, and LZMA_FINISH makes liblzma report input that is
+ * cut off. */
 static enum sl_code next_xz(struct stream *s, size_t *size, struct sl_error *error)
 {
     s->xz.next_out = s->out;
@@ -372,9 +381,9 @@ static enum sl_code next_xz(struct stream *s, size_t *size, struct sl_error *err
 
 /* ---- reading ---- */
 
-/* Returns the next piece of the decoded stream, at most PIECE bytes in s->out; a stored stream is not copied but returned as a view of it.
- * An empty piece is the end. */
-static enum sl_code next_of_coding(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
+/* Sets `*piece` to the next decompressed bytes, at most PIECE in s->out. If the file is not compressed, `*piece` is a view of the next
+ * STORED_PIECE bytes of it. Empty at the end. */
+static enum sl_code decode_next(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     size_t size = 0;
@@ -393,7 +402,8 @@ static enum sl_code next_of_coding(struct stream *s, struct sl_bytes *piece, str
     return code;
 }
 
-/* Counts a piece: against the limit of growth, and as work. */
+/* Counts `size` decompressed bytes. SL_MALFORMED if all bytes so far exceed max_ratio times the compressed ones; an error of the budget if
+ * the work budget, which grows with the bytes, is used up. */
 static enum sl_code charge(struct stream *s, size_t size, struct sl_error *error)
 {
     uint64_t ratio = s->limits->max_ratio ? s->limits->max_ratio : DEFAULT_RATIO;
@@ -411,12 +421,12 @@ static enum sl_code charge(struct stream *s, size_t size, struct sl_error *error
 enum sl_code stream_next(struct stream *s, struct sl_bytes *piece, struct sl_error *error)
 {
     do {
-        enum sl_code code = next_of_coding(s, piece, error);
+        enum sl_code code = decode_next(s, piece, error);
         if (code == SL_OK && piece->size)
             code = charge(s, piece->size, error);
         if (code != SL_OK)
             return code;
-        if (s->drop >= piece->size && piece->size) {
+        if (s->drop >= piece->size && piece->size) { /* all of it is before the offset that was asked for */
             s->drop -= piece->size;
             continue;
         }

@@ -1,4 +1,4 @@
-/* Members of packages: what all formats share, and tar and cpio by libarchive. */
+/* Members of packages: their paths in all formats; reads tar and cpio by libarchive. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -7,11 +7,13 @@
 #include "base/buf.h"
 #include "package/impl.h"
 
+/* Steps of work that a member costs; bytes of zeros that are passed at once. */
 enum { HEADER_STEPS = 64, GAP_PIECE = 64 << 10 };
 
 /* ---- paths ---- */
 
-/* Appends a component; false for ".." and for a path that is too long. "" and "." add nothing. */
+/* Appends `/` and a part of a path between slashes; control characters become `?`. "" and "." add nothing. False for ".." and for a path
+ * that is too long. */
 static bool add_component(struct member_path *path, struct sl_str part)
 {
     if (part.size == 0 || sl_str_equal(part, SL_STR(".")))
@@ -24,7 +26,7 @@ static bool add_component(struct member_path *path, struct sl_str part)
     return true;
 }
 
-/* Replaces ill-formed UTF-8, as names of old archives may be in any encoding. False if it becomes too long. */
+/* Replaces ill-formed UTF-8 by U+FFFD, as paths in old archives may be in any encoding. False if the path becomes too long. */
 static bool make_utf8(struct member_path *path)
 {
     struct sl_buf text = {0};
@@ -40,6 +42,8 @@ static bool make_utf8(struct member_path *path)
     return good;
 }
 
+/* Copies a path: adds `/` in front, removes "." and empty parts, replaces control characters and ill-formed UTF-8. False if it has "..",
+ * is empty or is too long. */
 bool member_path_set(struct member_path *path, struct sl_str text)
 {
     path->size = 0;
@@ -76,12 +80,12 @@ struct archive_walking {
     struct stream *stream;
     const struct sl_package_visitor *visitor;
     const struct sl_package_limits *limits;
-    uint64_t begin;          /* uncompressed offset where the stream begins */
-    struct sl_error failure; /* of the stream; code SL_OK = none */
+    uint64_t begin;          /* offset in the uncompressed archive where the stream begins */
+    struct sl_error failure; /* of the stream or the budget; code SL_OK = none */
     struct member_path path;
 };
 
-/* The callback by which libarchive reads: gives it the next piece of the uncompressed archive. */
+/* The callback by which libarchive reads: gives it the next bytes of the uncompressed archive. Returns their number, 0 at the end. */
 static la_ssize_t read_piece(struct archive *a, void *arg, const void **piece)
 {
     struct archive_walking *w = arg;
@@ -94,7 +98,7 @@ static la_ssize_t read_piece(struct archive *a, void *arg, const void **piece)
     return (la_ssize_t)bytes.size;
 }
 
-/* Reports why libarchive failed. The stream below it may have failed first (w->failure): its reason is the real one. */
+/* Returns the error for a failure of libarchive; w->failure if the stream that it reads or the budget failed first. */
 static enum sl_code fail_archive(const struct archive_walking *w, struct sl_error *error)
 {
     const char *text = archive_error_string(w->archive);
@@ -105,7 +109,8 @@ static enum sl_code fail_archive(const struct archive_walking *w, struct sl_erro
     return sl_fail(error, SL_MALFORMED, "the package is damaged: %s", text ? text : "corrupt archive");
 }
 
-/* Passes a hole of a sparse file on, as zeros. */
+/* Passes a hole of a sparse file to the visitor as `size` zeros. Returns what the visitor said last; SL_PACKAGE_STOP with w->failure set if
+ * the budget is used up. */
 static enum sl_package_choice pass_gap(struct archive_walking *w, uint64_t size)
 {
     static const uint8_t zeros[GAP_PIECE];
@@ -122,7 +127,8 @@ static enum sl_package_choice pass_gap(struct archive_walking *w, uint64_t size)
     return choice;
 }
 
-/* Passes the contents of the current member on, exactly `size` bytes unless the visitor skips. `*choice`: what it said last. */
+/* Passes the contents of the current member to the visitor: exactly `size` bytes, with zeros for holes, unless the visitor wants no more.
+ * `*choice` becomes what the visitor said last. */
 static enum sl_code pass_contents(struct archive_walking *w, uint64_t size, enum sl_package_choice *choice,
                                   struct sl_error *error)
 {
@@ -148,14 +154,14 @@ static enum sl_code pass_contents(struct archive_walking *w, uint64_t size, enum
     return w->failure.code == SL_OK ? SL_OK : fail_archive(w, error);
 }
 
-/* Offers the current entry to the visitor, if it is a regular file with a usable path. A hard link without contents
- * is another name of a member that was offered already. */
+/* Passes the current entry to the visitor if it is a regular file with a usable path; leaves it out otherwise (SL_OK). A hard link without
+ * contents is left out, too: it is another name of a member that came before. */
 static enum sl_code visit_entry(struct archive_walking *w, struct archive_entry *entry, enum sl_package_choice *choice,
                                 struct sl_error *error)
 {
     const char *name = archive_entry_pathname(entry);
     la_int64_t size = archive_entry_size(entry);
-    if (!name)
+    if (!name) /* it cannot be converted to the locale's encoding */
         name = archive_entry_pathname_utf8(entry);
     if (!name || archive_entry_filetype(entry) != AE_IFREG || size < 0 ||
         (archive_entry_hardlink(entry) && size == 0) || !member_path_set(&w->path, sl_str(name)))
@@ -171,7 +177,7 @@ static enum sl_code visit_entry(struct archive_walking *w, struct archive_entry 
     return code;
 }
 
-/* Calls the visitor for each entry until the end, or until it returns SL_PACKAGE_STOP. ARCHIVE_WARN entries are usable. */
+/* Calls the visitor for each entry until the end, or until it returns SL_PACKAGE_STOP. Entries with a warning (ARCHIVE_WARN) are usable. */
 static enum sl_code visit_entries(struct archive_walking *w, struct sl_error *error)
 {
     struct archive_entry *entry;

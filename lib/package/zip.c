@@ -1,17 +1,18 @@
-/* Members of ZIP files, by the reader of source bundles. */
+/* Members of ZIP files, read by source/zip.h. */
 #include "package/impl.h"
 #include "source/zip.h"
 
 struct zip_walking {
     const struct sl_package_visitor *visitor;
     const struct sl_package_limits *limits;
-    uint64_t passed, size, max_ratio;
-    enum sl_package_choice choice;
-    struct sl_error failure; /* code SL_OK = none */
+    uint64_t passed, size;         /* bytes of the member that were passed to the visitor; that it has */
+    uint64_t max_ratio;            /* sl_package_limits.max_ratio */
+    enum sl_package_choice choice; /* what the visitor said last */
+    struct sl_error failure;       /* a limit is exceeded; code SL_OK = none */
 };
 
-/* Passes a piece on, as the sink of sl_zip_stream. False: the visitor wants no more, or a limit is passed. Up to 256
- * MiB a file may grow as much as it likes: small texts of zeros do. */
+/* The sink of sl_zip_stream(): passes the next bytes to the visitor; `used` is the number of compressed bytes so far. False if the visitor
+ * wants no more (w->choice) or a limit is exceeded (w->failure). Up to 256 MiB max_ratio is not checked: small files of zeros exceed it. */
 static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     enum { STEP_BYTES = 64 };
@@ -34,7 +35,8 @@ static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return w->choice == SL_PACKAGE_READ;
 }
 
-/* Passes an entry to the visitor. A damaged one fails; an encrypted one is left out. */
+/* Passes an entry to the visitor. Left out (SL_OK) are folders, links, entries that are encrypted or have an unknown compression, and those
+ * with an unusable path. An error if the entry is damaged or exceeds a limit. */
 static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip, const struct sl_zip_entry *entry,
                                 struct member_path *path, struct sl_error *error)
 {
@@ -53,7 +55,7 @@ static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip,
     enum sl_code code = sl_zip_stream(zip, entry, &sink, error);
     if (w->failure.code != SL_OK)
         return sl_fail(error, w->failure.code, "%s", w->failure.message);
-    if (code == SL_CANCELLED && w->choice != SL_PACKAGE_READ) /* the visitor's choice */
+    if (code == SL_CANCELLED && w->choice != SL_PACKAGE_READ) /* the visitor wanted no more */
         return SL_OK;
     if (code == SL_OK)
         w->choice = w->visitor->end(w->visitor->arg);
