@@ -62,8 +62,8 @@ void object_grow_budget(struct sl_object *object, uint64_t size)
 }
 
 /* Inflates a stream to at most `size` bytes. Returns the number of bytes; 0 if the stream is damaged or truncated before it filled `out`,
- * or when zlib has no memory. `*ended` is true if the stream ended; false if it goes on after its first `size` bytes, which are in `out`.
- */
+ * or when zlib has no memory. `*ended` is true if the stream ended; false if it goes on after its first `size` bytes, which are in
+ * `out`. */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended)
 {
     enum { STEP = 1 << 30 }; /* bytes per call: zlib counts with 32 bits */

@@ -95,8 +95,8 @@ static lzma_index *read_xz_index(struct sl_bytes packed)
     return result == LZMA_STREAM_END ? index : NULL;
 }
 
-/* Prepares the decoder for the block at which the iterator s->block is. False if the block's header is damaged or not inside the file, or if
- * decoding needs more than DECODER_MEMORY. */
+/* Prepares the decoder for the block at which the iterator s->block is. False if the block's header is damaged or not inside the file, or
+ * if decoding needs more than DECODER_MEMORY. */
 static bool begin_xz_block(struct stream *s)
 {
     lzma_filter filters[LZMA_FILTERS_MAX + 1];
@@ -143,8 +143,8 @@ bool stream_is_seekable(struct sl_bytes packed)
 
 /* ---- opening ---- */
 
-/* Prepares the decoder for output from `offset` on: at the block that contains it, or, if seek_xz() fails, at the start of the file. s->drop
- * becomes the number of bytes to leave out before the offset. False when out of memory. */
+/* Prepares the decoder for output from `offset` on: at the block that contains it, or, if seek_xz() fails, at the start of the file.
+ * s->drop becomes the number of bytes to leave out before the offset. False when out of memory. */
 static bool open_xz(struct stream *s, uint64_t offset)
 {
     s->xz = (lzma_stream)LZMA_STREAM_INIT;
@@ -155,8 +155,8 @@ static bool open_xz(struct stream *s, uint64_t offset)
     return lzma_stream_decoder(&s->xz, DECODER_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
 }
 
-/* Prepares the decoder for output from `offset` on, at the frame that contains it; s->drop becomes the number of bytes of the frame before
- * it. False when out of memory. */
+/* Prepares the decoder for output from `offset` on, at the frame that contains it. s->drop becomes the number of bytes to leave out before
+ * the offset. False when out of memory. */
 static bool open_zstd(struct stream *s, uint64_t offset)
 {
     struct block_place place = zstd_find_frame(s->packed, offset);
@@ -264,8 +264,8 @@ static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *e
     return SL_OK;
 }
 
-/* Decodes bzip2 until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. Several streams may follow each other,
- * as `bzip2 -d` accepts. libbz2 is given at most 1 GiB of input at a time, because it counts with 32 bits. */
+/* Decodes bzip2 until s->out is full or the input ends; `*size` is the number of bytes, 0 at the end. Several streams may follow each
+ * other, as `bzip2 -d` accepts. libbz2 is given at most 1 GiB of input at a time, because it counts with 32 bits. */
 static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *error)
 {
     bz_stream *z = &s->bzip2;
@@ -293,8 +293,7 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
                 return sl_budget_fail(s->limits->budget, error);
         } else if (result == BZ_MEM_ERROR) {
             return sl_fail(error, SL_BUSY, "out of memory");
-        } else if (result != BZ_OK ||
-                   (part == z->avail_in && room == z->avail_out)) { /* BZ_OK without progress: cut off */
+        } else if (result != BZ_OK || (part == z->avail_in && room == z->avail_out)) { /* no progress: cut off */
             return damaged(s, error);
         }
     }

@@ -1,7 +1,7 @@
 /* The line information of a module ("C13"): subsections with code ranges and their lines, source files, and the source locations of
  * inlined functions.
  *
- *     lines     (0xF2): offset u32, section u16, flags u16, size u32, then a block per run of lines of one file
+ *     lines     (0xF2): offset u32, section u16, flags u16, size u32, then blocks, each with successive lines of one file
  *     checksums (0xF4): name u32, size u8, kind u8, bytes, padding to 4; a file is the offset of its record
  *     inlinees  (0xF6): id u32, file u32, line u32 */
 #include "pdb/impl.h"
@@ -15,7 +15,7 @@
 /* Lines HIDDEN_LINE and HIDDEN_LINE_2 mark code without a source line. IGNORE: the bit of a kind that tells readers to skip the
  * subsection. */
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
-enum { STEPS_PER_COPY = 48 }; /* cost of a copied line, including its later handling */
+enum { STEPS_PER_COPY = 48 }; /* steps of work for a copied line, including what readers do with it later */
 
 bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 {
@@ -39,7 +39,8 @@ struct c13_counts {
     size_t sections, files, inlinees;
 };
 
-/* Adds a lines subsection to the table; one that is too short is ignored. Its lines are converted on demand. */
+/* Adds a lines subsection to the table; one that is too short is ignored. Its lines are only read when a function needs them
+ * (convert_section). */
 static void read_line_section(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -53,7 +54,8 @@ static void read_line_section(struct pdb_line_table *t, struct sl_bytes data)
         t->sections[t->section_count++] = s;
 }
 
-/* Reads the checksums subsection: lines and inlinees refer to a file by the offset of its record there. */
+/* Reads the checksums subsection, which has a record for each source file. Lines and inlinees refer to a file by the offset of its
+ * record. */
 static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -71,7 +73,7 @@ static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
 }
 
 /* Reads the inlinees subsection: id, file and line of each inlined function. With signature 1 each record is followed by a list of extra
- * files, which is skipped. The arrays were counted before (line_table_open), so they need not grow. */
+ * files, which is skipped. t->inlinees has room for all: line_table_open() has counted them. */
 static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -93,11 +95,11 @@ SL_ORDER_BY(by_position, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
-/* Reads the tables of a module: sections with lines, source files (of the first checksums subsection), inlinees and imports; arrays are
- * sized in a first pass. Keeps the array `raw` of the module read before, to save allocations. False when out of memory. */
+/* Reads the subsections of a module: lines, source files (of the first checksums subsection), inlined functions and imports. A first loop
+ * counts, a second one reads. The array `raw` of the last module is kept, to save allocations. False when out of memory. */
 bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
-    const struct pdb_line_table last = *t;
+    const struct pdb_line_table last = *t; /* as it was for the module before */
     struct c13_counts most = {0};
     struct sl_bytes data;
     uint32_t kind;
@@ -143,7 +145,7 @@ static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
-/* Appends a line, and numbers it, so that a sort can keep lines at one address in file order. False when out of memory. */
+/* Appends a line to t->raw, and numbers it, so that a sort keeps lines at one address in file order. False when out of memory. */
 bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
@@ -165,7 +167,8 @@ static void sort_raw(struct pdb_line_table *t)
         qsort(t->raw, t->raw_count, sizeof *t->raw, by_offset);
 }
 
-/* Merges adjacent lines that differ in the column only, and cuts the second of two overlapping lines. Returns the new count. */
+/* Merges adjacent lines with the same file and line number. Where two lines overlap, the second one loses the common part. Returns the new
+ * number of lines. */
 static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
 {
     uint32_t kept = 0;
@@ -186,7 +189,8 @@ static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-/* Converts offsets to addresses and drops lines that are not in the image. For programs without OMAP, whose code is contiguous. */
+/* Replaces the offsets of t->raw by addresses and drops lines that are not in the image. Only for programs without OMAP, where the code of
+ * a line stays contiguous. */
 static void map_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = 0;
@@ -200,9 +204,9 @@ static void map_lines(struct pdb_line_table *t, uint16_t section)
     t->raw_count = count;
 }
 
-/* Converts offsets to addresses if OMAP may have split the code of a line: appends a raw line for each piece, then removes the original
- * ones from the front. */
-static bool map_pieces(struct pdb_line_table *t, uint16_t section)
+/* Replaces the offsets of t->raw by addresses, for programs with OMAP, which may have split the code of a line into several parts: appends
+ * a raw line for each part, then removes the original lines from the front. False when out of memory or budget. */
+static bool map_split_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = t->raw_count;
     for (size_t i = 0; i < count; i++) {
@@ -228,16 +232,16 @@ bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_lin
     sort_raw(t);
     if (!t->pdb->has_omap)
         map_lines(t, section);
-    else if (!map_pieces(t, section))
+    else if (!map_split_lines(t, section))
         return false;
-    sort_raw(t); /* translation may reorder code */
+    sort_raw(t); /* addresses may have another order than offsets */
     size_t count = t->raw_count;
     struct sl_line *lines = sl_arena_alloc(t->arena, count * sizeof *lines + 1, _Alignof(struct sl_line));
     if (!lines)
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct raw_line *raw = &t->raw[i];
-        if (last_index == SL_NO_FILE || raw->file != last_file) {
+        if (last_index == SL_NO_FILE || raw->file != last_file) { /* most lines are in the file of the line before */
             last_file = raw->file;
             last_index = file_index(t, raw->file);
         }
@@ -248,8 +252,8 @@ bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_lin
     return true;
 }
 
-/* Reads the lines of one file. Hidden lines are left out: their code then belongs to the line before. Blocks may have columns after the
- * lines, which are skipped. False when the block is malformed, or when out of memory. */
+/* Reads a block of a lines subsection, which has lines of one file. Hidden lines are left out: their code then belongs to the line before.
+ * Columns, which may follow the lines, are skipped. False when the block is malformed, or when out of memory. */
 static bool read_block(struct pdb_line_table *t, const struct line_section *s, struct sl_reader *r)
 {
     uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
@@ -267,8 +271,8 @@ static bool read_block(struct pdb_line_table *t, const struct line_section *s, s
     return true;
 }
 
-/* Reads a lines subsection and converts it to lines with addresses; called when the first function needs it. A line ends where the next one
- * begins, the last one at the end of the subsection. */
+/* Reads a lines subsection and converts it to lines with addresses (s->lines); called when the first function needs them. A line ends where
+ * the next one begins, the last one at the end of the subsection. A malformed block ends the reading. False when out of memory. */
 static bool convert_section(struct pdb_line_table *t, struct line_section *s)
 {
     struct sl_reader r = sl_reader(s->blocks, false);
@@ -287,15 +291,16 @@ static bool convert_section(struct pdb_line_table *t, struct line_section *s)
     return raw_lines_convert(t, s->section, &s->lines, &s->line_count);
 }
 
-/* Returns the number of subsections that begin before a position (section << 32 | offset). */
+/* Returns the number of lines subsections that begin before a position (section << 32 | offset). */
 static size_t sections_before(const struct pdb_line_table *t, uint64_t position)
 {
     const struct line_section *s = t->sections;
     return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < position);
 }
 
-/* Returns the last subsection that begins at or before the code, or NULL. Linkers fold equal functions: then several subsections begin at
- * one address, and each call returns the next of them, since functions come in the same order. */
+/* Returns the lines subsection for a function: the last one that begins at or before its code; NULL if there is none in the section. If the
+ * linker folded equal functions, several subsections begin at one address: each call for it returns the next one, because the functions
+ * come in the same order. */
 static struct line_section *find_section(struct pdb_line_table *t, uint16_t section, uint32_t offset)
 {
     uint64_t position = (uint64_t)section << 32 | offset;
@@ -309,16 +314,17 @@ static struct line_section *find_section(struct pdb_line_table *t, uint16_t sect
     return first->assigned < last - first ? first + first->assigned++ : last;
 }
 
-/* Without budget the function gets no lines (true): the object is then refused as a whole (sl_pdb_status). */
+/* Copies the lines that overlap [begin, end) into the function, clipped to it. False when out of memory. If the budget is used up, the
+ * function gets no lines, but the result is true: sl_pdb_status() then reports an error for the whole PDB. */
 bool line_table_clip(struct pdb_line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
                      struct sl_function *f)
 {
     f->lines = NULL;
     f->line_count = 0;
     size_t first = SL_PARTITION_POINT(middle, 0, count, all[middle].address + all[middle].size <= begin);
-    /* a binary search: functions may share long lists of lines */
+    /* binary searches, because many functions may be in one long list of lines */
     size_t last = SL_PARTITION_POINT(middle, first, count, all[middle].address < end);
-    /* Charged per copy: a line belongs to one function, rarely to a few that share code. */
+    /* copies are charged, because a crafted file may copy a line for any number of functions */
     if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
         !sl_account_spend(&t->account, (uint32_t)(last - first) * STEPS_PER_COPY))
         return true;
@@ -353,7 +359,7 @@ bool line_table_function(struct pdb_line_table *t, uint16_t section, uint32_t of
 
 struct inlinee *line_table_inlinee(struct pdb_line_table *t, uint32_t id)
 {
-    /* the first one above `id`: of several records with one id the last is valid */
+    /* index of the first record with a larger id: of several records with one id the last is valid */
     size_t low = SL_PARTITION_POINT(middle, 0, t->inlinee_count, t->inlinees[middle].id <= id);
     return low && t->inlinees[low - 1].id == id ? &t->inlinees[low - 1] : NULL;
 }

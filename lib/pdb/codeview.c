@@ -1,4 +1,4 @@
-/* CodeView in object files, from which the linker makes a PDB: the equivalent of one module, and its types.
+/* CodeView in object files, from which linkers make a PDB. An object file has what one module of a PDB has, and the types.
  *
  *     .debug$S    u32 4, then subsections (kind u32, length u32, data, padding to 4); one section per COMDAT function
  *                   0xF1  symbol records, as in a module's stream
@@ -6,7 +6,7 @@
  *                   0xF2, 0xF4, 0xF6 ..  lines, files, inlinees: as in a module's C13 part
  *     .debug$T    u32 4, then type records from 0x1000 on, including the ids, which a PDB has in the IPI stream
  *
- * Parts of one kind are concatenated for the reader of modules. */
+ * Subsections of one kind are concatenated and then read like those of a module of a PDB. */
 #include "pdb/impl.h"
 
 #include "base/buf.h"
@@ -14,9 +14,9 @@
 enum { SIGNATURE = 4, C13_SYMBOLS = 0xF1, C13_STRINGS = 0xF3, FIRST_TYPE = 0x1000 };
 enum { LF_PRECOMP = 0x1509, LF_TYPESERVER2 = 0x1515 };
 
-/* The parts of all `.debug$S` sections, concatenated by kind. */
+/* The subsections of all `.debug$S` sections, concatenated by kind. */
 struct gathered {
-    uint8_t *symbols, *c13; /* NULL in the first pass, which only finds the sizes */
+    uint8_t *symbols, *c13; /* NULL at the first call of gather(), which only finds the sizes */
     size_t symbols_size, c13_size;
     struct sl_bytes strings;
 };
@@ -31,8 +31,8 @@ static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padd
     *size += bytes.size + padding;
 }
 
-/* Collects the parts of each kind. Called twice: first to find the sizes, then to copy. If there are several string tables, the first one
- * is used. */
+/* Concatenates the subsections of all sections: symbols (0xF1), and all that C13 has (lines, files, inlinees), with their headers. Called
+ * twice: first to find the sizes, then to copy. Of several string tables (0xF3) the first one is used. */
 static void gather(const struct sl_codeview *parts, struct gathered *g)
 {
     uint32_t kind;
@@ -78,17 +78,19 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
     struct sl_pdb *pdb = SL_ARENA_NEW(arena, struct sl_pdb);
     struct sl_reader r = sl_reader(parts->types, false);
     gather(parts, &g);
-    if (!pdb || !sl_budget_spend(budget, (g.symbols_size + g.c13_size) / BYTES_PER_STEP)) /* sections may overlap */
+    /* copying is charged, because the sections of a crafted file may overlap */
+    if (!pdb || !sl_budget_spend(budget, (g.symbols_size + g.c13_size) / BYTES_PER_STEP))
         return sl_budget_fail(budget, error);
     g.symbols = sl_arena_alloc(arena, g.symbols_size + 1, 4);
     g.c13 = sl_arena_alloc(arena, g.c13_size + 1, 4);
     pdb->sections = SL_ARENA_NEW(arena, struct pdb_section);
     pdb->modules = SL_ARENA_NEW(arena, struct pdb_module);
-    pdb->msf.no_memory = SL_ARENA_NEW(arena, _Atomic bool);
+    pdb->msf.no_memory =
+        SL_ARENA_NEW(arena, _Atomic bool); /* the only member of msf that is used without a container */
     if (!g.symbols || !g.c13 || !pdb->sections || !pdb->modules || !pdb->msf.no_memory)
         return sl_budget_fail(budget, error);
     g.symbols_size = g.c13_size = 0;
-    gather(parts, &g);
+    gather(parts, &g); /* now copies */
     pdb->arena = arena;
     pdb->budget = budget;
     pdb->sections[0] = (struct pdb_section){.size = parts->code_size, .executable = true};
@@ -105,7 +107,7 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
         *elsewhere = types_elsewhere(records);
         if (!type_table_build(&pdb->msf, records, FIRST_TYPE, arena, &pdb->types))
             return sl_budget_fail(budget, error);
-        pdb->ids = pdb->types;
+        pdb->ids = pdb->types; /* one numbering for both in object files */
     }
     *out = pdb;
     return SL_OK;

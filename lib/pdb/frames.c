@@ -57,8 +57,9 @@ struct output {
     size_t count;             /* frames passed */
 };
 
-/* Passes a frame to `add`, or two frames if OMAP moved prologue and body apart. Not passed are repeated frames, frames without code, and
- * FRAMEDATA without a program, which says nothing. False if `add` returns false. */
+/* Passes a frame to o->add, or two frames if OMAP moved the prologue and the rest of the code apart. Left out (true) are frames equal to
+ * the last one, frames without code or with an impossible size, and FRAMEDATA without a program, which says nothing. False if o->add
+ * returns false. */
 static bool pass_frame(struct output *o, struct sl_pdb_frame frame)
 {
     uint32_t prolog = frame.prolog < frame.size ? frame.prolog : frame.size;
@@ -71,7 +72,7 @@ static bool pass_frame(struct output *o, struct sl_pdb_frame frame)
         (frame.type == 4 && !frame.program.size))
         return true;
     o->count++;
-    if (start != NOT_MAPPED && (prolog == frame.size || body == start + prolog)) {
+    if (start != NOT_MAPPED && (prolog == frame.size || body == start + prolog)) { /* still one piece of code */
         frame.start = start;
         return o->add(o->arg, &frame);
     }
@@ -92,8 +93,8 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
     struct output o = {.pdb = pdb, .add = add, .arg = arg};
     struct sl_reader fpo = open_stream(pdb, pdb->fpo_stream, &arena);
     struct sl_reader frames = open_stream(pdb, pdb->frame_stream, &arena);
-    struct sl_account account = {.budget = pdb->budget}; /* records share their programs */
-    struct sl_pdb_frame a = {0}, b = {0};
+    struct sl_account account = {.budget = pdb->budget}; /* reading a program is charged: many records have the same */
+    struct sl_pdb_frame a = {0}, b = {0};                /* the next FPO_DATA record, the next FRAMEDATA record */
     bool has_a = false, has_b = false, more = true;
     while (more) {
         if (!has_a && sl_reader_left(&fpo) >= FPO_RECORD) {

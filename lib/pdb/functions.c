@@ -1,4 +1,5 @@
-/* Reads the symbol records of a module, procedures, separated code and inlined calls, into trees of functions.
+/* Reads the symbol records of a module (procedures, separated code and inlined calls) into functions with trees of inlined calls. The
+ * records of a scope are between the record that opens it and an end record:
  *
  *     S_GPROC32                 depth 0: a function
  *       S_BLOCK32               depth 1: only a scope
@@ -57,14 +58,18 @@ enum {
     S_INLINESITE2 = 0x115D,
 };
 
+/* What a record does to the nesting of scopes: nothing; opens a scope without a function; ends one; opens the scope of a function, of
+ * separated code, of an inlined call. */
 enum pdb_role { ROLE_NONE, ROLE_SCOPE, ROLE_END, ROLE_PROCEDURE, ROLE_SEPARATED, ROLE_INLINED };
 
 enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096, STEPS_PER_PIECE = 64 };
 
+/* A function or inlined call that was read, before the trees are built. */
 struct pdb_node {
     struct sl_function function;
-    struct sl_function
-        *pieces; /* if OMAP split the code: replace `function`, whose inlined calls are still used; else NULL */
+    /* If OMAP split the code: a function for each contiguous part of it, in place of `function`, which still has the inlined calls. Else
+     * NULL. */
+    struct sl_function *pieces;
     uint32_t piece_count;
     uint32_t parent;       /* index of the enclosing function; NO_NODE = outermost */
     uint32_t inline_depth; /* 0 = outermost */
@@ -76,7 +81,7 @@ struct pdb_code_range { /* start of a procedure */
 };
 
 struct scope {
-    uint32_t node;                   /* the innermost enclosing function, NO_NODE = none */
+    uint32_t node;                   /* number of the innermost function or inlined call around it; NO_NODE = none */
     struct pdb_code_range procedure; /* the innermost enclosing procedure */
 };
 
@@ -90,9 +95,9 @@ struct pdb_function_walk {
     struct sl_arena *arena;
     struct sl_str name;              /* of the last procedure */
     struct pdb_code_range procedure; /* start of the last procedure */
-    bool has_procedure;
-    uint32_t depth;
-    uint32_t skip; /* records deeper than this are skipped */
+    bool has_procedure;              /* there was one */
+    uint32_t depth;                  /* number of open scopes */
+    uint32_t skip;                   /* depth of the scope that is skipped with all inside it; NO_SKIP = none */
 };
 
 /* Returns the role of a kind of record in the nesting of scopes; ROLE_NONE if it neither opens nor closes one. Procedures for machines that
@@ -163,7 +168,7 @@ void module_reader_free(struct module_reader *r)
     *r = (struct module_reader){0};
 }
 
-/* Adds a node without parent. NULL when out of memory. */
+/* Adds an empty function without parent to r->nodes. NULL when out of memory. */
 static struct pdb_node *node_add(struct module_reader *r)
 {
     if (!sl_account_grow(&r->account, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
@@ -177,8 +182,9 @@ static struct pdb_node *node_add(struct module_reader *r)
 
 SL_ORDER_BY(by_address, struct sl_function, address)
 
-/* Sorts the pieces and joins adjacent ones. The tool that rearranged a program may insert code between pieces, such as counters for
- * profiling: it belongs to no other function, so it is joined to the function around it. Returns the new count. */
+/* Sorts the contiguous parts of a function's code by address and joins adjacent ones. The tool that rearranged the program may have
+ * inserted code between two parts, such as counters for profiling: it belongs to no other function, so both parts and it become one.
+ * Returns the new number of parts. */
 static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *pieces, size_t count)
 {
     size_t kept = 0;
@@ -198,8 +204,8 @@ static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *piece
     return kept;
 }
 
-/* Sets node->pieces if OMAP split the function or changed its address or size; leaves it NULL otherwise. False when out of memory or
- * budget. */
+/* Finds the contiguous parts of a function's code in the image. Sets node->pieces to them if OMAP split the function or changed its address
+ * or size; leaves it NULL otherwise. False when out of memory or budget. */
 static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t offset, struct pdb_node *node)
 {
     const struct sl_pdb *pdb = w->reader->pdb;
@@ -210,7 +216,7 @@ static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t o
     size_t count = 0, capacity = 0;
     while (pdb_next_piece(pdb, &left, &w->reader->lines.account, &piece)) {
         struct sl_function *last = count ? &pieces[count - 1] : NULL;
-        if (last && last->address + last->size == piece.address) {
+        if (last && last->address + last->size == piece.address) { /* continues the part before */
             last->size += piece.size;
             continue;
         }
@@ -229,10 +235,8 @@ static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t o
     return true;
 }
 
-/* The following functions read one record each and set `*node` if the record makes a function. True with `*node` unchanged if it does
- * not: malformed, not in the image, or without a name. False when out of memory. */
-
-/* Adds a function with the current name, its pieces in the image and its lines. True without a function if its code is not in the image. */
+/* Adds a function with the name w->name and the lines at section:offset, and sets `*node` to its number. True with `*node` unchanged if its
+ * code is not in the image. False when out of memory or budget. */
 static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t section, uint32_t offset, uint32_t size,
                                        uint32_t *node)
 {
@@ -250,8 +254,9 @@ static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t sec
                          : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
-/* Reads a procedure (S_GPROC32 and similar records), and adds its function. Sets w->name and w->procedure, which a record of separated code
- * after it refers to. True without a function if the record is damaged or its code is not in the image; false when out of memory. */
+/* Reads a procedure (S_GPROC32 and similar records), adds its function and sets `*node` to its number. Also sets w->name and w->procedure
+ * for a record of separated code after it. True with `*node` unchanged if the record is damaged or its code is not in the image; false when
+ * out of memory. */
 static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 12); /* parent, end, next */
@@ -276,8 +281,9 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-/* Reads separated code (S_SEPCODE), which the compiler placed away from its procedure, such as the cold part. The record has no name, so it
- * is used only directly after its procedure, which is recognised by the offset. */
+/* Reads separated code (S_SEPCODE), which the compiler placed away from its procedure, such as the cold part. It becomes a function with
+ * the procedure's name. The record has no name, so it is used only if the last procedure has the offset that it states; else `*node` stays
+ * unchanged (true). False when out of memory. */
 static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 8); /* parent, end */
@@ -291,8 +297,8 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-/* Reads an inlined call (S_INLINESITE). The record has no range: its address and size are those of its lines. A call without name, lines or
- * enclosing function makes no node. False when out of memory. */
+/* Reads an inlined call (S_INLINESITE), adds it and sets `*node` to its number. The record has no address: the call extends from its first
+ * to its last line. True with `*node` unchanged for a call without name, lines or enclosing function. False when out of memory. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {
@@ -309,7 +315,7 @@ static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_r
     struct inlinee *inlinee = line_table_inlinee(t, id);
     if (!inlinee || inlinee->nameless)
         return true;
-    if (!inlinee->named) {
+    if (!inlinee->named) { /* printed once for all calls of the function */
         inlinee->named = name_printer_print_inlinee(&reader->name_printer, w->arena, id, &inlinee->name);
         inlinee->nameless = !inlinee->named;
     }
@@ -338,8 +344,8 @@ static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_r
     return true;
 }
 
-/* Opens the scope of a record. If a procedure or inline site makes no function, all records inside it are skipped. A plain scope (a block)
- * belongs to the function around it. False when out of memory. */
+/* Opens the scope of a record. If a procedure or inline site makes no function, w->skip is set, so that all records inside it are skipped.
+ * A scope of another kind, such as a block, belongs to the function around it. False when out of memory. */
 static bool open_scope(struct pdb_function_walk *w, uint16_t kind, enum pdb_role role, struct sl_reader *r)
 {
     struct scope around = {.node = NO_NODE}, scope;
@@ -362,7 +368,8 @@ static bool open_scope(struct pdb_function_walk *w, uint16_t kind, enum pdb_role
     return ok;
 }
 
-/* Reads the records of a module in order. A scope that makes no function is skipped with all that it contains. False when out of memory. */
+/* Reads the records of a module in order: opens a scope at each record that begins one, and closes it at the end record. In a scope that is
+ * skipped (w->skip), records are only counted, to find its end. False when out of memory. */
 static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
 {
     struct sl_reader all = sl_reader(symbols, false);
@@ -382,7 +389,7 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
                 w->skip = NO_SKIP;
             continue;
         }
-        /* hostile nesting: deeper records are only counted, to find the ends of their scopes */
+        /* only crafted files nest so deeply: what is deeper is skipped */
         if (w->skip == NO_SKIP && w->depth == MAX_SCOPES)
             w->skip = w->depth;
         if (w->skip == NO_SKIP && !open_scope(w, kind, role, &r))
@@ -396,8 +403,8 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
 
 SL_ORDER_BY(by_parent_and_address, struct pdb_child_scope, parent, address, node)
 
-/* Copies the inlined calls of a split function that have lines in the piece [begin, end), clipped to those lines. False when out of memory
- * or budget. */
+/* Copies the inlined calls of `whole`, a function that OMAP split, into `into`, its part [begin, end). Only calls with lines in that part
+ * are copied, clipped to these lines. False when out of memory or budget. */
 static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const struct sl_function *whole,
                           uint64_t begin, uint64_t end, struct sl_function *into)
 {
@@ -424,8 +431,8 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Adds a line without file to a function that has inlined calls but no lines: readers find inlined calls only where their caller has a
- * line. */
+/* Gives a function that has inlined calls but no lines a line without file over all its code, because readers find inlined calls only where
+ * their caller has a line. False when out of memory. */
 static bool cover_calls(struct sl_arena *arena, struct sl_function *f)
 {
     if (f->line_count || !f->inlinee_count)
@@ -439,7 +446,8 @@ static bool cover_calls(struct sl_arena *arena, struct sl_function *f)
     return true;
 }
 
-/* Adds a function to the batch, or one function per piece if OMAP split it. */
+/* Appends a function to `functions`, or a function for each contiguous part of its code if OMAP split it. False when out of memory or
+ * budget. */
 static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const struct pdb_node *node,
                           struct sl_function *functions, size_t *count)
 {
@@ -456,9 +464,9 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Lays out the nodes as trees: outermost functions in the order of their records, then children sorted by parent and address, so that those
- * of one parent are adjacent. A parent has a smaller node number than its children, so `inlinees` is set before the parent is copied. False
- * when out of memory or budget. */
+/* Fills the batch with an array of all functions: first the outermost ones in the order of their records, then the inlined calls sorted by
+ * parent and address, so that the `inlinees` of a parent are one part of the array. These are set in the nodes before the nodes are copied.
+ * False when out of memory or budget. */
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;

@@ -1,5 +1,6 @@
-/* Cross-module references: bit 31 set, bits 20..30 an imported module, bits 0..19 one of its imports. The import is a
- * local index of that module, whose exports subsection maps it to the global index. */
+/* Cross-module references to types: bit 31 is set, bits 20..30 are the number of an imported module, bits 0..19 the number of one of the
+ * imports from it. The imports subsection has a local type index for each import; the exports subsection of the imported module maps that
+ * to the type index in the PDB. */
 #include "pdb/impl.h"
 
 #include <stdlib.h>
@@ -41,14 +42,15 @@ static bool imports_prepare(struct imports *im)
     return exports != NULL;
 }
 
+/* For qsort and bsearch: pairs of local and global index, by the local one. */
 static int by_local(const void *left, const void *right)
 {
     const uint32_t *a = left, *b = right;
     return (a[0] > b[0]) - (a[0] < b[0]);
 }
 
-/* Reads the exports subsection of a module: pairs of local and global index, sorted for bsearch. A module without it, or a damaged one, has
- * no exports; nor has one when out of memory, which is recorded in the PDB. */
+/* Reads the exports subsection of a module: pairs of local and global index, sorted for bsearch. There are none if the subsection is
+ * missing or damaged, or when out of memory, which is recorded in the PDB. */
 static void read_exports(struct imports *im, const struct pdb_module *module, struct module_exports *e)
 {
     struct module_bytes bytes;
@@ -79,8 +81,8 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
     sl_arena_free(&scratch);
 }
 
-/* Notes where the list of each imported module begins: name, count, then `count` indexes. A damaged list ends the notes, and so does
- * MAX_IMPORTED_MODULES; imports of modules behind stay unresolved. */
+/* Stores where in the subsection the entry of each imported module begins: name, count, then `count` indexes. Stops at a damaged entry and
+ * at MAX_IMPORTED_MODULES: references to the modules after that cannot be resolved. */
 void imports_begin_module(struct imports *im, struct sl_bytes subsection)
 {
     struct sl_reader r = sl_reader(subsection, false);
@@ -93,7 +95,7 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
     }
 }
 
-/* Finds the imported module by its name and reads its exports, once. imported->exports stays NULL if there is no such module. */
+/* Sets imported->exports to the exports of the module with this name, which are read at the first use; NULL if there is no such module. */
 static void find_imported_module(struct imports *im, struct imported *imported, struct sl_str name)
 {
     struct sl_arena scratch = {0};
@@ -107,6 +109,8 @@ static void find_imported_module(struct imports *im, struct imported *imported, 
         read_exports(im, module, imported->exports);
 }
 
+/* Sets `*global` to the type index for a cross-module index: module number and import number, by the imports of the current module. False
+ * if there is none; also when out of memory, which is recorded in the PDB. */
 bool imports_resolve(struct imports *im, uint32_t index, struct sl_account *account, uint32_t *global)
 {
     uint32_t module = index >> 20 & 0x7FF, import = index & 0xFFFFF;

@@ -20,14 +20,15 @@ enum annotation {
     COLUMN_END,
 };
 
-/* Registers of the line program. The code offset of a line is offset + base. `length` belongs to the next line, if `has_length`. */
+/* Registers of the line program. */
 struct pdb_inline_state {
-    uint32_t offset, base, file, line, length, kind;
-    bool has_length;
-    uint32_t last_kind;
+    uint32_t offset, base, file, line; /* the code offset of a line is offset + base */
+    uint32_t length, kind;             /* of the next line; kind: 0 expression, 1 statement */
+    bool has_length;                   /* `length` is set */
+    uint32_t last_kind;                /* kind of the last line */
 };
 
-/* Reads a compressed number; four-byte numbers with other leading bits than 110 fail. */
+/* Reads a compressed number; sets r->failed if its first bits are 111. */
 static uint32_t inline_number(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);
@@ -49,8 +50,8 @@ static uint32_t sign(uint32_t value)
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
-/* Adds a line with the current state. A line without a length of its own ends where the next one of the same kind (statement or
- * expression) begins. */
+/* Appends a line with the values of the registers to t->raw. The line before it, if it has no length yet, ends where this one begins,
+ * unless one is a statement and the other an expression. False when out of memory. */
 static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
 {
     uint32_t at = s->offset + s->base;
@@ -63,7 +64,8 @@ static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
     return raw_lines_add(t, line);
 }
 
-/* Executes one operation. False for an unknown operation: the number of its operands is unknown, so reading cannot go on. */
+/* Executes an operation of the line program. False when out of memory, and for an unknown operation: the number of its operands is unknown,
+ * so reading cannot go on. */
 static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, uint32_t op, struct sl_reader *r)
 {
     uint32_t value = inline_number(r);
@@ -72,14 +74,14 @@ static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, u
     case CODE_BASE: s->base = value; return true;
     case CODE_DELTA: s->offset += value; return inline_emit(t, s);
     case CODE_LENGTH:
-        if (t->raw_count && !t->raw[t->raw_count - 1].size)
+        if (t->raw_count && !t->raw[t->raw_count - 1].size) /* of the last line */
             t->raw[t->raw_count - 1].size = value;
         s->offset += value;
         return true;
     case CHANGE_FILE: s->file = value; return true;
     case LINE_DELTA: s->line += sign(value); return true;
     case RANGE_KIND: s->kind = value; return true;
-    case LINE_END_DELTA:
+    case LINE_END_DELTA: /* ends of lines, and columns, are not used */
     case COLUMN_START:
     case COLUMN_END_DELTA:
     case COLUMN_END: return true;
@@ -97,6 +99,8 @@ static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, u
     }
 }
 
+/* Runs the line program of an inlined call, which begins at the code offset `start` of its procedure and in the first line of the inlined
+ * function. A line whose length is unknown at the end gets 1 byte. False when the program is malformed, or when out of memory. */
 bool inline_lines(struct pdb_line_table *t, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations)
 {
     struct sl_reader r = sl_reader(annotations, false);
@@ -112,6 +116,6 @@ bool inline_lines(struct pdb_line_table *t, const struct inlinee *inlinee, uint3
     }
     for (size_t i = 0; i < t->raw_count; i++)
         if (!t->raw[i].size)
-            t->raw[i].size = 1; /* unknown length */
+            t->raw[i].size = 1;
     return true;
 }

@@ -12,7 +12,7 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* Returns the number of pages of a stream; 0 for an absent one, whose size is NO_STREAM_SIZE. */
+/* Returns the number of pages of a stream of `size` bytes; 0 for an absent one, whose size is NO_STREAM_SIZE. */
 static uint32_t count_pages(const struct msf *msf, uint32_t size)
 {
     return size == (uint32_t)NO_STREAM_SIZE
@@ -20,7 +20,8 @@ static uint32_t count_pages(const struct msf *msf, uint32_t size)
                : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
 }
 
-/* Makes a stream of a list of pages; `flat` is set if they are contiguous. False if a page is outside the file. */
+/* Makes a stream of `size` bytes of a list of pages; sets s->flat if the pages are contiguous in the file. False if a page is outside the
+ * file. */
 static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t size, struct msf_stream *s)
 {
     uint32_t count = count_pages(msf, size), page_size = 1u << msf->page_shift;
@@ -28,9 +29,9 @@ static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t siz
     *s = (struct msf_stream){msf, pages, size, NULL};
     for (uint32_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)pages[i] << msf->page_shift, need = page_size;
-        if (i == count - 1)
+        if (i == count - 1) /* the last page of the stream may be cut at the end of the file */
             need = size - (uint64_t)i * page_size;
-        /* page 0 is the superblock; the last page may be cut at the end of the file */
+        /* page 0 is the superblock */
         if (pages[i] == 0 || pages[i] > msf->page_count || at > msf->file.size || need > msf->file.size - at)
             return false;
         together = together && pages[i] - pages[0] == i;
@@ -51,6 +52,8 @@ bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *s)
     return false;
 }
 
+/* Returns part of a stream: a view of the file if all pages of the stream, or at least those of the part, are contiguous; else a copy in
+ * the arena. False if the part is outside the stream, or when out of memory, which is recorded. */
 bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct sl_arena *arena,
               struct sl_bytes *bytes)
 {
@@ -68,7 +71,7 @@ bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct
     uint64_t page = offset >> shift, last = (offset + size - 1) >> shift;
     uint64_t within = offset & ((1u << shift) - 1);
     const uint8_t *begin = file + ((uint64_t)s->pages[page] << shift) + within;
-    uint64_t next = page;
+    uint64_t next = page; /* last page that is contiguous with the first */
     while (next < last && s->pages[next + 1] == s->pages[next] + 1)
         next++;
     if (next == last) {
@@ -81,17 +84,17 @@ bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct
         return false;
     }
     for (uint64_t done = 0; done < size; page++, within = 0) {
-        uint64_t piece = (1u << shift) - within;
-        if (piece > size - done)
-            piece = size - done;
-        memcpy(copy + done, file + ((uint64_t)s->pages[page] << shift) + within, (size_t)piece);
-        done += piece;
+        uint64_t part = (1u << shift) - within; /* up to the end of the page */
+        if (part > size - done)
+            part = size - done;
+        memcpy(copy + done, file + ((uint64_t)s->pages[page] << shift) + within, (size_t)part);
+        done += part;
     }
     *bytes = (struct sl_bytes){copy, (size_t)size};
     return true;
 }
 
-/* Converts `count` little-endian numbers to an array in host order; NULL when out of memory or too short. */
+/* Returns `count` little-endian numbers as an array in host order; NULL if the bytes are fewer, or when out of memory. */
 static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *arena)
 {
     uint32_t *out = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
@@ -101,12 +104,13 @@ static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *are
     return out && !r.failed ? out : NULL;
 }
 
-/* Sets the page lists of all streams. Streams of real files share no pages; in a crafted file many streams with the same pages would cost
- * far more than the size of the file justifies, so such a file is rejected (false). Stream 0 is not included: it is an old copy of the
- * directory, whose pages may be in use by others. */
+/* Sets the sizes and page lists of all streams by the directory: number of streams, sizes, page numbers. False if it is too short, or if
+ * the streams together have more than twice the pages of the file: streams of real files share none, and reading the same pages in many
+ * streams would cost far more than the size of the file justifies. Stream 0 is not counted: it is an old copy of the directory, whose pages
+ * others may use. */
 static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count, struct sl_arena *arena)
 {
-    uint64_t pages = 0, own = 0;
+    uint64_t pages = 0, own = 0; /* own: without stream 0 */
     if (count < 1 || directory[0] > count - 1)
         return false;
     msf->stream_count = directory[0];
@@ -125,8 +129,8 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
     return own <= 2 * ((msf->file.size >> msf->page_shift) + 1);
 }
 
-/* Reads the superblock: magic, page size, free page map, number of pages, size of the directory, a reserved word, then the pages of the
- * page list; then the directory. */
+/* Reads the superblock (magic, page size, free page map, number of pages, size of the directory, a reserved word, page numbers of the page
+ * list), then the page list, which has the page numbers of the directory, then the directory. */
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);
@@ -135,10 +139,10 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
         return sl_fail(error, SL_BUSY, "out of memory");
     sl_reader_skip(&r, MAGIC_SIZE);
     uint32_t page_size = sl_read_u32(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* free page map */
     msf->page_count = sl_read_u32(&r);
     uint32_t size = sl_read_u32(&r);
-    sl_read_u32(&r);
+    sl_read_u32(&r); /* reserved */
     while (msf->page_shift < MAX_PAGE_SHIFT && page_size > 1u << msf->page_shift)
         msf->page_shift++;
     if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)

@@ -1,22 +1,24 @@
 /* Names of functions with the types of their arguments, as crash reports show them: no return type, no keywords,
- * `name(arg, arg) const`. Types form a graph, which may have cycles in a hostile file: depth, records per name and length are limited,
- * and a name over a limit falls back to the name in the symbol record. */
+ * `name(arg, arg) const`. Types form a graph, which may have cycles in a crafted file: depth, records per name and length are limited, and
+ * in place of a name over a limit the name in the symbol record is used. */
 #include "pdb/impl.h"
 
+/* Limits for one name: records read, bytes of its text, bytes of memory for records. */
 enum { MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
-enum { STEPS_PER_LETTER = 3 }; /* cost of a name's byte, including its later handling */
+enum { STEPS_PER_LETTER = 3 }; /* steps of work for a byte of a name, including what readers do with it later */
 
 enum { MODIFIER_CONST = 1, POINTER_CONST = 0x400, FUNCTION_CONSTRUCTOR = 2 };
 /* Modes of a pointer type: `T*`, `T&`, pointer to a data member, pointer to a member function ("method"), `T&&`. */
 enum { MODE_POINTER, MODE_REFERENCE, MODE_MEMBER, MODE_METHOD, MODE_RVALUE };
 
-/* A sigil is what one level of a pointer type adds to the text: `*`, `&`, `&&` or `::*`. */
-struct sigil { /* one level of a pointer type */
-    uint8_t mode;
-    bool constant, pointee_constant;
+/* A sigil is what a pointer or reference adds to the text of the type that it points to: `*`, `&`, `&&` or `::*`. `int**` has two. */
+struct sigil {
+    uint8_t mode;          /* MODE_... */
+    bool constant;         /* the pointer is const: `* const` */
+    bool pointee_constant; /* what it points to is const: ` const*` */
 };
 
-static bool type_name(struct name_printer *n, uint32_t index);
+static bool print_type(struct name_printer *n, uint32_t index);
 
 void name_printer_free(struct name_printer *n)
 {
@@ -31,8 +33,8 @@ static void pdb_names_put(struct name_printer *n, const char *text)
     sl_buf_cstr(&n->out, text);
 }
 
-/* Reads a record of types or ids. An index with bit 31 set refers to another module (imports.c). False also if the limits of records or
- * bytes for one name are reached. */
+/* Reads a record of the type or id stream. An index with bit 31 set refers to another module (imports.c). False if there is no such record,
+ * if the limits of records or bytes for one name are reached, or if the work budget is used up. */
 static bool pdb_names_get(struct name_printer *n, const struct type_table *table, uint32_t index,
                           struct type_record *record)
 {
@@ -104,8 +106,8 @@ static const char *simple_name(uint32_t kind)
     return names[kind & 0xFF];
 }
 
-/* Prints a simple type. Bits 8..11 of its index are not 0 for a pointer to it. */
-static bool simple(struct name_printer *n, uint32_t index, bool constant)
+/* Prints a simple type, const if `constant`. It is a pointer if bits 8..11 of its index are not 0. False for an unknown type. */
+static bool print_simple(struct name_printer *n, uint32_t index, bool constant)
 {
     const char *name = index == TYPE_NULLPTR ? "std::nullptr_t" : simple_name(index);
     bool pointer = index & 0xF00 && index != TYPE_NULLPTR;
@@ -121,17 +123,17 @@ static bool simple(struct name_printer *n, uint32_t index, bool constant)
 
 /* ---- types ---- */
 
-/* Prints the name of a class, union or enumeration; its record has the full name with scopes. */
-static bool named_type(struct name_printer *n, struct type_record *t)
+/* Prints the name of a class, union or enumeration, which has its scopes already. False if the record is damaged. */
+static bool print_named_type(struct name_printer *n, struct type_record *t)
 {
     struct named_type type = read_named_type(t);
     sl_buf_str(&n->out, type.name);
     return !t->data.failed;
 }
 
-/* Prints the types of an argument list (record `index`, 0 = none), separated by commas. `first` is false if an argument was printed
- * before. */
-static bool arguments(struct name_printer *n, uint32_t index, bool first)
+/* Prints the types of an argument list (record `index`, 0 = none), separated by commas. `first` is false if an argument was printed before
+ * the list. False if the record or a type cannot be printed. */
+static bool print_arguments(struct name_printer *n, uint32_t index, bool first)
 {
     struct type_record t;
     if (index == 0)
@@ -144,17 +146,17 @@ static bool arguments(struct name_printer *n, uint32_t index, bool first)
     for (uint32_t i = 0; i < count; i++, first = false) {
         if (!first)
             pdb_names_put(n, ", ");
-        if (n->out.size > MAX_TEXT || !type_name(n, sl_read_u32(&t.data)))
+        if (n->out.size > MAX_TEXT || !print_type(n, sl_read_u32(&t.data)))
             return false;
     }
     return true;
 }
 
-/* Prints `(int, char)`. */
-static bool parameters(struct name_printer *n, uint32_t list)
+/* Prints the types of an argument list in parentheses: `(int, char)`. */
+static bool print_parameters(struct name_printer *n, uint32_t list)
 {
     pdb_names_put(n, "(");
-    bool ok = arguments(n, list, true);
+    bool ok = print_arguments(n, list, true);
     pdb_names_put(n, ")");
     return ok;
 }
@@ -165,21 +167,21 @@ struct pdb_method {
     uint8_t options;
 };
 
-/* Reads a member function's type (LF_MFUNCTION); the caller checks r->failed. The fields left out are calling convention and number of
- * arguments. */
+/* Reads a member function's type (LF_MFUNCTION); the caller checks r->failed. */
 static struct pdb_method read_method(struct sl_reader *r)
 {
     struct pdb_method m = {.result = sl_read_u32(r), .class = sl_read_u32(r), .this = sl_read_u32(r)};
-    sl_read_u8(r);
+    sl_read_u8(r); /* calling convention */
     m.options = sl_read_u8(r);
-    sl_read_u16(r);
+    sl_read_u16(r); /* number of arguments */
     m.arguments = sl_read_u32(r);
     return m;
 }
 
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
-/* Tells what the method's `this` points to; THIS_OTHER if it is not a pointer to the class, as in some languages. */
+/* Returns the kind of a method's `this`: none (a static method), a pointer to the class or to the const class; THIS_OTHER if it is no
+ * pointer to the class, as in some languages. */
 static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_method *m)
 {
     struct type_record t;
@@ -195,15 +197,15 @@ static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_meth
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
 
-/* Prints `(int) const` of a member function. A `this` that is no pointer to the class does not follow from the class, so it is printed as
- * the first argument. Without `with_const`, as in pointers to member functions, the `const` is left out. */
-static bool method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
+/* Prints the arguments of a member function, `(int) const`; the `const` only if `with_const` (it is left out in pointers to member
+ * functions). A `this` that is no pointer to the class is printed as the first argument, because the class does not tell its type. */
+static bool print_method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
     pdb_names_put(n, "(");
-    if (kind == THIS_OTHER && !type_name(n, m->this))
+    if (kind == THIS_OTHER && !print_type(n, m->this))
         return false;
-    if (!arguments(n, m->arguments, kind != THIS_OTHER))
+    if (!print_arguments(n, m->arguments, kind != THIS_OTHER))
         return false;
     pdb_names_put(n, kind == THIS_CONST && with_const ? ") const" : ")");
     return true;
@@ -215,30 +217,31 @@ struct procedure {
     uint8_t options;
 };
 
-/* Reads a function's type (LF_PROCEDURE); the caller checks r->failed. The fields left out are calling convention and
- * number of arguments. */
+/* Reads a function's type (LF_PROCEDURE); the caller checks r->failed. */
 static struct procedure read_procedure(struct sl_reader *r)
 {
     struct procedure p = {.result = sl_read_u32(r)};
-    sl_read_u8(r);
+    sl_read_u8(r); /* calling convention */
     p.options = sl_read_u8(r);
-    sl_read_u16(r);
+    sl_read_u16(r); /* number of arguments */
     p.arguments = sl_read_u32(r);
     return p;
 }
 
-/* Prints the result type and a space; nothing for constructors. */
-static bool result(struct name_printer *n, uint32_t index, uint8_t options)
+/* Prints the result type of a function type that is part of another type, and a space; nothing for constructors. (The name of a function
+ * itself is printed without its result type.) */
+static bool print_result(struct name_printer *n, uint32_t index, uint8_t options)
 {
     if (options & FUNCTION_CONSTRUCTOR)
         return true;
-    if (!type_name(n, index))
+    if (!print_type(n, index))
         return false;
     pdb_names_put(n, " ");
     return true;
 }
 
-/* Prints the levels from the innermost one, which is the last, to the outermost: `int* const&`. */
+/* Prints the sigils of a type that points to a pointer and so on, from the innermost one, which is the last, to the outermost: `* const&`.
+ * `space`: a blank must precede a `const`, because text is in front of it. */
 static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
@@ -251,8 +254,8 @@ static void print_sigils(struct name_printer *n, const struct sigil *sigils, uns
     }
 }
 
-/* Follows pointers and modifiers from the pointer `t` to the first type of another kind, whose index becomes `*index`. Sets one sigil per
- * pointer, the outermost first; `constant` makes the outermost one const. False if the type is nested too deeply or damaged. */
+/* Follows pointers and modifiers (const) from the pointer `t` to the first type of another kind, whose index becomes `*index`. Sets a sigil
+ * for each pointer, the outermost first; `constant` makes the outermost one const. False if the type is nested too deeply or damaged. */
 static bool read_sigils(struct name_printer *n, struct type_record t, bool constant,
                         struct sigil sigils[MAX_TYPE_DEPTH], unsigned *count, uint32_t *index)
 {
@@ -264,7 +267,7 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
             /* Bits 5..7 are the mode: pointer, or kind of reference. */
             sigils[(*count)++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
             constant = false;
-        } else { /* a modifier below a pointer */
+        } else { /* a modifier of what the last pointer points to */
             sigils[*count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
         }
         if (t.data.failed)
@@ -276,32 +279,32 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
     return false;
 }
 
-/* Prints `int (*)(char)` or `int (C::*)(char)`. */
-static bool pointer_to_function(struct name_printer *n, struct type_record t, const struct sigil *sigils,
-                                unsigned count)
+/* Prints a pointer to a function type `t` (LF_PROCEDURE, else LF_MFUNCTION): `int (*)(char)` or `int (C::*)(char)`. */
+static bool print_pointer_to_function(struct name_printer *n, struct type_record t, const struct sigil *sigils,
+                                      unsigned count)
 {
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);
-        if (!result(n, p.result, p.options))
+        if (!print_result(n, p.result, p.options))
             return false;
         pdb_names_put(n, "(");
         print_sigils(n, sigils, count, false);
         pdb_names_put(n, ")");
-        return parameters(n, p.arguments) && !t.data.failed;
+        return print_parameters(n, p.arguments) && !t.data.failed;
     }
     struct pdb_method m = read_method(&t.data);
-    if (!result(n, m.result, m.options))
+    if (!print_result(n, m.result, m.options))
         return false;
     pdb_names_put(n, "(");
-    if (!type_name(n, m.class))
+    if (!print_type(n, m.class))
         return false;
     print_sigils(n, sigils, count, false);
     pdb_names_put(n, ")");
-    return method_arguments(n, &m, false) && !t.data.failed;
+    return print_method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* Prints a pointer type: the type it points to, then the sigils from the inside out. */
-static bool pointer(struct name_printer *n, struct type_record t, bool constant)
+/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. */
+static bool print_pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
     unsigned count;
@@ -310,31 +313,31 @@ static bool pointer(struct name_printer *n, struct type_record t, bool constant)
         return false;
     if (!type_is_simple(n, index) && name_printer_read_type(n, index, &t) &&
         (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
-        return pointer_to_function(n, t, sigils, count);
-    if (!type_name(n, index))
+        return print_pointer_to_function(n, t, sigils, count);
+    if (!print_type(n, index))
         return false;
     print_sigils(n, sigils, count, true);
     return true;
 }
 
-/* Prints a const type: `const int`, but `int* const`. Other modifiers are not printed. */
-static bool modifier(struct name_printer *n, struct type_record t)
+/* Prints a type with a modifier. A const type is `const int`, but a const pointer `int* const`. Other modifiers are not printed. */
+static bool print_modifier(struct name_printer *n, struct type_record t)
 {
     struct type_record below;
     uint32_t index = sl_read_u32(&t.data);
     bool constant = sl_read_u16(&t.data) & MODIFIER_CONST;
     if (type_is_simple(n, index))
-        return simple(n, index, constant);
+        return print_simple(n, index, constant);
     if (name_printer_read_type(n, index, &below) && below.leaf == LF_POINTER)
-        return pointer(n, below, constant);
+        return print_pointer(n, below, constant);
     if (constant)
         pdb_names_put(n, "const ");
-    return type_name(n, index);
+    return print_type(n, index);
 }
 
-/* Prints `int[3][4]`. Records have the size of each dimension in bytes, so the number of elements is that size divided by the next one;
- * `[]` if it is unknown. */
-static bool array(struct name_printer *n, struct type_record t)
+/* Prints an array: `int[3][4]`. The record of each dimension has its size in bytes, so the number of elements is that size divided by the
+ * size of the next dimension or, at last, of the element; `[]` if that is unknown. */
+static bool print_array(struct name_printer *n, struct type_record t)
 {
     uint64_t sizes[MAX_TYPE_DEPTH + 1];
     unsigned count = 0;
@@ -348,7 +351,7 @@ static bool array(struct name_printer *n, struct type_record t)
     } while (count < MAX_TYPE_DEPTH && !type_is_simple(n, element) && name_printer_read_type(n, element, &t) &&
              (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
     sizes[count] = name_printer_value_size(n, element);
-    if (!type_name(n, element))
+    if (!print_type(n, element))
         return false;
     for (unsigned i = 0; i < count; i++) {
         if (sizes[i + 1])
@@ -364,30 +367,30 @@ static bool array(struct name_printer *n, struct type_record t)
 static bool print_record(struct name_printer *n, struct type_record t)
 {
     if (is_named_type(t.leaf))
-        return named_type(n, &t);
+        return print_named_type(n, &t);
     switch (t.leaf) {
-    case LF_MODIFIER: return modifier(n, t);
-    case LF_POINTER: return pointer(n, t, false);
+    case LF_MODIFIER: return print_modifier(n, t);
+    case LF_POINTER: return print_pointer(n, t, false);
     case LF_ARRAY:
-    case LF_ARRAY_ST: return array(n, t);
+    case LF_ARRAY_ST: return print_array(n, t);
     case LF_PROCEDURE: {
         struct procedure p = read_procedure(&t.data);
-        return result(n, p.result, p.options) && parameters(n, p.arguments) && !t.data.failed;
+        return print_result(n, p.result, p.options) && print_parameters(n, p.arguments) && !t.data.failed;
     }
     case LF_MFUNCTION: {
         struct pdb_method m = read_method(&t.data);
-        return result(n, m.result, m.options) && method_arguments(n, &m, true) && !t.data.failed;
+        return print_result(n, m.result, m.options) && print_method_arguments(n, &m, true) && !t.data.failed;
     }
     default: sl_buf_printf(&n->out, "<unimplemented type kind 0x%x>", t.leaf); return true;
     }
 }
 
-/* Prints a type. False if a limit is reached; a type that is missing in the file is printed as such. */
-static bool type_name(struct name_printer *n, uint32_t index)
+/* Prints a type. A type that is missing in the file is printed as `<missing type ...>`. False if a limit is reached. */
+static bool print_type(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     if (type_is_simple(n, index))
-        return simple(n, index, false);
+        return print_simple(n, index, false);
     if (n->depth == MAX_TYPE_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
         return false;
     if (!name_printer_read_type(n, index, &t)) {
@@ -402,8 +405,9 @@ static bool type_name(struct name_printer *n, uint32_t index)
 
 /* ---- functions ---- */
 
-/* Prints `name(arguments)`; without a readable type only the name, without a name "<name omitted>". */
-static bool function(struct name_printer *n, struct sl_str name, uint32_t type)
+/* Prints `name(arguments)`, "<name omitted>" in place of an empty name. Only the name if there is no type or it cannot be read. False if
+ * the arguments cannot be printed. */
+static bool print_function(struct name_printer *n, struct sl_str name, uint32_t type)
 {
     struct type_record t;
     if (name.size)
@@ -414,11 +418,11 @@ static bool function(struct name_printer *n, struct sl_str name, uint32_t type)
         return true;
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);
-        return parameters(n, p.arguments) && !t.data.failed;
+        return print_parameters(n, p.arguments) && !t.data.failed;
     }
     if (t.leaf == LF_MFUNCTION) {
         struct pdb_method m = read_method(&t.data);
-        return method_arguments(n, &m, true) && !t.data.failed;
+        return print_method_arguments(n, &m, true) && !t.data.failed;
     }
     return true;
 }
@@ -436,8 +440,8 @@ static bool is_unnamed(struct sl_str part)
     return true;
 }
 
-/* Prints the namespace of an inlined function and `::`. */
-static bool scope(struct name_printer *n, uint32_t index)
+/* Prints the namespace of an inlined function, which is the text of a record of the id stream, and `::`. False if there is none. */
+static bool print_scope(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     if (!pdb_names_get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
@@ -452,7 +456,8 @@ static bool scope(struct name_printer *n, uint32_t index)
     return !t.data.failed;
 }
 
-/* Prints an inlined function by its record in the id stream: LF_FUNC_ID has a namespace as its parent, LF_MFUNC_ID a class. */
+/* Prints an inlined function by its record in the id stream: LF_FUNC_ID has a namespace (or 0) as its parent, LF_MFUNC_ID a class. False if
+ * it cannot be printed. */
 static bool print_id(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
@@ -463,11 +468,11 @@ static bool print_id(struct name_printer *n, uint32_t index)
     if (t.data.failed)
         return false;
     if (t.leaf == LF_FUNC_ID)
-        return (parent == 0 || scope(n, parent)) && function(n, name, type);
-    if (t.leaf != LF_MFUNC_ID || !type_name(n, parent))
+        return (parent == 0 || print_scope(n, parent)) && print_function(n, name, type);
+    if (t.leaf != LF_MFUNC_ID || !print_type(n, parent))
         return false;
     pdb_names_put(n, "::");
-    return function(n, name, type);
+    return print_function(n, name, type);
 }
 
 void name_printer_begin_module(struct name_printer *n, struct sl_bytes imports)
@@ -475,7 +480,7 @@ void name_printer_begin_module(struct name_printer *n, struct sl_bytes imports)
     imports_begin_module(&n->imports, imports);
 }
 
-/* Starts a new name: resets text, scratch memory and limits. */
+/* Starts a new name: resets its text, memory and limits. */
 static void pdb_names_begin(struct name_printer *n)
 {
     sl_arena_reset(&n->scratch);
@@ -505,12 +510,12 @@ struct sl_str name_printer_print_procedure(struct name_printer *n, struct sl_are
     if (is_id) {
         bool found = pdb_names_get(n, &n->pdb->ids, type, &t) && (t.leaf == LF_FUNC_ID || t.leaf == LF_MFUNC_ID);
         if (found)
-            sl_read_u32(&t.data); /* scope or class */
+            sl_read_u32(&t.data); /* namespace or class: in symbol records the name has it already */
         type = found ? sl_read_u32(&t.data) : 0;
     }
     if (type == 0 && name.size)
         return name;
-    if (function(n, name, type) && pdb_names_finish(n, arena, &out))
+    if (print_function(n, name, type) && pdb_names_finish(n, arena, &out))
         return out;
     return name.size ? name : SL_STR("<name omitted>");
 }

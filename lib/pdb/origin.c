@@ -6,13 +6,15 @@
 
 enum { MAX_NAME = 64 }; /* longer than all names that are looked up */
 
+/* Iterates over the names of streams. */
 struct srcsrv_names {
     struct sl_bytes texts;
-    struct sl_reader pairs;
-    uint32_t left;
+    struct sl_reader pairs; /* offset of the name in `texts`, number of the stream */
+    uint32_t left;          /* number of pairs left */
 };
 
-/* Opens the named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
+/* Begins to read the map of stream names in the info stream: a block of texts, then a hash table written as counts, two bit vectors and
+ * pairs of name and stream. */
 static struct srcsrv_names open_names(struct sl_bytes info)
 {
     struct srcsrv_names names;
@@ -27,7 +29,7 @@ static struct srcsrv_names open_names(struct sl_bytes info)
     return names;
 }
 
-/* Reads the next pair of name and stream; false at the end. */
+/* Reads the next pair of name and stream; a name of MAX_NAME bytes or more becomes empty. False at the end. */
 static bool next_name(struct srcsrv_names *names, struct sl_str *name, uint32_t *stream)
 {
     if (!names->left || sl_reader_left(&names->pairs) < 8)
@@ -52,6 +54,7 @@ bool pdb_find_named_stream(struct sl_bytes info, const char *wanted, uint32_t *s
 
 /* ---- Source Link ---- */
 
+/* The rules of Source Link streams, which map paths to URLs. */
 struct srcsrv_rules {
     struct sl_arena arena;
     _Atomic bool *no_memory; /* msf.no_memory */
@@ -59,7 +62,7 @@ struct srcsrv_rules {
     size_t count;
 };
 
-/* Appends rules to those of earlier streams. If there would be too many, the new ones are dropped. */
+/* Appends the rules of a stream to those of earlier ones. If there would be more than SL_PPDB_MAX_LINKS, the new ones are dropped. */
 static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *more, size_t count)
 {
     if (!count || count > SL_PPDB_MAX_LINKS || rules->count > SL_PPDB_MAX_LINKS - count)
@@ -76,11 +79,10 @@ static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *mor
     rules->count += count;
 }
 
-/* Limit of Source Link streams that are read: a hostile map may name one stream a million times. Together they may be as large as the
- * file. */
+/* Limit of Source Link streams that are read: the map of names in a crafted file may name one stream a million times. */
 enum { MAX_LINK_STREAMS = 64 };
 
-/* Reads the rules of all Source Link streams. Damaged streams are ignored. */
+/* Reads the rules of all Source Link streams. Ignores damaged streams, and those that exceed the size of the file together. */
 static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
 {
     struct srcsrv_names names = open_names(pdb->info);

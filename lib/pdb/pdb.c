@@ -22,8 +22,8 @@ static enum sl_code pdb_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* Reads GUID and age. The first three fields of the GUID are stored little-endian; debug ids have the order of the text form, so bytes are
- * swapped. */
+/* Reads the debug id, GUID and age, from the info stream. The first three fields of the GUID are stored little-endian; a debug id has the
+ * order of the text form, so their bytes are swapped. False if the stream is too short. */
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 {
     struct sl_reader r = sl_reader(info, false);
@@ -39,15 +39,15 @@ static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
     return true;
 }
 
-/* Reads the header of the DBI stream. The list of debug streams comes last in the stream, so its offset is the sum of the sizes of all
- * parts before it. False if it is cut off or of an old version. */
+/* Reads the header of the DBI stream. The list of further debug streams (FPO, OMAP, sections ...) comes last in the stream, so its offset
+ * is the sum of the sizes of all parts before it. False if the header is cut off or of an old version. */
 static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, struct dbi *dbi)
 {
     struct sl_bytes bytes;
     if (!msf_view(stream, 0, DBI_HEADER, arena, &bytes))
         return false;
     struct sl_reader r = sl_reader(bytes, false);
-    if (sl_read_u32(&r) != 0xFFFFFFFF)
+    if (sl_read_u32(&r) != 0xFFFFFFFF) /* signature; older versions have none */
         return false;
     sl_read_u32(&r); /* version */
     dbi->age = sl_read_u32(&r);
@@ -106,8 +106,9 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
     return end;
 }
 
-/* Reads sections and OMAP. With OMAP, symbols refer to sections of the original program; their stream is absent if the sections did not
- * move, and the sections of the image are then used. False when out of memory or budget. */
+/* Reads the list of further debug streams, the sections and OMAP. With OMAP, symbols refer to the sections of the original program: if
+ * there is a stream of these, they replace the sections of the image, which are only read for the image size. False when out of memory or
+ * budget. */
 static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {
@@ -129,6 +130,7 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     bool mapped = msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &from) && msf_all(&from, pdb->arena, &pdb->omap.from);
     pdb->has_omap = original || (mapped && pdb->omap.from.size);
     pdb->no_addresses = original && !mapped;
+    /* without the table "to" there are no copies of code to find */
     if (!pdb->has_omap || !msf_stream(&pdb->msf, streams[DEBUG_OMAP_TO], &to) ||
         !msf_all(&to, pdb->arena, &pdb->omap.to))
         return true;
@@ -136,8 +138,8 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     return omap_find_added(pdb);
 }
 
-/* Reads the /names stream: texts that lines and frames refer to by offset. Versions other than 1 and 2 have another layout and are
- * ignored. */
+/* Sets pdb->names to the texts of the /names stream, to which lines and frames refer by offset. A stream of another version than 1 and 2,
+ * which has another layout, is ignored. */
 static void read_names(struct sl_pdb *pdb, uint32_t index)
 {
     struct msf_stream stream;
@@ -150,7 +152,7 @@ static void read_names(struct sl_pdb *pdb, uint32_t index)
         pdb->names = sl_read_bytes(&r, sl_read_u32(&r));
 }
 
-/* Opens the source server stream; without one, pdb->srcsrv stays NULL. */
+/* Opens the source server stream and sets info->srcsrv_vcs. If the stream is not readable, pdb->srcsrv stays NULL. */
 static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *info)
 {
     struct msf_stream stream;
@@ -160,8 +162,8 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
                                   &info->srcsrv_vcs);
 }
 
-/* Reads the list of modules. A stream belongs to one module, so a second module with the same one counts as having none: reading it
- * repeatedly would cost far more than the file's size justifies. False when out of memory. */
+/* Reads the list of modules; a damaged entry ends it. A stream belongs to one module: if a second module names it, that module gets none,
+ * because reading a stream any number of times would cost far more than the file's size justifies. False when out of memory. */
 static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
 {
     enum { MIN_MODULE = 64 + 2 };
@@ -259,8 +261,9 @@ struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32
                                                                                  : (struct code_pieces){0};
 }
 
-/* A module's stream has symbols, old line information (C11, not read) and new line information (C13). The module of an object file has no
- * stream: its bytes are in pdb->object. */
+/* Finds symbols and line information of a module. Its stream has symbols, old line information (C11, not read) and new line information
+ * (C13). The only module of an object file has no stream: its parts are in pdb->object, which is empty for PDB files. False if the stream
+ * is damaged, or when out of memory. */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
                       struct module_bytes *out)
 {
@@ -279,6 +282,7 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
     return msf_view(&stream, lines, module->c13_size, arena, &out->c13);
 }
 
+/* Returns the text at an offset of the /names stream; empty if there is none or it is longer than MAX_NAME. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account)
 {
     uint64_t left = offset < pdb->names.size ? pdb->names.size - offset : 0;

@@ -35,18 +35,18 @@ struct sl_pdb_info {
 enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **pdb,
                          struct sl_pdb_info *info, struct sl_error *error);
 
-/* The CodeView of an object file, relocated as if all its code were in one section, number 1, at address 0: section:offset pairs refer
- * to that section. */
+/* The CodeView of an object file after relocation. All code is in one section, number 1, at address 0, to which section:offset pairs
+ * refer. */
 struct sl_codeview {
     const struct sl_bytes *sections; /* contents of `.debug$S`, in file order */
     size_t section_count;
     struct sl_bytes types; /* contents of `.debug$T`; may be empty */
-    uint32_t code_size;    /* size of that section, bytes */
+    uint32_t code_size;    /* bytes of code, the size of section 1 */
 };
 
 /* Makes a PDB of an object file's CodeView; only its functions can be read. `*pdb` lives in the arena; the arguments must outlive it.
- * `*elsewhere` becomes the name of the file with the types if the object does not contain them: names then have no parameters, and
- * inlined calls no names; else empty. */
+ * If the types are in another file, `*elsewhere` becomes the name of that file: names of functions then have no parameters, and inlined
+ * calls are missing, because they have no names. Else `*elsewhere` becomes empty. */
 enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_arena *arena, struct sl_budget *budget,
                                   struct sl_pdb **pdb, struct sl_str *elsewhere, struct sl_error *error);
 
@@ -66,8 +66,8 @@ struct sl_pdb_data {
     bool is_public; /* public symbols come after all variables; their names are decorated */
 };
 
-/* Calls `add` for all data symbols. Thread-local variables have the address of their initial value; most variables come twice. Names
- * are in the file or in `arena`. If `add` returns false the result is SL_BUSY. One thread at a time. */
+/* Calls `add` for all data symbols, most variables twice (as in the file). Thread-local variables have the address of their initial
+ * value. Names are in the file or in `arena`. If `add` returns false the result is SL_BUSY. One thread at a time. */
 enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
                          bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error);
 
@@ -77,17 +77,17 @@ struct sl_pdb_frame {
     uint32_t start, size;                              /* relative address, bytes */
     uint32_t prolog, params, saved, locals, max_stack; /* bytes */
     struct sl_str program;                             /* type 4: a postfix program, as stored */
-    bool uses_base_pointer; /* other types: ebp is not a frame pointer (fUseBP of FPO_DATA) */
+    bool uses_base_pointer; /* types 0 to 3: the function uses ebp, but not as frame pointer (fUseBP of FPO_DATA) */
 };
 
-/* Calls `add` for every record, in address order. If an FPO record (types 0 to 3) and one of type 4 have the same address, only the
- * latter is used. OMAP may split a record into two. If `add` returns false the result is SL_CANCELLED. SL_NOT_FOUND if there are no
+/* Calls `add` for every frame record, in address order. If an FPO record (types 0 to 3) and one of type 4 have the same address, only that
+ * of type 4 is used. OMAP may split a record into two. If `add` returns false the result is SL_CANCELLED. SL_NOT_FOUND if there are no
  * records. */
 enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, const struct sl_pdb_frame *frame),
                            void *arg, struct sl_error *error);
 
-/* Streams the functions of every module, in the order of the module list, like sl_object_read_functions. Names are readable and have
- * arguments; the language is SL_LANG_UNKNOWN. */
+/* Passes the functions of every module to the sink, a batch for each module, in the order of the module list. Names are readable and have
+ * arguments; the language is SL_LANG_UNKNOWN. SL_MALFORMED if no module can be read; single unreadable ones are counted in the sink. */
 enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
 

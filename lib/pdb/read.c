@@ -1,11 +1,12 @@
-/* Reads modules in windows: in parallel within a window, consumed in the order of the module list. */
+/* Reads the modules of a PDB: many of them in parallel (a window), then passes their functions to the sink in the order of the module list,
+ * then the next window. */
 #include "pdb/impl.h"
 
 #include <stdlib.h>
 
 enum { MODULES_PER_WORKER = 16 };
 
-struct pdb_batch_slot {
+struct pdb_batch_slot { /* a module of the window */
     struct sl_arena arena;
     struct sl_function_batch batch;
     bool failed;
@@ -16,10 +17,10 @@ struct pdb_read_window {
     struct module_reader *readers; /* per worker */
     struct pdb_batch_slot *slots;
     struct sl_function_sink *sink;
-    size_t first, count;
+    size_t first, count; /* number of the first module in the list; number of modules */
 };
 
-/* Reads one module of the window, on a worker, and lets the sink prepare its batch. */
+/* A task of sl_parallel_run(): reads module `index` of the window and lets the sink prepare its functions. */
 static void read_module(void *arg, size_t index, unsigned worker)
 {
     struct pdb_read_window *window = arg;
@@ -30,8 +31,8 @@ static void read_module(void *arg, size_t index, unsigned worker)
         window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
 }
 
-/* Reads a window of modules in parallel, then passes the batches to the sink in file order. Modules that cannot be read are counted as
- * skipped. */
+/* Reads the modules of the window in parallel, then passes their functions to the sink in the order of the module list. Modules that cannot
+ * be read are counted in the sink's skipped_units, others in `*read`. Returns the first error of the sink. */
 static enum sl_code consume_window(struct pdb_read_window *window, const struct sl_parallel *parallel, size_t *read,
                                    struct sl_error *error)
 {
@@ -51,8 +52,8 @@ static enum sl_code consume_window(struct pdb_read_window *window, const struct 
     return code;
 }
 
-/* Reads all modules, window by window. SL_MALFORMED if there are modules and none of them could be read; one readable module is enough for
- * success. */
+/* Reads all modules and passes their functions to the sink. SL_MALFORMED if there are modules and none of them could be read; one readable
+ * module is enough for success. */
 static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                  struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -1,8 +1,8 @@
 /* Named types, and sizes of types, which give the dimensions of arrays. */
 #include "pdb/impl.h"
 
-/* Reads a "numeric leaf": a number below 0x8000 directly, any other after its kind (0x8000 LF_CHAR to 0x800A LF_UQUADWORD). Other kinds,
- * such as floating point numbers, fail. */
+/* Reads a "numeric leaf": a u16 below 0x8000 is the number itself; any other is the kind of the number after it (0x8000 LF_CHAR to 0x800A
+ * LF_UQUADWORD). Other kinds, such as floating point numbers, set r->failed. */
 uint64_t read_numeric(struct sl_reader *r)
 {
     uint16_t leaf = sl_read_u16(r);
@@ -20,7 +20,9 @@ uint64_t read_numeric(struct sl_reader *r)
     }
 }
 
-/*     class      count u16, properties u16, fields, derived, vshape u32, size, name, unique name
+/* Reads a record of a named type up to its name. The layouts (size is a numeric leaf; in the newer form count, too):
+ *
+ *     class      count u16, properties u16, fields, derived, vshape u32, size, name, unique name
  *     union      count u16, properties u16, fields u32, size, name, unique name
  *     enum       count u16, properties u16, underlying, fields u32, name, unique name
  *     class2     properties, fields, derived, vshape u32, count, size, name, unique name (newer form)
@@ -43,7 +45,7 @@ struct named_type read_named_type(struct type_record *t)
         read_numeric(r);
     if (!is_enum)
         type.size = read_numeric(r);
-    bool counted =
+    bool counted = /* the name has its length in front, in place of a NUL behind it */
         t->leaf == LF_CLASS_ST || t->leaf == LF_STRUCTURE_ST || t->leaf == LF_UNION_ST || t->leaf == LF_ENUM_ST;
     if (counted) {
         struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
@@ -54,7 +56,7 @@ struct named_type read_named_type(struct type_record *t)
     return type;
 }
 
-/* True for the kinds of records that define or declare a class, union or enumeration by name. */
+/* True for the kinds of records that define or declare a class, structure, interface, union or enumeration by name. */
 bool is_named_type(uint16_t leaf)
 {
     switch (leaf) {
@@ -77,7 +79,8 @@ bool is_named_type(uint16_t leaf)
 
 /* ---- definitions ---- */
 
-/* Returns the key of a definition: the unique name if the record has one, else the name. `t` must be past the name. */
+/* Returns the name by which a declaration finds its definition: the unique name if the record has one, else the name. Reads the unique name
+ * from `t`, which must be behind the name (read_named_type). */
 static struct sl_str get_definition_key(struct type_record *t, const struct named_type *type)
 {
     return type->has_unique ? sl_read_cstr(&t->data) : type->name;
@@ -89,13 +92,13 @@ void definitions_free(struct definitions *d)
     sl_arena_free(&d->names);
 }
 
-/* Adds a definition to the map; if a name is defined twice, the first definition is used. Returns true for declarations, which are ignored.
- * False when out of memory or budget. */
+/* Adds the record with type index `index` to the map if it is a definition; the first one if a name is defined twice. Ignores declarations
+ * and damaged records (true). False when out of memory or budget. */
 static bool define(struct name_printer *n, uint32_t index, struct type_record *t)
 {
     struct definitions *d = &n->definitions;
     struct named_type type = read_named_type(t);
-    struct sl_str key = type.forward ? type.name : get_definition_key(t, &type);
+    struct sl_str key = type.forward ? type.name : get_definition_key(t, &type); /* not used if `forward` */
     if (type.forward || t->data.failed || !key.size || sl_map_get(&d->by_name, key))
         return true;
     const char *copy = sl_arena_strndup(&d->names, key.data, key.size);
@@ -105,8 +108,8 @@ static bool define(struct name_printer *n, uint32_t index, struct type_record *t
     return slot;
 }
 
-/* Reads all definitions, at the first declaration whose size is needed: most files need none. Lack of memory or budget is recorded in the
- * PDB. */
+/* Reads all definitions of named types into the map. Called when the first size of a declared type is needed: most files need none. Lack of
+ * memory or budget is recorded in the PDB. */
 static void read_definitions(struct name_printer *n)
 {
     const struct type_table *types = &n->pdb->types;
@@ -127,7 +130,7 @@ static void read_definitions(struct name_printer *n)
     sl_arena_free(&scratch);
 }
 
-/* Returns the definition of a declared type; `t` is past the name. 0 = none. */
+/* Returns the type index of the definition of a declared type; 0 if there is none. `t` must be behind the name (read_named_type). */
 static uint32_t find_definition(struct name_printer *n, struct type_record *t, const struct named_type *type)
 {
     struct sl_str key = get_definition_key(t, type);
@@ -138,8 +141,8 @@ static uint32_t find_definition(struct name_printer *n, struct type_record *t, c
 
 /* ---- sizes ---- */
 
-/* Returns the size of a simple type. Bits 8..11 of its index are the kind of pointer to it (0 = no pointer), the lowest byte is the
- * type. */
+/* Returns the size of a simple type in bytes; 0 = unknown. The lowest byte of the index is the type; bits 8..11 are 0, or the kind of a
+ * pointer to that type. */
 static uint64_t simple_size(uint32_t index)
 {
     static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
@@ -156,7 +159,8 @@ static uint64_t simple_size(uint32_t index)
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
 
-/* Follows modifiers, declarations and the underlying types of enumerations to a type with a size. */
+/* Returns the size of a type in bytes; 0 = unknown. Follows modifiers, declarations and the underlying types of enumerations to a type with
+ * a size, at most MAX_TYPE_DEPTH of them. */
 uint64_t name_printer_value_size(struct name_printer *n, uint32_t index)
 {
     struct type_record t;

@@ -6,7 +6,8 @@
  *     SRCSRV: source files ---    c:\build\a.c*SERVER*depot/a.c*12345
  *     SRCSRV: end ------
  *
- * The head is read when the file is opened, the list of files at the first lookup. Commands are neither built nor run. */
+ * The sections before the source files are read when the PDB is opened, the list of files at the first lookup. Commands are neither built
+ * nor run. */
 #include "pdb/srcsrv.h"
 
 #include "function/path.h"
@@ -18,13 +19,13 @@ enum srcsrv_part { PART_NONE, PART_INI, PART_VARIABLES, PART_FILES, PART_END };
 
 struct srcsrv_variable_value {
     struct sl_str name, value;
-    size_t order;
+    size_t order; /* position in the file */
 };
 
-struct srcsrv_entry {
-    struct sl_str key; /* build path, lower-cased */
+struct srcsrv_entry {  /* a line of the list of source files */
+    struct sl_str key; /* path at build time, in lower case */
     struct sl_str line;
-    size_t order;
+    size_t order; /* position in the file */
 };
 
 enum vcs { VCS_OTHER, VCS_PERFORCE, VCS_FOUNDATION };
@@ -35,11 +36,11 @@ struct srcsrv {
     enum vcs vcs;
     struct srcsrv_variable_value *variables; /* sorted by name without case; of equal ones the last counts */
     size_t variable_count;
-    struct sl_str files; /* text of that section */
-    bool indexed;
+    struct sl_str files;          /* text of the section of source files */
+    bool indexed;                 /* `entries` was made */
     struct srcsrv_entry *entries; /* sorted by key; of equal ones the last counts */
     size_t entry_count;
-    uint64_t work_left; /* steps left for evaluation: hostile templates grow with every level */
+    uint64_t work_left; /* steps left for expanding variables, which may grow with every nesting in a crafted file */
 };
 
 static size_t count_lines(struct sl_str text)
@@ -61,7 +62,7 @@ static enum srcsrv_part parse_part(struct sl_str line)
     return PART_NONE;
 }
 
-/* Splits NAME=VALUE. False if there is no `=`. */
+/* Splits a line NAME=VALUE at the first `=`. False if there is none. */
 static bool assignment(struct sl_str line, struct sl_str *name, struct sl_str *value)
 {
     const char *equals = line.size ? memchr(line.data, '=', line.size) : NULL;
@@ -74,11 +75,13 @@ static bool assignment(struct sl_str line, struct sl_str *name, struct sl_str *v
 
 /* ---- variables ---- */
 
+/* Returns the character in lower case (ASCII only). */
 static char srcsrv_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/* Compares two texts in lower case, like memcmp(). */
 static int compare_nocase(struct sl_str a, struct sl_str b)
 {
     for (size_t i = 0; i < a.size && i < b.size; i++)
@@ -87,6 +90,7 @@ static int compare_nocase(struct sl_str a, struct sl_str b)
     return (a.size > b.size) - (a.size < b.size);
 }
 
+/* For qsort: variables by name without case, then in file order. */
 static int srcsrv_by_name(const void *left, const void *right)
 {
     const struct srcsrv_variable_value *a = left, *b = right;
@@ -94,9 +98,11 @@ static int srcsrv_by_name(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
+/* Finds the value of a variable by its name without case; of several variables with the name the last one counts. False if there is
+ * none. */
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value)
 {
-    /* the first one with a greater name */
+    /* index of the first variable with a greater name */
     size_t low = SL_PARTITION_POINT(middle, 0, s->variable_count, compare_nocase(s->variables[middle].name, name) <= 0);
     if (!low || compare_nocase(s->variables[low - 1].name, name) != 0)
         return false;
@@ -106,14 +112,15 @@ bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *
 
 /* ---- opening ---- */
 
+/* What read_head() reads. */
 struct head {
-    struct sl_str text; /* the rest */
+    struct sl_str text; /* before: the stream; after: what follows the line "SRCSRV: source files" */
     struct sl_str vcs;
-    bool has_version;
+    bool has_version; /* VERSION is 1, 2 or 3 */
 };
 
-/* Reads the sections before the source files. False if they do not follow in order, or if the version is not 1 to 3: then it is not a
- * source server stream. */
+/* Reads the variables and the VERSION and VERCTRL of the sections before the source files. False if the sections are not in order, or if
+ * the version is not 1 to 3: then it is not a source server stream. */
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
@@ -140,7 +147,7 @@ static bool read_head(struct srcsrv *s, struct head *h)
     return part == PART_FILES && h->has_version;
 }
 
-/* Counts the lines before the source files, an upper bound of the number of variables. */
+/* Returns the number of lines before the source files: at least the number of variables. */
 static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;
@@ -177,13 +184,13 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
     else if (sl_str_equal_nocase(head.vcs, SL_STR("Team Foundation Server")))
         s->vcs = VCS_FOUNDATION;
     s->files = head.text;
-    s->work_left = UINT64_C(16) * text.size + (1 << 20);
+    s->work_left = UINT64_C(16) * text.size + (1 << 20); /* in proportion to the stream */
     return s;
 }
 
 /* ---- source files ---- */
 
-/* Splits a line at asterisks; the last field has the rest of the line. */
+/* Splits a line at asterisks into at most SRCSRV_MAX_FIELDS fields, the last of which has the rest of the line. Returns their number. */
 static size_t srcsrv_split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_FIELDS])
 {
     size_t count = 0;
@@ -198,6 +205,7 @@ static size_t srcsrv_split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_F
     return count;
 }
 
+/* For qsort: entries by path, then in file order. */
 static int by_key(const void *left, const void *right)
 {
     const struct srcsrv_entry *a = left, *b = right;
@@ -205,8 +213,8 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Reads the list of files, at the first lookup, and sorts it by build path, in lower case as Windows compares; of equal paths the first
- * comes first. Lack of memory is recorded. */
+/* Reads the list of source files, at the first lookup, and sorts it by the path at build time, in lower case, as Windows ignores case;
+ * equal paths stay in file order. Lack of memory is recorded in s->no_memory. */
 static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
@@ -226,7 +234,8 @@ static void srcsrv_read_files(struct srcsrv *s)
         qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
 }
 
-/* Finds the entry of a source file by its path, which is cleaned and compared without case. NULL if there is none. */
+/* Finds the entry of a source file by its path, which is cleaned (sl_path_clean) and compared without case; the last one if there are
+ * several. NULL if there is none. */
 static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
@@ -234,7 +243,7 @@ static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_
     for (size_t i = 0; i < clean.size; i++)
         clean.data[i] = (uint8_t)srcsrv_lower((char)clean.data[i]);
     struct sl_str key = sl_buf_view(&clean);
-    /* the first entry with a greater path */
+    /* index of the first entry with a greater path */
     size_t low = SL_PARTITION_POINT(middle, 0, s->entry_count, sl_str_compare(s->entries[middle].key, key) <= 0);
     *s->no_memory = *s->no_memory || clean.failed;
     bool found = low && sl_str_equal(s->entries[low - 1].key, key);
@@ -258,8 +267,9 @@ static void split_revision(struct sl_file_origin *origin)
     }
 }
 
-/* Sets path and revision for Perforce. The fields after the build path are server, path, change list, or path, change list: the path is the
- * first one with a slash. A revision in the path ("a.c#3") is that of the file itself, so it replaces the change list. */
+/* Sets path and revision for Perforce; leaves both if no field is a path. The fields after the path at build time are either server, path,
+ * change list or path, change list: the first one with a slash is the path. A revision in the path ("a.c#3") is that of the file itself, so
+ * it replaces the change list. */
 static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     for (size_t i = 1; i < 3 && i < f->count; i++) {
@@ -276,7 +286,8 @@ static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin
     }
 }
 
-/* Sets path and revision for Team Foundation. The fields after the build path are the name of the server's variable, path, change set. */
+/* Sets path and revision for Team Foundation; leaves both if a field is missing. The fields after the path at build time are the name of
+ * the server's variable, path, change set. */
 static void foundation_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     if (f->count < 4 || !f->items[2].size)
@@ -301,11 +312,12 @@ bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena,
     if (!entry)
         return false;
     fields.count = srcsrv_split(entry->line, fields.items);
-    bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target);
+    bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target); /* expands SRCSRVTRG */
     if (good && s->vcs == VCS_PERFORCE)
         perforce_origin(&fields, origin);
     if (good && s->vcs == VCS_FOUNDATION)
         foundation_origin(&fields, origin);
+    /* with a command, the target is the local file that the command would write */
     if (good && !srcsrv_variable(s, SL_STR("SRCSRVCMD"), &command) && is_download(sl_buf_view(&target))) {
         char *copy = sl_arena_strndup(arena, (const char *)target.data, target.size);
         origin->url = (struct sl_str){copy, copy ? target.size : 0};
