@@ -62,6 +62,7 @@ static struct sl_bytes counted_bytes(struct dump_reader *d, uint64_t rva)
     return r.failed ? (struct sl_bytes){NULL, 0} : sl_bytes_slice(d->dump->bytes, sl_reader_offset(&r), size, NULL);
 }
 
+/* Converts the UTF-16 string at a file offset, which has its size in bytes (u32) in front. Data NULL if it cannot be read. */
 struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
 {
     struct sl_bytes bytes = counted_bytes(d, rva);
@@ -69,6 +70,7 @@ struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
     return ok ? from_utf16(d, bytes, false) : (struct sl_str){NULL, 0};
 }
 
+/* Copies all bytes; invalid UTF-8 becomes U+FFFD. Data NULL if `bytes` is, or if the budget or memory is used up. */
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     struct sl_buf buf = {.budget = d->arena->budget};

@@ -97,6 +97,7 @@ bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena)
     dump->is_wow64 = dump->os == SL_MINIDUMP_WINDOWS && dump->family == SL_CPU_X86_64 && has_wow64_module(dump);
     if (!dump->is_wow64)
         return true;
+    /* all contexts that are copied together may be as large as the dump, because threads of a crafted dump may share one */
     sl_budget_init(&d.budget, dump->bytes.size);
     sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
     dump_read_exception(dump, &exception);

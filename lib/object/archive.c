@@ -23,7 +23,7 @@ enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, 
         return sl_fail(error, SL_MALFORMED, "unsupported object file format");
     struct sl_reader r = sl_reader(bytes, true);
     uint32_t magic = sl_read_u32(&r), count = sl_read_u32(&r);
-    if (format != SL_FORMAT_MACHO || (magic != 0xCAFEBABE && magic != 0xCAFEBABF))
+    if (format != SL_FORMAT_MACHO || (magic != 0xCAFEBABE && magic != 0xCAFEBABF)) /* not fat: the file is the object */
         return SL_OK;
     archive->is_fat = true;
     archive->is_64bit = magic == 0xCAFEBABF;

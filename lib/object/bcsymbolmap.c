@@ -89,6 +89,7 @@ bool sl_bcsymbolmap_map_line(void *map, const struct sl_file *file, uint32_t lin
     new_file->name = sl_bcsymbolmap_resolve(map, file->name);
     new_file->directory = sl_bcsymbolmap_resolve(map, file->directory);
     new_file->comp_dir = sl_bcsymbolmap_resolve(map, file->comp_dir);
+    /* a resolved text points into the map */
     return new_file->name.data != file->name.data || new_file->directory.data != file->directory.data ||
            new_file->comp_dir.data != file->comp_dir.data;
 }

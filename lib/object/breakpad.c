@@ -21,6 +21,7 @@ struct breakpad_fields breakpad_line(const char *at, const char *end, const char
     return fields;
 }
 
+/* Returns the next field, up to a blank, and moves behind it and the blanks after it; empty at the end of the line. */
 struct sl_str breakpad_field(struct breakpad_fields *f)
 {
     const char *start = f->at;

@@ -59,7 +59,7 @@ bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields 
     if (!name.size || !sl_str_is_utf8(name))
         return false;
     bool ok = number < names->dense_limit ? set_dense(names, (size_t)number, name) : set_sparse(names, number, name);
-    names->failed = names->failed || !ok;
+    names->failed = names->failed || !ok; /* out of memory; the record itself is good */
     return true;
 }
 

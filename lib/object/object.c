@@ -186,7 +186,7 @@ struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address)
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
 {
     struct sl_str name = sl_cstr_at(section, 0);
-    if (!name.size || section.size < 5 || name.size > section.size - 5)
+    if (!name.size || section.size < 5 || name.size > section.size - 5) /* 5: the NUL and the CRC */
         return;
     struct sl_reader r = sl_reader(section, object->info.big_endian);
     sl_reader_seek(&r, (name.size + 4) & ~(size_t)3); /* after the NUL, at a multiple of 4 */

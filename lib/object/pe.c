@@ -142,7 +142,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
 {
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_seek(&r, offset);
-    if (r.failed || count > sl_reader_left(&r) / 40)
+    if (r.failed || count > sl_reader_left(&r) / 40) /* bytes of a section header */
         return false;
     struct sl_account account = {.budget = object->budget};
     pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, count + 1);

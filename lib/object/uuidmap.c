@@ -213,7 +213,7 @@ enum sl_code sl_uuidmap_parse(struct sl_bytes bytes, struct sl_debug_id *origina
 {
     static const char magic[] = "bplist00";
     *original = (struct sl_debug_id){0};
-    if (bytes.size > MAX_FILE)
+    if (bytes.size > MAX_FILE) /* far too large for a UUID map */
         return sl_fail(error, SL_MALFORMED, "Invalid XML");
     if (bytes.size >= sizeof magic - 1 && memcmp(bytes.data, magic, sizeof magic - 1) == 0)
         return parse_binary(bytes, original, error);

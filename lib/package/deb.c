@@ -6,7 +6,7 @@
 #include "object/ar.h"
 #include "package/impl.h"
 
-enum { CONTROL_MAX = 64 << 10, MAX_MEMBERS = 16 /* packages have three or four */ };
+enum { CONTROL_MAX = 64 << 10 };
 
 /* Returns the first member of the ar archive whose name begins with the text; data NULL if there is none. */
 static struct sl_bytes find_member(struct sl_bytes file, struct sl_str begins)
@@ -14,7 +14,7 @@ static struct sl_bytes find_member(struct sl_bytes file, struct sl_str begins)
     struct sl_ar ar;
     struct sl_ar_member member;
     sl_ar_open(file, &ar);
-    for (int i = 0; i < MAX_MEMBERS && sl_ar_next(&ar, &member); i++)
+    for (int i = 0; i < 16 && sl_ar_next(&ar, &member); i++) /* packages have three or four members */
         if (sl_str_starts(member.name, begins))
             return member.bytes;
     return (struct sl_bytes){NULL, 0};

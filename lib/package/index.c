@@ -97,7 +97,7 @@ bool sl_index_object(const struct sl_index *index, size_t at, struct sl_index_ob
 {
     if (at >= index->object_count)
         return false;
-    const uint8_t *bytes = object_at(index, at);
+    const uint8_t *bytes = object_at(index, at); /* layout: section 1 in index.h */
     uint32_t name = sl_table_u32(bytes + 28);
     *object = (struct sl_index_object){
         .id = {.size = bytes[0], .type = bytes[3]},
@@ -118,7 +118,7 @@ bool sl_index_file(const struct sl_index *index, size_t at, struct sl_index_file
 {
     if (at >= index->file_count)
         return false;
-    const uint8_t *bytes = index->table.sections[SECTION_FILES].data + at * FILE_BYTES;
+    const uint8_t *bytes = index->table.sections[SECTION_FILES].data + at * FILE_BYTES; /* section 3 in index.h */
     *file = (struct sl_index_file){
         .path = read_string(index, sl_table_u32(bytes)),
         .source = read_string(index, sl_table_u32(bytes + 4)),
@@ -134,7 +134,7 @@ bool sl_index_source(const struct sl_index *index, size_t at, struct sl_index_so
 {
     if (at >= index->source_count)
         return false;
-    const uint8_t *bytes = index->table.sections[SECTION_SOURCES].data + at * SOURCE_BYTES;
+    const uint8_t *bytes = index->table.sections[SECTION_SOURCES].data + at * SOURCE_BYTES; /* section 4 in index.h */
     *source = (struct sl_index_source){.path = read_string(index, sl_table_u32(bytes + 4)),
                                        .size = sl_table_u64(bytes + 8),
                                        .offset = sl_table_u64(bytes + 16)};

@@ -48,8 +48,8 @@ struct sl_index_id {
 };
 /* Makes an id of the type of all `bytes`; those after the first SL_INDEX_ID_BYTES are counted in its size, but not stored. */
 struct sl_index_id sl_index_id(enum sl_index_id_type type, struct sl_bytes bytes);
-struct sl_index_id sl_index_name(struct sl_str name); /* SL_INDEX_NAME */
-struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id);
+struct sl_index_id sl_index_name(struct sl_str name);               /* SL_INDEX_NAME */
+struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id); /* SL_INDEX_DEBUG_ID */
 /* Makes the id of a code id in normal form (hex digits): SL_INDEX_CODE_ID; or SL_INDEX_CODE_TEXT if it has at most 16 digits or an odd
  * number of them. */
 struct sl_index_id sl_index_code_id(struct sl_str code_id);

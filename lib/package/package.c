@@ -91,7 +91,7 @@ enum sl_code sl_package_walk(struct sl_bytes file, uint64_t offset, const struct
         return zip_walk(file, offset, visitor, limits, error);
     if (!payload.data)
         return sl_fail(error, SL_MALFORMED, "the %s package has no archive of files", sl_package_kind_name(kind));
-    if (!payload.size)
+    if (!payload.size) /* a package without files */
         return SL_OK;
     return archive_walk(payload, offset, visitor, limits, error);
 }

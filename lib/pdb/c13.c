@@ -17,6 +17,8 @@
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
 enum { STEPS_PER_COPY = 48 }; /* steps of work for a copied line, including what readers do with it later */
 
+/* Reads the next subsection, kind u32, size u32, data, padding to 4; skips those with the flag IGNORE. False at the end and at a damaged
+ * one. */
 bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 {
     while (sl_reader_left(r) >= 8) {
@@ -226,6 +228,8 @@ static bool map_split_lines(struct pdb_line_table *t, uint16_t section)
     return true;
 }
 
+/* Makes lines of t->raw, whose offsets are in `section`: sorted by address, with equal lines merged, without overlaps. False when out of
+ * memory or budget. */
 bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     uint32_t last_file = 0, last_index = SL_NO_FILE;
@@ -344,6 +348,8 @@ bool line_table_clip(struct pdb_line_table *t, const struct sl_line *all, size_t
     return true;
 }
 
+/* Sets the lines of each of the `count` contiguous parts (`pieces`) of the function at section:offset, by its lines subsection; none if
+ * there is no such subsection. False when out of memory or budget. */
 bool line_table_function(struct pdb_line_table *t, uint16_t section, uint32_t offset, struct sl_function *pieces,
                          size_t count)
 {

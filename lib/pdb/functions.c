@@ -505,6 +505,8 @@ static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct 
     return true;
 }
 
+/* Reads the functions of a module into `batch`, in the arena; none if the module has no symbols. False if its stream is damaged, and when
+ * out of memory, which is recorded in the PDB. */
 bool module_read(struct module_reader *r, const struct pdb_module *module, struct sl_arena *arena,
                  struct sl_function_batch *batch)
 {

@@ -41,6 +41,8 @@ static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t siz
     return true;
 }
 
+/* Finds stream `index`. False, with `*s` empty, if it is absent or a page of it is outside the file. Stream 0, an old copy of the
+ * directory, counts as absent: set_streams() did not check its size. */
 bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *s)
 {
     *s = (struct msf_stream){.msf = msf};

@@ -501,6 +501,8 @@ static bool pdb_names_finish(struct name_printer *n, struct sl_arena *arena, str
     return name->data != NULL;
 }
 
+/* Returns `name(arguments)` of a procedure. If `is_id`, `type` is the number of a record in the id stream, which has the type. Without a
+ * type, or if it cannot be printed, returns the name alone. */
 struct sl_str name_printer_print_procedure(struct name_printer *n, struct sl_arena *arena, struct sl_str name,
                                            uint32_t type, bool is_id)
 {

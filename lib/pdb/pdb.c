@@ -223,7 +223,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
         return pdb_invalid(error, "no debug information stream");
     if (!msf_view(&stream, DBI_HEADER, dbi.module_size, arena, &list))
         return pdb_invalid(error, "module list extends beyond its stream");
-    if (dbi.age)
+    if (dbi.age) /* images refer to the age of the DBI stream; tools that change a PDB later count up that of the info stream */
         info->debug_id.age = dbi.age;
     info->machine = dbi.machine;
     pdb->symbol_stream = dbi.symbol_stream;

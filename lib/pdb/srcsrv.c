@@ -176,7 +176,7 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
     if (!read_head(s, &head))
         return NULL;
     qsort(s->variables, s->variable_count, sizeof *s->variables, srcsrv_by_name);
-    if (!srcsrv_variable(s, SL_STR("SRCSRVTRG"), &target))
+    if (!srcsrv_variable(s, SL_STR("SRCSRVTRG"), &target)) /* without it no target can be made */
         return NULL;
     *vcs = head.vcs;
     if (sl_str_equal_nocase(head.vcs, SL_STR("perforce")))
