@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+/* CHUNK: bytes of a chunk at least. DENSE_IDS: smaller numbers of names index an array in any case. SMALLEST_NAME: bytes of a record. */
 enum { CHUNK = 128 * 1024, CHUNKS_PER_WORKER = 4, DENSE_IDS = 65536, SMALLEST_NAME = 8 /* "FILE 0 a" */ };
 
 /* A task of sl_parallel_run(): reads chunk `index`. */
@@ -185,8 +186,7 @@ static void reader_free(struct breakpad_reader *r, unsigned workers)
 }
 
 /* Reads functions with lines and inlined calls. SL_NOT_FOUND if the file has no FUNC record; SL_MALFORMED if no
- * function could be read and there are no PUBLIC records either. Lines that cannot be read are counted as skipped
- * units. */
+ * function could be read and there are no PUBLIC records either. Malformed lines are counted in sink->skipped_units. */
 enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                      struct sl_function_sink *sink, struct sl_error *error)
 {

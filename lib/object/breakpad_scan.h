@@ -156,9 +156,9 @@ struct scan_pair {
     uint32_t first, second, wrong;
 };
 
-/* scan_hex_pair() and scan_decimal_pair() convert two numbers of up to eight digits, each loaded by scan_lane(). */
-
 #ifdef __SSE2__
+/* Converts two numbers of up to eight hex digits, loaded by scan_lane(): gets the value of each digit, joins each two to a byte, and swaps
+ * the bytes. A character above '9' that is no letter from a to f is wrong. */
 static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
 {
     __m128i text = _mm_set_epi64x((int64_t)second, (int64_t)first), above = _mm_cmpgt_epi8(text, _mm_set1_epi8('9'));
@@ -172,6 +172,8 @@ static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
                               (uint32_t)_mm_movemask_epi8(_mm_andnot_si128(good, above))};
 }
 
+/* Converts two numbers of up to eight decimal digits, loaded by scan_lane(): adds up pairs of digits, then pairs of these, then all. A
+ * character above '9' is wrong. */
 static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second)
 {
     __m128i text = _mm_set_epi64x((int64_t)second, (int64_t)first), digits = _mm_and_si128(text, _mm_set1_epi8(0x0F));

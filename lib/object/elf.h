@@ -101,8 +101,8 @@ struct elf {
     size_t loaded_count;
     struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, joined if there are several sections of the name */
     uint64_t relocated;       /* bytes of relocation tables that were applied */
-    struct sl_object *mini_debug_info; /* .gnu_debugdata, opened on demand */
-    bool mini_debug_info_tried;
+    struct sl_object *mini_debug_info; /* the file inside .gnu_debugdata, opened at the first use; NULL = none */
+    bool mini_debug_info_tried;        /* that was done */
 };
 
 /* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */

@@ -399,6 +399,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         if (!rel.machine) /* unknown: relocation_result() only needs to know whether there are entries */
             continue;
         elf->relocated += table.size;
+        /* more bytes than the file has: tables overlap, so applying them must be paid for */
         if (elf->relocated > object->bytes.size && !sl_budget_spend(object->budget, table.size * STEPS_PER_OVERLAP))
             break;
         /* elf_section_indexes() searches all sections */
@@ -407,7 +408,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         if (s->link != link)
             rel.section_indexes = elf_section_indexes(object, s->link);
         link = s->link;
-        rel.knows_symbol = false;
+        rel.knows_symbol = false; /* that of another table, perhaps */
         if (!rel.out) {
             rel.out = object_block(object, plain.size);
             if (!rel.out) /* out of memory, which the object records */

@@ -172,7 +172,6 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
     struct sl_bytes id = section->contents;
     struct sl_reader r = sl_reader(id, false);
     uint64_t length = sl_read_uleb(&r);
-    /* the section begins with the length of the id */
     if (!r.failed && length && length == sl_reader_left(&r)) {
         object->info.raw_code_id = object_hex(object, id);
         id = rest(&r);

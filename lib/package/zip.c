@@ -46,7 +46,7 @@ static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip,
         !member_path_set(path, entry->name))
         return SL_OK;
     struct sl_package_member member = {
-        .path = {path->text, path->size}, .size = entry->size, .offset = entry->offset, .mode = 0644};
+        .path = {path->text, path->size}, .size = entry->size, .offset = entry->offset, .mode = 0644 /* not read */};
     w->choice = w->visitor->begin(w->visitor->arg, &member);
     if (w->choice != SL_PACKAGE_READ)
         return SL_OK;

@@ -191,14 +191,14 @@ static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-/* Replaces the offsets of t->raw by addresses and drops lines that are not in the image. Only for programs without OMAP, where the code of
- * a line stays contiguous. */
+/* Replaces the offsets of t->raw by addresses and drops lines that are empty or not in the image. Only for programs without OMAP, where the
+ * code of a line stays contiguous. */
 static void map_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = 0;
     for (size_t i = 0; i < t->raw_count; i++) {
         struct raw_line raw = t->raw[i];
-        raw.order = (uint32_t)i;
+        raw.order = (uint32_t)i; /* lines at one address stay in the present order */
         raw.offset = pdb_address(t->pdb, section, raw.offset);
         if (raw.offset != NOT_MAPPED && raw.size)
             t->raw[count++] = raw;

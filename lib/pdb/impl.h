@@ -204,11 +204,11 @@ struct source_file { /* a source file: a record of the checksums subsection */
     uint32_t offset; /* of the record, by which lines refer to the file */
 };
 
-struct
-    inlinee { /* an inlined function: its number in the id stream, file (offset of a checksums record) and first line */
-    uint32_t id, file, line;
-    uint32_t order;       /* position in the file */
-    bool named, nameless; /* named: `name` is set; nameless: no name can be made */
+/* An inlined function. */
+struct inlinee {
+    uint32_t id, file, line; /* number in the id stream; offset of the file's checksums record; first line */
+    uint32_t order;          /* position in the file */
+    bool named, nameless;    /* named: `name` is set; nameless: no name can be made */
     struct sl_str name;
 };
 
@@ -368,7 +368,7 @@ struct name_printer {
     struct imports imports;
     struct definitions definitions;
     struct sl_arena scratch;   /* memory for the name being printed */
-    struct sl_buf out;         /* its text so far */
+    struct sl_buf out;         /* the text of the name so far */
     unsigned depth;            /* nesting of the type being printed */
     unsigned steps;            /* records read for the name */
     struct sl_account account; /* charged for records and bytes of names */

@@ -104,6 +104,7 @@ static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, u
 bool inline_lines(struct pdb_line_table *t, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations)
 {
     struct sl_reader r = sl_reader(annotations, false);
+    /* kind 1: lines are statements until the program changes that */
     struct pdb_inline_state s = {
         .offset = start, .file = inlinee->file, .line = inlinee->line, .kind = 1, .last_kind = 1};
     t->raw_count = 0;

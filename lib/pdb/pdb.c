@@ -129,7 +129,7 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
         streams[DEBUG_ORIGINAL_SECTIONS] != NO_STREAM && pdb_read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]);
     bool mapped = msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &from) && msf_all(&from, pdb->arena, &pdb->omap.from);
     pdb->has_omap = original || (mapped && pdb->omap.from.size);
-    pdb->no_addresses = original && !mapped;
+    pdb->no_addresses = original && !mapped; /* rearranged, but the table to convert addresses is missing */
     /* without the table "to" there are no copies of code to find */
     if (!pdb->has_omap || !msf_stream(&pdb->msf, streams[DEBUG_OMAP_TO], &to) ||
         !msf_all(&to, pdb->arena, &pdb->omap.to))
