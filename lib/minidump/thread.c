@@ -24,14 +24,14 @@ bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *
     }
     struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
     exception->thread_id = sl_read_u32(&r);
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* alignment */
     exception->code = sl_read_u32(&r);
     exception->flags = sl_read_u32(&r);
     sl_reader_skip(&r, 8); /* nested record */
     exception->address = sl_read_u64(&r);
     uint32_t count = sl_read_u32(&r);
     exception->parameter_count = count < 15 ? count : 15;
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* alignment */
     for (unsigned i = 0; i < 15; i++)
         exception->parameters[i] = sl_read_u64(&r);
     exception->context = dump_location(dump, &r, NULL);

@@ -73,6 +73,7 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
 static bool switch_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
+    /* finish_thread() has given the context of the exception to the thread that crashed */
     bool is_crash = exception->is_there && thread->context.data == exception->context.data;
     if (runs_32_bit_code(d->dump, thread->context)) {
         thread->cpu = DUMP_X86_ON_AMD64; /* the 64-bit context holds the 32-bit registers */

@@ -9,7 +9,7 @@
 #include "object/object.h"
 
 struct sl_debug_map_function {
-    struct sl_str name; /* as in sl_object_symbols of the object file */
+    struct sl_str name; /* without the leading underscore, as sl_object_symbols() of the object file has it */
     uint64_t address;   /* relative to the load address */
     uint64_t size;      /* bytes */
 };

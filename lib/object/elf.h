@@ -153,7 +153,7 @@ bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table);
 size_t elf_entry_size(const struct sl_object *object); /* bytes per entry of a symbol table */
 
-/* One entry of a symbol table. A conversion reads all of them, so this is inline. */
+/* An entry of a symbol table. elf_read_symbol() is inline because it is called for every entry. */
 struct elf_raw_symbol {
     uint32_t name;
     uint8_t type, binding, visibility; /* binding: 0 is STB_LOCAL */

@@ -149,7 +149,8 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
 
 /* ---- object.c ---- */
 
-/* Returns the number of bytes of empty lines in front of a text's first record. At most 16: more than that is not a text file's. */
+/* Returns the number of bytes of empty lines in front of a text's first record. At most 16 are skipped, so that files of other formats do
+ * not pass for text. */
 static inline size_t object_blank_lines(struct sl_bytes text)
 {
     enum { MAX_BLANK_LINES = 16 };

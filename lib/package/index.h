@@ -36,7 +36,7 @@ enum sl_index_id_type {
     SL_INDEX_CODE_ID,   /* the bytes of a code id: GNU build id, Mach-O UUID, WASM build id */
     SL_INDEX_CODE_TEXT, /* a code id that is text, as it is: time stamp and size of a PE file */
     SL_INDEX_DEBUG_ID,  /* UUID and big-endian age */
-    SL_INDEX_FILE_ID,   /* symbfile/fileid.h */
+    SL_INDEX_FILE_ID,   /* hash of the file's first and last bytes and its size (symbfile/fileid.h) */
     SL_INDEX_NAME,      /* hash of the last component of the path, for files without an id: DWARF packages (".dwp") */
     SL_INDEX_ID_TYPES
 };

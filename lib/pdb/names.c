@@ -55,7 +55,7 @@ bool name_printer_read_type(struct name_printer *n, uint32_t index, struct type_
 
 /* ---- simple types ---- */
 
-/* Returns the name of a simple type as C++ writes it; NULL for an unknown kind. */
+/* Returns the text for a simple type, its C++ name if it has one; NULL for an unknown type. */
 static const char *simple_name(uint32_t kind)
 {
     static const char *const names[256] = {
