@@ -74,7 +74,8 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         uint64_t size, number;
         if (!read_decimal((struct sl_str){header + 48, 10}, &size) || header[58] != '`' || header[59] != '\n')
             return false;
-        bool is_table = sl_str_starts(field, SL_STR("// ")), has_contents = !ar->thin || field.data[0] == '/';
+        bool is_table = sl_str_starts(field, SL_STR("// "));
+        bool has_contents = !ar->thin || is_table || field.data[0] == '/';
         bool is_long = field.data[0] == '/' && read_decimal((struct sl_str){header + 1, 15}, &number);
         has_contents = has_contents && !(ar->thin && is_long);
         struct sl_bytes rest = sl_bytes_from(ar->bytes, ar->at + HEADER);
