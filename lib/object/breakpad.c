@@ -166,7 +166,8 @@ static enum sl_format format_of_programs(struct sl_str os)
     return SL_FORMAT_UNKNOWN;
 }
 
-/* Reads `MODULE os architecture id name`. Without a name the debug file is called `<unknown>`. */
+/* Reads `MODULE os architecture id name`. Without a name the debug file is called `<unknown>`. SL_MALFORMED if the record is not UTF-8 or
+ * one of the other fields is missing, or architecture or id are not valid. */
 static enum sl_code read_module(struct sl_object *object, struct breakpad_fields f, struct sl_error *error)
 {
     struct sl_object_info *info = &object->info;

@@ -172,7 +172,8 @@ static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *
     struct sl_str name =
         in_array ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
     uint32_t number = in_array && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
-    if (!number && !sl_account_spend(&w->account, (uint32_t)name.size)) /* for comparing it */
+    /* without a number, readers will compare the name: that is charged here */
+    if (!number && !sl_account_spend(&w->account, (uint32_t)name.size))
         chunk->failed = true;
     return (struct sl_flat_inlinee){
         .name = name,

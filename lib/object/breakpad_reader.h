@@ -64,7 +64,7 @@ struct breakpad_worker {
     struct sl_account account;
     struct sl_line *sorted;
     size_t sorted_capacity;
-    struct breakpad_file_index { /* index of a file in batch number `batch` */
+    struct breakpad_file_index { /* per file: its index in chunk->files, if `batch` is the worker's batch */
         uint32_t batch, index;
     } * indexes;
     size_t index_count;

@@ -21,7 +21,7 @@ struct gathered {
     struct sl_bytes strings;
 };
 
-/* Appends bytes and padding at `to`; only counts if `to` is NULL. */
+/* Appends bytes, and zeros as padding, to the `*size` bytes at `to`, and increases `*size`. If `to` is NULL, only increases `*size`. */
 static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padding)
 {
     if (to && bytes.size)
