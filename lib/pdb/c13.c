@@ -328,7 +328,7 @@ bool line_table_clip(struct pdb_line_table *t, const struct sl_line *all, size_t
     size_t first = SL_PARTITION_POINT(middle, 0, count, all[middle].address + all[middle].size <= begin);
     /* binary searches, because many functions may be in one long list of lines */
     size_t last = SL_PARTITION_POINT(middle, first, count, all[middle].address < end);
-    /* Copies are charged, because a crafted file may copy a line for any number of functions. More lines than can be charged are left out. */
+    /* Copies are charged, because a crafted file may copy a line for any number of functions. Too many to charge: none are copied. */
     if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
         !sl_account_spend(&t->account, (uint32_t)(last - first) * STEPS_PER_COPY))
         return true;
