@@ -1,15 +1,18 @@
-/* Frames of native code in a line of text. Each reader looks for what only its format has, and then matches without
- * backtracking. */
+/* Finds frames of native code in a line of text. The function for a format searches for characters that only this format has, then
+ * matches the line without backtracking. */
 #include "text/impl.h"
 
-enum { MAX_TRIES = 8 }; /* places in a line where a frame is tried, so that the work stays linear */
+enum {
+    MAX_TRIES = 8
+}; /* occurrences of "#" or "+0x" tried in one line: a hostile line full of them must not cost quadratic time */
 
 static bool is_edge(char c)
 {
     return c == ' ' || c == '\t' || c == '|' || c == '>' || c == ':';
 }
 
-/* Sets head and prefix: the frame begins at `at`. */
+/* Notes that the frame begins at `at`: f->head is the text before, which lines added for inlined calls repeat, and t->prefix its size
+ * without blanks. The log prefix of the next lines is taken to have that size too. */
 static void set_head(struct sl_text *t, struct sl_str line, const char *at, struct sl_text_frame *f)
 {
     const char *begin = at;
@@ -19,14 +22,14 @@ static void set_head(struct sl_text *t, struct sl_str line, const char *at, stru
     f->head = sl_scan_between(line.data, at);
 }
 
-/* Returns the text after the last `!`: "/data/app/base.apk!libfoo.so" is the library. */
+/* Returns the text after the last `!`: libfoo.so of "/data/app/base.apk!libfoo.so", a library inside an APK. Without `!` all of it. */
 static struct sl_str inner_name(struct sl_str path)
 {
     const char *bang = path.size ? memrchr(path.data, '!', path.size) : NULL;
     return bang ? sl_scan_between(bang + 1, path.data + path.size) : path;
 }
 
-/* Reads " (BuildId: HEX)" anywhere in the rest; `*id` is empty if there is none. */
+/* Finds "BuildId: HEX" anywhere in `rest`. `*id` is empty if there is none, or if it does not have 2 to 128 digits. */
 static void find_build_id(struct sl_str rest, struct sl_str *id)
 {
     static const struct sl_str word = SL_STR("BuildId: ");
@@ -41,7 +44,8 @@ static void find_build_id(struct sl_str rest, struct sl_str *id)
         *id = sl_scan_between(begin, end);
 }
 
-/* Finds "(PATH+0xOFFSET)": `*open` is at the bracket, `*close` behind the closing one. */
+/* Finds the first "(PATH+0xOFFSET)" in the text; false if there is none. Sets `*open` to its opening bracket, `*close` behind its closing
+ * one. */
 static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset, const char **open, const char **close)
 {
     const char *end = text.data + text.size, *at = text.data;
@@ -53,7 +57,7 @@ static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset
         struct sl_scan s = {at + 1, end};
         if (!sl_scan_0x(&s, offset) || !sl_scan_char(&s, ')'))
             continue;
-        /* paths may contain brackets, but not " (" */
+        /* the first bracket of the text may be in a function's name, "f(int) (/bin/a+0x1)": the path's own bracket stands behind a blank */
         const char *blank = memmem(*open, (size_t)(at - *open), " (", 2);
         const char *begin = blank ? blank + 1 : *open;
         *open = begin;
@@ -66,8 +70,8 @@ static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset
 
 /* ---- sanitizers: "#0 0x5626e022f314  (/tmp/a+0x1314) (BuildId: ab)", "#0 0x.. in f (/tmp/a+0x1)", TSan's "<null> <null>" ---- */
 
-/* Reads the rest of "#1 0x4011d6 in f (/bin/a+0x11d6) (BuildId: 12ab)" from `place` on, where a name may stand before the module. Names
- * replace everything up to the bracket. */
+/* Reads the rest of a sanitizer's "#1 0x4011d6 in f (/bin/a+0x11d6) (BuildId: 12ab)". `place` is behind the address; " in f" may be
+ * missing. The names that are looked up will replace the text from `place` up to the module's bracket. */
 static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *place, struct sl_text_frame *f)
 {
     struct sl_str path, id;
@@ -87,13 +91,13 @@ static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *pl
     return true;
 }
 
-/* Splits "PATH:LINE" or "PATH:LINE:COLUMN" off the end of the text, behind a blank. False if there is none. */
+/* Removes " PATH:LINE" or " PATH:LINE:COLUMN" from the end of `*text` and stores path and line in `f`. False if the text ends otherwise. */
 static bool split_source(struct sl_str *text, struct sl_text_frame *f)
 {
     const char *end = text->data + text->size, *at = end;
     struct sl_str digits[2];
     unsigned count = 0;
-    for (; count < 2; count++) {
+    for (; count < 2; count++) { /* backwards: the number that is read last is the line */
         const char *last = at;
         while (at > text->data && sl_is_digit(at[-1]))
             at--;
@@ -116,7 +120,8 @@ static bool split_source(struct sl_str *text, struct sl_text_frame *f)
     return true;
 }
 
-/* Reads "f /src/a.c:12:3", behind "#0 0x1000 in ": a frame of a sanitizer that has its symbolizer. */
+/* Reads "f /src/a.c:12:3", behind "#0 0x1000 in ": a frame that the sanitizer's own symbolizer has named. It stays as it is, so the text
+ * to be replaced is empty. False for "f at /src/a.c:12", which is another tool's. */
 static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
 {
     struct sl_str rest = sl_scan_rest(&name);
@@ -130,8 +135,7 @@ static bool read_named_sanitizer(struct sl_str line, struct sl_scan name, struct
 /* ---- gdb: "#1  0x000056507a7a2140 in ?? () from /lib/x.so" ---- */
 
 /* Reads the rest of gdb's "#1 0x0000000000401136 in f (x=1) at a.c:3" behind "in"; `??` is gdb's word for an unknown
- * function. A line that ends with a source line has its names already (is_named); one with arguments alone is looked
- * up. */
+ * function. A line that ends with FILE:LINE has its names already and stays as it is (is_named); a line without it is looked up. */
 static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_frame *f)
 {
     struct sl_str rest = sl_scan_rest(&name);
@@ -175,32 +179,32 @@ static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name
 
 /* ---- eu-stack: "#2  0x.. - 1 main - /tmp/t" ---- */
 
-/* Reads the rest of "#1 0x00007f0e2a - 1 f - /lib/libc.so.6" behind the address: "- 1" marks a return address, and the module stands only
- * in verbose output. A name with `(` or `:` is of another format. */
+/* Reads the rest of eu-stack's "#1 0x00007f0e2a - 1 f - /lib/libc.so.6" behind the address. "- 1" marks a return address, " - MODULE" is
+ * only in verbose output; both are optional. False if the function's name contains `(` or `:`: then another tool wrote the line. */
 static bool read_eu_stack(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
-    const char *stem = s.at;
+    const char *name = s.at;
     struct sl_scan mark = s;
     sl_scan_blanks(&mark);
     if (sl_scan_word(&mark, SL_STR("- 1")) && (mark.at == mark.end || *mark.at == ' '))
-        stem = mark.at;
-    struct sl_str rest = sl_scan_between(stem, s.end);
+        name = mark.at;
+    struct sl_str rest = sl_scan_between(name, s.end);
     const char *module = rest.size ? memmem(rest.data, rest.size, " - ", 3) : NULL;
     const char *name_end = module ? module : s.end;
-    f->symbol = sl_str_trimmed(sl_scan_between(stem, name_end));
+    f->symbol = sl_str_trimmed(sl_scan_between(name, name_end));
     if (memchr(f->symbol.data, '(', f->symbol.size) || memchr(f->symbol.data, ':', f->symbol.size))
         return false;
     f->format = SL_TEXT_EU_STACK;
     if (module && module + 3 < s.end)
         f->module = sl_text_module(t, sl_scan_between(module + 3, s.end), (struct sl_str){NULL, 0});
-    sl_text_cut(f, line, stem, name_end);
+    sl_text_cut(f, line, name, name_end);
     return true;
 }
 
 /* ---- Android: "#00 pc 0000000000012345  /system/lib64/libc.so (abort+164) (BuildId: ab)" ---- */
 
-/* Reads the rest of "#01 pc 0000000000001234 /system/lib64/libc.so (abort+56) (BuildId: 12ab)" behind "pc". The address counts from the
- * file's first segment. */
+/* Reads the rest of "#01 pc 0000000000001234 /system/lib64/libc.so (abort+56) (BuildId: 12ab)" behind "pc". The address is one of the
+ * ELF file (p_vaddr), not of the process. Names will be added at the end of the line. */
 static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
     struct sl_str id;
@@ -222,13 +226,13 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
 
 /* ---- lines with "#N" ---- */
 
-/* Reads what follows "#N ": "pc" is Android's, "<null> <null>" that of TSan without an address; all others have an
- * address. Behind the address a module with an offset in brackets is a sanitizer's. Else "in" is gdb's, or that of a
- * sanitizer that printed names itself; without "in" the line is systemd's or eu-stack's. */
+/* Reads what follows "#N ". "pc" is Android's. "<null> <null>" is of TSan, which prints no address. All other formats have an address;
+ * behind it, "(MODULE+0xOFFSET)" is a sanitizer's. Else "in" is of gdb or of a sanitizer that printed names itself, and a line without
+ * "in" is systemd's or eu-stack's. */
 static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_scan s, struct sl_text_frame *f)
 {
     if (sl_scan_word(&s, SL_STR("pc ")))
-        return s.at--, read_android(t, line, s, f);
+        return s.at--, read_android(t, line, s, f); /* s.at is at the blank behind "pc", which read_android() skips */
     struct sl_scan tsan = s;
     if (sl_scan_word(&tsan, SL_STR("<null> <null>")))
         return read_sanitizer(t, line, s.at, f);
@@ -239,7 +243,7 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
     const char *behind = s.at;
     f->address = f->absolute;
     size_t blanks = sl_scan_blanks(&s);
-    if (s.at == s.end)
+    if (s.at == s.end) /* eu-stack prints an unknown function as the address alone */
         return read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f);
     if (!blanks)
         return false;
@@ -249,7 +253,7 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
     return !is_in && (read_systemd(t, line, s.at, f) || read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f));
 }
 
-/* Finds a frame that begins with `#` and a number. What follows the number says which format it is. */
+/* Finds a frame that begins with `#` and a number, anywhere in the line; read_after_number() recognises its format. */
 static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;
@@ -257,13 +261,13 @@ static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_
         struct sl_scan s = {at + 1, end};
         if ((at > line.data && !is_edge(at[-1])) || !sl_scan_digits(&s, &f->number) || !sl_scan_blanks(&s))
             continue;
-        /* "#0" and "#00" (Android) are the first frame, whose address is no return address */
+        /* "#0" and "#00" (Android) number the first frame, whose address is the pc; all others are callers with return addresses */
         f->is_return = f->number.size > 2 || f->number.data[f->number.size - 1] != '0' || f->number.data[0] != '0';
         if (!read_after_number(t, line, s, f))
             continue;
         set_head(t, line, at, f);
         f->is_first = !f->is_return;
-        /* addresses in files were already moved into the call by those who print them */
+        /* tools that print addresses of the file have already moved return addresses back into the call instruction */
         f->is_return = f->is_return && f->base != SL_TEXT_OF_FILE;
         return true;
     }
@@ -272,8 +276,8 @@ static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_
 
 /* ---- glibc: "./bt(+0x1182)[0x559da1430182]", "libc.so.6(f+0x85) [0x..]", "./bt() [0x401136]" ---- */
 
-/* Reads a line of backtrace_symbols_fd(3): "/bin/a(f+0x1d)[0x4011d6]", "/bin/a(+0x11d6)[0x4011d6]" or "/bin/a()[0x4011d6]". With a name the
- * offset counts from the function, without one from the file. */
+/* Reads a line of backtrace_symbols_fd(3): "/bin/a(f+0x1d)[0x4011d6]" with the offset from the function, "/bin/a(+0x11d6)[0x4011d6]" with
+ * an address of the file, or "/bin/a()[0x4011d6]". */
 static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size;
@@ -294,12 +298,12 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
     const char *plus = memchr(open, '+', (size_t)(close - open));
     struct sl_scan offset = {plus ? plus + 1 : close, close};
     bool has_offset = plus && sl_scan_0x(&offset, &f->address) && offset.at == close - 1;
-    if (path == open || (!has_offset && close != open + 2))
+    if (path == open || (!has_offset && close != open + 2)) /* without an offset the brackets must be "()" */
         return false;
     f->format = SL_TEXT_GLIBC;
     f->symbol = sl_scan_between(open + 1, has_offset ? plus : open + 1);
     f->base = !has_offset ? SL_TEXT_OF_FILE : f->symbol.size ? SL_TEXT_OF_SYMBOL : SL_TEXT_OF_FILE;
-    if (!has_offset) /* a program with a fixed address */
+    if (!has_offset) /* a program linked at a fixed address: addresses of the process are those of the file */
         f->address = f->absolute;
     f->is_return = true;
     f->module = sl_text_module(t, sl_scan_between(path, open), (struct sl_str){NULL, 0});
@@ -310,7 +314,8 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
 
 /* ---- hs_err: "C  [libc.so.6+0x27249]  f+0x85" ---- */
 
-/* Reads a native frame of a JVM's hs_err file: "C [libc.so.6+0x1d6] f+0x10", where `C` is native code and `V` the JVM's own. */
+/* Reads a native frame of a JVM's hs_err file: "C  [libc.so.6+0x1d6]  f+0x10", where `C` is native code and `V` the JVM's own. The letter
+ * must be the first of the line or follow a blank. */
 static bool read_hs_err(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;
@@ -326,7 +331,7 @@ static bool read_hs_err(struct sl_text *t, struct sl_str line, struct sl_text_fr
         f->format = SL_TEXT_HS_ERR;
         f->base = SL_TEXT_OF_IMAGE;
         f->module = sl_text_module(t, sl_scan_between(at + 1, plus), (struct sl_str){NULL, 0});
-        /* the first frame of a stack is where the program was; a frame behind another one is a caller */
+        /* frames have no numbers: if the line before was one too, this is its caller, whose address is a return address */
         f->is_return = t->last == SL_TEXT_HS_ERR;
         f->symbol = sl_str_trimmed(sl_scan_between(close + 1, end));
         set_head(t, line, at - 3, f);
@@ -343,8 +348,8 @@ static bool is_module_char(char c)
     return sl_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' || c == '-' || c == '$';
 }
 
-/* Reads "module!function+0x1d" as WinDbg and Windows logs print it; WinDbg's "<BaseAddress>" as function makes the offset one from the
- * image. " @ " introduces a source line. */
+/* Reads "module!function+0x1d" as WinDbg and Windows logs print it. In .NET's "App!<BaseAddress>+0x13b2f0" the offset counts from the load
+ * address of the module. A line with " @ " behind it, "[a.c @ 5]", has its source line already and stays as it is (is_named). */
 static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *bang = memchr(line.data, '!', line.size);
@@ -365,7 +370,7 @@ static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_f
         f->base = SL_TEXT_OF_IMAGE;
         f->symbol.size = 0;
     }
-    /* a frame behind another one is a caller */
+    /* frames have no numbers: if the line before was one too, this is its caller, whose address is a return address */
     f->is_return = t->last == SL_TEXT_WINDOWS;
     f->is_named = memmem(s.at, (size_t)(end - s.at), " @ ", 3) != NULL;
     f->module = sl_text_module(t, sl_scan_between(begin, bang), (struct sl_str){NULL, 0});
@@ -376,7 +381,7 @@ static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_f
 
 /* ---- Rust: "   4:     0x556a.. - <unknown>" ---- */
 
-/* Reads " 1: 0x55d0 - f" of Rust's backtraces. `<unknown>` stands for no name. */
+/* Reads " 1: 0x55d0 - f" of Rust's backtraces. A frame with a name stays as it is (is_named); `<unknown>` stands for no name. */
 static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = memmem(line.data, line.size, "0x", 2), *digits;
@@ -396,7 +401,7 @@ static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_fram
     f->number = sl_scan_between(digits, at);
     f->format = SL_TEXT_RUST;
     f->address = f->absolute;
-    /* frames count from 0: a number with another first digit is a caller */
+    /* frames are numbered from 0; all but the first are callers, whose addresses are return addresses */
     f->is_return = *digits != '0';
     f->symbol = sl_scan_rest(&s);
     if (sl_str_equal(f->symbol, SL_STR("<unknown>")))
@@ -409,7 +414,8 @@ static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_fram
 
 /* ---- Apple: "0   Demo   0x0000000100003f70 0x100000000 + 16240", "0   Demo   0x0000000100003f70 main + 40" ---- */
 
-/* Reads what follows the address: "0xBASE + DECIMAL" or "SYMBOL + DECIMAL". */
+/* Reads what follows the address in a frame of Apple's: "0xBASE + DECIMAL" gives `*base`, the load address of the image; "SYMBOL +
+ * DECIMAL" gives f->symbol, and `*base` is 0. The decimal is not stored, as the frame's address says the same. */
 static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t *base)
 {
     uint64_t offset;
@@ -425,8 +431,8 @@ static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t
     return sl_scan_digits(&s, &digits) && sl_parse_u64(digits, &offset);
 }
 
-/* Reads "3 libfoo.dylib 0x0000000100001234 f + 16", as backtraces of Apple's systems have it, from `prefix` on. What stands behind the
- * address may have the base of the image. */
+/* Reads "3 libfoo.dylib 0x0000000100001234 f + 16", as backtraces of Apple's systems have it, behind `prefix` bytes of the line. If the
+ * load address of the image stands in place of `f`, f->address becomes an offset in the image. */
 static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
 {
     struct sl_scan s = {line.data + prefix, line.data + line.size};
@@ -462,7 +468,7 @@ static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, str
 
 /* ---- addresses: "0x401106", "#1: 0x401106 (main+0x3)", "libc.so.6 + 0x27249" ---- */
 
-/* Reads "NAME+0xOFFSET" or "(NAME + 0xOFFSET)", to the end. */
+/* Reads "NAME+0xOFFSET" or "(NAME + 0xOFFSET)", an offset in a module. False if other text follows. */
 static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_frame *f)
 {
     bool bracket = sl_scan_char(&s, '(');
@@ -483,7 +489,8 @@ static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_fram
     return true;
 }
 
-/* True if what follows the address is neither bytes of memory ("0x1000: fa fa") nor a sentence about it ("0x1000 is located ..."). */
+/* True if what follows the address is neither a memory dump ("0x1000: fa fa", also with brackets as AddressSanitizer marks a byte:
+ * "0x1000:[fa]fa") nor a sentence about the address ("0x1000 is located ..."). */
 static bool is_bare(struct sl_scan s)
 {
     if (sl_scan_char(&s, ':')) {
@@ -498,7 +505,8 @@ static bool is_bare(struct sl_scan s)
     return !(sl_scan_word(&s, SL_STR("is")) && (s.at == s.end || sl_is_blank(*s.at)));
 }
 
-/* Reads a line that is only an address, or a module with an offset, behind a frame number such as "#3", "3:" or "3." if there is one. */
+/* Reads an address, or a module with an offset ("libc.so.6 + 0x27249"), at the start of a line without its first `prefix` bytes. A frame
+ * number such as "#3", "3:" or "3." may stand before it. */
 static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, struct sl_text_frame *f)
 {
     struct sl_scan s = {line.data + prefix, line.data + line.size};
@@ -506,8 +514,9 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     sl_scan_blanks(&s);
     const char *begin = s.at;
     struct sl_scan number = s;
+    /* `|` and not `||`: both sides must be evaluated, because each skips what it finds */
     bool has_number = sl_scan_char(&number, '#') | sl_scan_digits(&number, &digits);
-    /* `| 1`: the mark behind the number is optional, but is read if there */
+    /* `| 1`: the mark behind the number is optional */
     if (has_number && (sl_scan_char(&number, ':') | sl_scan_char(&number, '.') | 1) && sl_scan_blanks(&number))
         s = number;
     const char *shown = s.at;
@@ -515,13 +524,13 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     f->format = SL_TEXT_ADDRESSES;
     f->shown = sl_scan_between(shown, s.at);
     f->address = f->absolute;
-    /* a frame behind another one is a caller */
+    /* if the line before was such a frame too, this is its caller, whose address is a return address */
     f->is_return = t->last == SL_TEXT_ADDRESSES;
     struct sl_scan rest = s;
     bool blanks = sl_scan_blanks(&rest) || !has_address;
     uint64_t numbers[4];
     if (has_address && sl_text_is_gdb_mapping((struct sl_scan){shown, s.end}, numbers))
-        return false;
+        return false; /* a line of `info proc mappings`: four numbers, no frame */
     if (!(blanks && read_offset(t, rest, f)) && !(has_address && is_bare(s)))
         return false;
     f->is_first = !f->is_return;
@@ -532,13 +541,13 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
 
 /* ---- all ---- */
 
-/* True if the text before `at` ends with the word. */
+/* True if the line has `word` (of `size` bytes) directly before index `at`. */
 static bool is_behind(struct sl_str line, size_t at, const char *word, size_t size)
 {
     return at >= size && memcmp(line.data + at - size, word, size) == 0;
 }
 
-/* Returns the mark of a character that may be part of something. */
+/* Returns the flags HAS_... of impl.h that the character at `i`, with its neighbours, gives the line: HAS_0X for the x of "0x". */
 static unsigned mark_at(struct sl_str line, size_t i)
 {
     char next = i + 1 < line.size ? line.data[i + 1] : 0;
@@ -560,8 +569,9 @@ static unsigned mark_at(struct sl_str line, size_t i)
     }
 }
 
-/* Collects in one pass which marks of formats the line has, so that only readers whose mark is there are tried. Ends at an element of
- * markup, as a line with one is read by nothing else: such lines are read one element after another, each time with their rest. */
+/* Returns the flags HAS_... for the line: which characters it has that frames of some format need. Functions for formats whose characters
+ * are absent are not tried. Ends at an element of markup, as a line with one is read by nothing else: such lines are read one element after
+ * another, each time with their rest. */
 unsigned sl_text_marks(struct sl_str line)
 {
     static const bool is_special[256] = {
@@ -574,7 +584,7 @@ unsigned sl_text_marks(struct sl_str line)
     return marks;
 }
 
-/* Returns an empty frame: a reader that finds the line to be of another format leaves members set. */
+/* Returns an empty frame. Used before each try of a format, because a try that fails may leave members set. */
 static struct sl_text_frame blank_frame(void)
 {
     return (struct sl_text_frame){.module = SL_TEXT_NO_MODULE};
@@ -595,9 +605,12 @@ bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, 
     if ((marks & HAS_BANG) && read_windows(t, line, f))
         return true;
     *f = blank_frame();
-    if (read_rust(t, line, f))
+    if (read_rust(
+            t, line,
+            f)) /* before read_address(), which would take the number and address of a Rust frame for its own format */
         return true;
-    for (unsigned i = 0; i < (prefix ? 2 : 1); i++) {
+    for (unsigned i = 0; i < (prefix ? 2 : 1);
+         i++) { /* behind a log prefix as long as the last frame's, then at the line's start */
         *f = blank_frame();
         if (read_apple(t, line, i ? 0 : prefix, f))
             return true;
@@ -617,7 +630,7 @@ static bool is_python(struct sl_str line)
     return at && memmem(at, (size_t)(trimmed.data + trimmed.size - at), "\", line ", 8);
 }
 
-/* True for a line of Go: "\t/src/x.go:3 +0x1d" below "main.f(...)". */
+/* True for a line of a Go trace: "\t/src/x.go:3 +0x1d" below "main.f(...)". */
 static bool is_go(struct sl_str line)
 {
     const char *at = memmem(line.data, line.size, ".go:", 4);
@@ -630,7 +643,7 @@ static bool is_go(struct sl_str line)
            (s.at == s.end || (sl_scan_word(&s, SL_STR(" +")) && sl_scan_0x(&s, &offset)));
 }
 
-/* True for a line of .NET: "   at N.C.M(String s) in C:\x.cs:line 3". */
+/* True for a line of a .NET trace: "   at N.C.M(String s) in C:\x.cs:line 3". */
 static bool is_dotnet(struct sl_str line)
 {
     struct sl_str trimmed = sl_str_trimmed(line);

@@ -1,4 +1,4 @@
-/* Splits lines into pieces; all formats. */
+/* Splits lines of text into frames and the text between them, for all formats; and the general functions of text.h. */
 #include "text/impl.h"
 
 #include "js/names.h"
@@ -65,8 +65,8 @@ static bool is_compiled(struct sl_str url)
     return false;
 }
 
-/* Removes the next part of a line in which a script's frame may be: several lines may be quoted in one, "a\nb". False
- * if the part has no frame: then only `piece->text` is set. */
+/* Removes the next part from the line and reads a JavaScript frame in it. A part is the whole line, or one line of a stack that is
+ * quoted in it as a JSON string, "a\nb". False if the part has no frame: then only `piece->text` is set. */
 static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
 {
     if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||
@@ -77,7 +77,7 @@ static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
     return true;
 }
 
-/* True if a line may hold a frame of a script. */
+/* True if a line may hold a JavaScript frame: it has ":" with a digit, and "@", "at " or "://". */
 static bool may_be_script(unsigned marks)
 {
     return (marks & HAS_PLACE) && (marks & (HAS_SIGN | HAS_AT | HAS_SLASHES));
@@ -88,8 +88,8 @@ static bool may_be_jvm(unsigned marks)
     return (marks & HAS_CLOSE) && (marks & HAS_AT);
 }
 
-/* True for frames of functions that are part of a JavaScript engine, "at Array.map (<anonymous>)", "at async Promise.all (index 0)", which
- * look like frames of the JVM. */
+/* True for frames of functions that are part of a JavaScript engine, "at Array.map (<anonymous>)", "at async Promise.all (index 0)".
+ * The parser of JVM traces accepts them too, although they are none. */
 static bool is_of_js_engine(const struct sl_jvm_trace_frame *frame)
 {
     return sl_str_equal(frame->file, SL_STR("<anonymous>")) || sl_str_equal(frame->file, SL_STR("native")) ||
@@ -107,7 +107,7 @@ bool sl_text_next_line(struct sl_str *rest, struct sl_str *line)
     return size > 0;
 }
 
-/* Splits the line's end off. */
+/* Returns the line without its LF or CR LF, which becomes `*end`. */
 static struct sl_str without_end(struct sl_str line, struct sl_str *end)
 {
     size_t size = line.size;
@@ -117,7 +117,7 @@ static struct sl_str without_end(struct sl_str line, struct sl_str *end)
     return (struct sl_str){line.data, size};
 }
 
-/* Passes the whole rest of the line as the piece's text. Returns true, for the caller to return. */
+/* Moves the whole rest of the line to the piece's text. Always true, so that callers can end with `return return_rest(..)`. */
 static bool return_rest(struct sl_str *rest, struct sl_text_piece *piece)
 {
     piece->text = *rest;
@@ -126,7 +126,8 @@ static bool return_rest(struct sl_str *rest, struct sl_text_piece *piece)
     return true;
 }
 
-/* Stores where the frame shows that its module was loaded: other frames of the module may have only a symbol and an address. */
+/* If the frame has both its address in the process and in the file, stores their difference for its module. With it the addresses of the
+ * module's other frames, which may have only a symbol and an address in the process, are converted. */
 static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
 {
     if (f->base != SL_TEXT_OF_FILE || f->module == SL_TEXT_NO_MODULE || f->absolute <= f->address)
@@ -136,7 +137,7 @@ static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
 }
 
 /* Reads the next part of a line in which a script's frame may be. False if it is the last part and has no frame of a script; a part
- * without a frame is copied if other parts follow it. */
+ * without a frame is copied if others follow it; the last or only one may still be of the formats below. */
 static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct sl_str part = *rest;
@@ -147,7 +148,8 @@ static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
     return found;
 }
 
-/* Recognises the first piece of a line; sets its format. */
+/* Removes the next piece from the line and sets its kind and format: native frames first, then JavaScript, formats that have all names
+ * already, the JVM; any other line is copied, and may list a module. Always true. */
 static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, struct sl_text_piece *piece)
 {
     struct sl_str end, line = without_end(*rest, &end);
@@ -175,7 +177,8 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
     return return_rest(rest, piece);
 }
 
-/* Counts a frame, and notes what the next line follows. */
+/* Counts the piece under its format and stores the format as that of the line before the next one. A frame beyond t->max_frames becomes
+ * text to copy, so that it is not looked up. */
 static void count(struct sl_text *t, struct sl_text_piece *piece)
 {
     t->last = piece->format;
@@ -190,7 +193,7 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
         return false;
     *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
     if (!t->in_module_line && !t->out_of_memory && sl_text_next_ips(t, rest, piece)) {
-        if (piece->kind == SL_TEXT_NATIVE)
+        if (piece->kind == SL_TEXT_NATIVE) /* the JSON between frames does not count as lines of the format */
             count(t, piece);
         return true;
     }
@@ -206,7 +209,8 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
         sl_text_next_markup(t, rest, piece);
         if (piece->kind == SL_TEXT_MADE)
             return true;
-    } else if (t->in_module_line) { /* the line about a module, which is complete now, comes before this one */
+    } else if (
+        t->in_module_line) { /* write the pending line about a module first; this line stays in `*rest` for the next call */
         piece->kind = SL_TEXT_MADE;
         piece->text = sl_text_end_module_line(t);
         return true;
@@ -217,7 +221,7 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     return true;
 }
 
-/* ---- what the whole text says of a frame ---- */
+/* ---- the module of a frame, by what the whole text lists ---- */
 
 void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
 {
@@ -231,6 +235,7 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
         f->base = SL_TEXT_OF_FILE;
         f->address = f->absolute - t->modules[f->module].bias;
     }
+    /* a frame "symbol + offset" whose process address is known can be found by the mappings, like one with that address only */
     bool after_symbol = f->base == SL_TEXT_OF_SYMBOL && f->absolute;
     if ((f->base != SL_TEXT_ABSOLUTE && !after_symbol) ||
         !sl_text_find(t, after_symbol ? f->absolute : f->address, &module, &value, &of_file))

@@ -1,4 +1,4 @@
-/* Writes native frames with their names, as the tools of each format do. */
+/* Writes lines with native frames again, with functions and source lines in the notation of the format's own tools. */
 #include "text/impl.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void put_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *
     sl_buf_str(out, f->end);
 }
 
-/* Writes `before`, the source path with its line, and `after`; nothing if the path is unknown. Line 0 is unknown and not written. */
+/* Writes PATH:LINE between the texts `before` and `after`; nothing at all if the path is unknown. Line 0 is unknown and not written. */
 static void put_place(const char *before, const struct sl_text_call *call, const char *after, struct sl_buf *out)
 {
     if (!call->path.size)
@@ -42,8 +42,8 @@ static void put_offset(const char *plus, const struct sl_text_call *call, struct
 
 /* ---- formats ---- */
 
-/* Writes the rest of a sanitizer's line: "0x401136 in f /a.c:2". TSan prints no address, but the module: "f /a.c:2
- * (a+0x1314)"; so does a line without a source. */
+/* Writes the rest of a sanitizer's line: "0x401136 in f /a.c:2". "(a+0x1314)", the module of the input line, follows if that line has no
+ * address (TSan) or if the source line is unknown. */
 static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
 {
     if (f->shown.size) {
@@ -58,8 +58,8 @@ static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_te
     }
 }
 
-/* Writes a line for each call. Inlined calls become frames of their own, so that later frames of the stack are renumbered: `*shift` is by
- * how much. */
+/* Writes a line for each call. Inlined calls become numbered frames of their own, so the numbers of later frames of the stack rise:
+ * `*shift` is the number of lines added to the stack so far. */
 static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                           uint64_t *shift, struct sl_buf *out)
 {
@@ -75,8 +75,8 @@ static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_ca
     *shift += count - 1;
 }
 
-/* Writes a frame without names. Behind frames with inlined calls its number is raised by `shift`, as put_sanitizer()
- * and put_gdb() raise theirs. */
+/* Writes a frame that gets no names. Its number is raised by `shift`, the number of lines that inlined calls have added to the stack
+ * before it. */
 static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct sl_buf *out)
 {
     uint64_t was;
@@ -93,8 +93,8 @@ static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct
     sl_buf_str(out, f->end);
 }
 
-/* Writes the whole line, then function and source line; each caller of an inlined call on a line of its own, as
- * addr2line -p -i prints it. */
+/* Writes the input line up to the place of the names, then function and source line, between `before` and `after`. Each caller of an
+ * inlined call follows on a line of its own with "(inlined by)", as addr2line -p -i prints it. */
 static void put_appended(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          const char *before, const char *after, struct sl_buf *out)
 {
@@ -121,14 +121,15 @@ static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call 
             sl_buf_str(out, f->head);
         sl_buf_cstr(out, i ? "  (inlined by) " : "  ");
         sl_buf_str(out, calls[i].function);
-        if (i + 1 == count)
+        if (i + 1 == count) /* only the outermost function is a symbol, from which the offset counts */
             put_offset("+", &calls[i], out);
         put_place("  (", &calls[i], ")", out);
         put_end(f, i + 1 == count, out);
     }
 }
 
-/* Writes the name in place of the line's, which may be "n/a"; callers of inlined calls on lines behind it. */
+/* Writes "#1  0x00007f0e2a f (libc.so.6 + 0x2a1ca) (a.c:3)" with the function's name in place of the one in the input, which may be
+ * "n/a". Each caller of an inlined call follows on a line of its own, without module. */
 static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {
@@ -146,7 +147,8 @@ static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or "... in main () from /lib/x.so". */
+/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or, if the source is unknown and the input line has it, "... in main () from
+ * /lib/x.so". `*shift` is the number of lines that inlined calls have added to the stack so far. */
 static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                     struct sl_buf *out)
 {
@@ -154,9 +156,9 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
     uint64_t was = 0;
     sl_parse_u64(f->number, &was);
     for (size_t i = 0; i < count; i++) {
-        if (count == 1 && !*shift) {
+        if (count == 1 && !*shift) { /* the number stays the same */
             sl_buf_str(out, f->stem);
-        } else { /* gdb numbers inlined frames, and prints the address of the outermost alone */
+        } else { /* gdb numbers inlined frames, and prints an address only for the outermost function */
             sl_buf_str(out, f->head);
             sl_buf_printf(out, "#%-3llu", (unsigned long long)was + *shift + i);
             if (i + 1 == count) {
@@ -174,7 +176,7 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
     *shift += count - 1;
 }
 
-/* Writes "#2  0x.. main - /tmp/t", and the source line on the next line. */
+/* Writes "#2  0x.. main - /tmp/t", and the source line, if known, on the next line. Inlined calls repeat the number and address. */
 static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          struct sl_buf *out)
 {
@@ -193,7 +195,8 @@ static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_cal
     }
 }
 
-/* Writes "   4:     0x556a.. - main", and "at FILE:LINE" below the name. */
+/* Writes "   4:     0x556a.. - main", and "at FILE:LINE", if known, on the next line. Callers of inlined calls follow as further lines
+ * "- NAME" without number and address, with the "-" below the first one. */
 static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     size_t indent = (size_t)(f->number.data + f->number.size - f->head.data);
@@ -217,7 +220,8 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
     }
 }
 
-/* Writes "app!f+0x12 [d:\x.c @ 5]". */
+/* Writes "app!f+0x12 [d:\x.c @ 5]". Each caller of an inlined call follows on a line of its own; only the outermost function has the
+ * offset, which counts from its symbol. */
 static void put_windows(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {
@@ -244,7 +248,7 @@ static void put_windows(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* Writes "0   Demo   0x0000000100003f70 main + 40 (main.c:12)". */
+/* Writes "0   Demo   0x0000000100003f70 main + 40 (main.c:12)". Inlined calls, marked "[inlined]", repeat the number and address. */
 static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -266,7 +270,8 @@ static void put_json_text(const char *key, struct sl_str text, struct sl_buf *ou
     sl_json_put_str(&w, text);
 }
 
-/* Names as members of the frame's object, as Apple's tools write them. Callers of inlined calls are objects behind it. */
+/* Writes names in an `.ips` report as Apple's tools do: as further members of the frame's JSON object, whose closing brace the text of
+ * this frame is. Callers of inlined calls become objects behind it. */
 static void put_ips(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -316,7 +321,7 @@ static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text
     }
 }
 
-/* Writes "f[/a.c:4]"; of data only the name. */
+/* Writes "f[/a.c:4]" for a {{{pc}}} element; for a {{{data}}} element, the address of a variable, only the name. */
 static void put_markup_place(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
 {
     sl_buf_str(out, call->function);
@@ -327,8 +332,8 @@ static void put_markup_place(const struct sl_text_frame *f, const struct sl_text
     sl_buf_printf(out, ":%llu]", (unsigned long long)call->line);
 }
 
-/* Replaces an element by its names. An element of a stack trace gets a line for each call, an element in a sentence the innermost call
- * only. */
+/* Replaces a markup element by its names. {{{bt}}}, a numbered frame of a stack trace, gets a line for each call; {{{pc}}} and
+ * {{{data}}}, which may stand in a sentence, get the innermost call only. */
 static void put_markup(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                        struct sl_buf *out)
 {
@@ -345,8 +350,8 @@ static void put_markup(const struct sl_text_frame *f, const struct sl_text_call 
 
 /* ---- all ---- */
 
-/* Writes a frame with its names in the form that the format's own tools use. Formats without such a form get " (function at path:line)"
- * behind the line. */
+/* Writes a frame with its names in the notation of the format's own tools. Formats whose tools have none (addresses, Android) get
+ * "FUNCTION (PATH:LINE)" behind the line. */
 static void put_named(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                       struct sl_buf *out)
 {
@@ -367,14 +372,15 @@ static void put_named(const struct sl_text_frame *f, const struct sl_text_call *
 void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                    struct sl_buf *out)
 {
-    bool counts = f->format == SL_TEXT_SANITIZER || f->format == SL_TEXT_GDB;
+    /* in these formats inlined calls get numbers of their own, which shifts the numbers of all later frames of the stack */
+    bool renumbers = f->format == SL_TEXT_SANITIZER || f->format == SL_TEXT_GDB;
     if (f->is_first)
         *shift = 0;
     if (f->format == SL_TEXT_MARKUP)
         put_markup(f, calls, count, out);
     else if (count && !f->is_named)
         put_named(f, calls, count, shift, out);
-    else if (counts)
+    else if (renumbers)
         put_renumbered(f, *shift, out);
     else
         put_parts(f, out);

@@ -48,7 +48,7 @@ static inline size_t sl_scan_blanks(struct sl_scan *s)
     return (size_t)(s->at - begin);
 }
 
-/* Skips decimal digits, at least one. */
+/* Skips decimal digits and stores them in `*digits`; false if there is none. */
 static inline bool sl_scan_digits(struct sl_scan *s, struct sl_str *digits)
 {
     const char *begin = s->at;
@@ -58,12 +58,13 @@ static inline bool sl_scan_digits(struct sl_scan *s, struct sl_str *digits)
     return digits->size > 0;
 }
 
-/* Reads 1 to 16 hex digits that no further hex digit follows. */
+/* Reads a number of 1 to 16 hex digits; false if there is none or it has more digits. */
 static inline bool sl_scan_hex(struct sl_scan *s, uint64_t *value)
 {
     const char *at = s->at;
     *value = 0;
-    for (; at < s->end && sl_hex_digit(*at) >= 0 && at - s->at < 17; at++)
+    for (; at < s->end && sl_hex_digit(*at) >= 0 && at - s->at < 17;
+         at++) /* a 17th digit is read to refuse the number */
         *value = *value << 4 | (uint64_t)sl_hex_digit(*at);
     if (at == s->at || at - s->at > 16)
         return false;
@@ -71,7 +72,7 @@ static inline bool sl_scan_hex(struct sl_scan *s, uint64_t *value)
     return true;
 }
 
-/* Reads a number with 0x. */
+/* Reads "0x" or "0X" and a number of 1 to 16 hex digits. False otherwise; then nothing is skipped. */
 static inline bool sl_scan_0x(struct sl_scan *s, uint64_t *value)
 {
     struct sl_scan from = *s;

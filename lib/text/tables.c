@@ -8,7 +8,7 @@ enum { MAX_RANGES = 4096, MAX_MODULES = 10000, MAX_NAME = 4096 };
 
 /* ---- the tables ---- */
 
-/* Copies the text to the reader's arena; empty when out of memory. */
+/* Copies the text to the reader's arena. When out of memory, sets t->out_of_memory and returns an empty text. */
 static struct sl_str copy_text(struct sl_text *t, struct sl_str text)
 {
     const char *copy = sl_arena_strndup(&t->arena, text.data, text.size);
@@ -64,12 +64,13 @@ void sl_text_add_range(struct sl_text *t, const struct sl_text_range *range)
     while (last < t->range_count && t->ranges[last].start < range->end)
         last++;
     size_t count = t->range_count - (last - first) + 1;
-    if (count > MAX_RANGES)
+    if (count > MAX_RANGES) /* the new range is ignored, the older ones stay */
         return;
     if (!sl_grow_in_arena(&t->arena, &t->ranges, &t->range_capacity, count, sizeof *t->ranges)) {
         t->out_of_memory = true;
         return;
     }
+    /* the new range takes the place of ranges [first, last), which overlap it */
     memmove(t->ranges + first + 1, t->ranges + last, (t->range_count - last) * sizeof *t->ranges);
     t->ranges[first] = *range;
     t->range_count = count;
@@ -106,7 +107,8 @@ bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, u
 
 /* ---- /proc/PID/maps, also in hs_err: "5580fdeb6000-5580fdeb7000 r-xp 00001000 fe:00 1097   /tmp/t" ---- */
 
-/* Adds a mapping of a file. */
+/* Adds a mapping of a file. Its module is loaded where the mapping of file offset 0 begins; until that is listed, where it would be by
+ * this mapping. The module's size grows to the end of its last mapping. */
 static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, uint64_t end, uint64_t offset)
 {
     uint32_t module = sl_text_module(t, path, (struct sl_str){NULL, 0});
@@ -120,8 +122,8 @@ static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, u
     sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
 }
 
-/* Reads a line of /proc/PID/maps: "7f00-7f10 r-xp 00001000 08:01 123 /lib/libc.so". True if it is one, also of a mapping without a file,
- * which adds nothing. */
+/* Reads a line of /proc/PID/maps: "7f00-7f10 r-xp 00001000 08:01 123 /lib/libc.so". True for such a line even if no path follows: then
+ * the mapping is of no file and adds no module. */
 static bool read_mapping(struct sl_text *t, struct sl_scan s)
 {
     uint64_t start, end, offset;
@@ -149,7 +151,8 @@ bool sl_text_is_gdb_mapping(struct sl_scan s, uint64_t numbers[4])
     return numbers[1] > numbers[0] && numbers[2] == numbers[1] - numbers[0];
 }
 
-/* Reads a line of gdb's `info proc mappings`: start, end, size, offset, path. True if it is one, also of a mapping without a file. */
+/* Reads a line of gdb's `info proc mappings`: start, end, size, offset, path. True for such a line even if no path follows: then the
+ * mapping is of no file and adds no module. */
 static bool read_gdb_mapping(struct sl_text *t, struct sl_scan s)
 {
     uint64_t numbers[4];
@@ -163,7 +166,8 @@ static bool read_gdb_mapping(struct sl_text *t, struct sl_scan s)
 
 /* ---- Apple's images: "0x10211c000 - 0x1024b3fff App arm64  <debeff4e...> /path", and hs_err of Windows ---- */
 
-/* Copies hex digits without hyphens. False if it is no id. */
+/* Copies a build id or UUID to `id` without its hyphens; `*out` is the copy. False if the text has other characters than hex digits and
+ * hyphens, or not 32 to 64 digits. */
 static bool plain_id(struct sl_str text, char id[64], struct sl_str *out)
 {
     size_t size = 0;
@@ -178,8 +182,8 @@ static bool plain_id(struct sl_str text, char id[64], struct sl_str *out)
     return size >= 32;
 }
 
-/* Reads a line of "Binary Images" in Apple's crash logs: "0x1000 - 0x1fff libfoo.dylib arm64 <uuid> /usr/lib/libfoo.dylib". The end is
- * inclusive. */
+/* Reads a line of "Binary Images" in Apple's crash logs: "0x1000 - 0x1fff libfoo.dylib arm64 <uuid> /usr/lib/libfoo.dylib", where 0x1fff
+ * is the last address. Without an id all text behind the addresses is the name, as in hs_err files of Windows. */
 static bool read_image(struct sl_text *t, struct sl_scan s)
 {
     uint64_t start, end;
@@ -197,7 +201,7 @@ static bool read_image(struct sl_text *t, struct sl_scan s)
         hex = (struct sl_str){NULL, 0};
     struct sl_str name = sl_str_trimmed(sl_scan_between(path, s.end));
     uint32_t module = sl_text_module(t, name, hex);
-    if (module == SL_TEXT_NO_MODULE)
+    if (module == SL_TEXT_NO_MODULE) /* too many modules or out of memory: but the line is one of this format */
         return true;
     t->modules[module].base = start;
     t->modules[module].size = end - start + 1;
@@ -236,7 +240,8 @@ struct module_words {
     char buffer[64];
 };
 
-/* Takes the word for the name, the id or a number of the module, by its form. */
+/* Stores a word of a line that lists a module: "0x" and digits is a number, the first text of 32 to 64 hex digits (and hyphens) the id,
+ * the first other word with a letter the name. Other words are ignored. */
 static void classify_word(struct module_words *words, struct sl_str word)
 {
     struct sl_scan s = sl_scan(word);
@@ -256,12 +261,13 @@ static void classify_word(struct module_words *words, struct sl_str word)
     }
 }
 
-/* True if a word may be an id: 32 hex digits, with hyphens at most. */
+/* True if the line has 32 hex digits or hyphens in a row, as an id has: a cheap test before the line is split into words. */
 static bool may_have_id(struct sl_str line)
 {
     enum { LEAST = 32 };
     size_t at = LEAST - 1;
-    while (at < line.size) { /* backwards from where 32 of them would end; what is none moves the end */
+    /* tests the 32 characters that end at `at` backwards; the next 32 tested begin behind the first other character found */
+    while (at < line.size) {
         size_t count = 0;
         while (count < LEAST && (sl_hex_digit(line.data[at - count]) >= 0 || line.data[at - count] == '-'))
             count++;
@@ -272,8 +278,8 @@ static bool may_have_id(struct sl_str line)
     return false;
 }
 
-/* Reads a line of a module list in no known format: a name, an id and one or two numbers in any order. A line with more than MAX_WORDS
- * words is none. */
+/* Reads a line that lists a module in an unknown format: a name, an id and one or two numbers with 0x (load address; size or end) in any
+ * order. False if one of the three is missing, or if the line has more than MAX_WORDS words. */
 static bool read_module_list(struct sl_text *t, struct sl_str line)
 {
     enum { MAX_WORDS = 8 };
@@ -292,7 +298,7 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
     if (at < end || !words.name.size || !words.id.size || !words.number_count)
         return false;
     uint32_t module = sl_text_module(t, words.name, words.id);
-    if (module == SL_TEXT_NO_MODULE)
+    if (module == SL_TEXT_NO_MODULE) /* too many modules or out of memory: but the line does list one */
         return true;
     struct sl_text_module *m = &t->modules[module];
     uint64_t other = words.numbers[1], start = words.numbers[0];
@@ -308,9 +314,10 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
 
 bool sl_text_read_table(struct sl_text *t, struct sl_str line, unsigned marks)
 {
+    /* each format is tried at the line's start and behind a log prefix as long as that of the last frame */
     size_t prefix = t->prefix < line.size ? t->prefix : 0;
     struct sl_scan whole = sl_scan(line), rest = {line.data + prefix, line.data + line.size};
-    if (line.size < 16)
+    if (line.size < 16) /* shorter than any of these formats */
         return false;
     if (read_mapping(t, whole) || (prefix && read_mapping(t, rest)))
         return true;
