@@ -99,8 +99,7 @@ struct sl_text_module { /* a module as the text names it; texts are in the reade
     struct sl_str id;   /* hex digits of the build id or UUID; empty: the text has none */
     uint64_t base;      /* where it was loaded; 0: unknown */
     uint64_t size;      /* 0: unknown */
-    uint64_t
-        bias; /* address in the process minus address in the file, taken from a frame with both; valid if has_bias */
+    uint64_t bias;      /* address in the process minus address in the file, from a frame with both; if has_bias */
     bool has_bias;
     bool is_macho;      /* listed by an Apple crash report: `id` is the UUID of a Mach-O file */
     uint32_t markup_id; /* 1 + the module's number in {{{module}}} markup; 0: not from markup */
@@ -157,8 +156,7 @@ struct sl_text {
     bool in_module_line;      /* `pending` holds an unfinished line */
     bool in_parts;            /* the rest of the line is the next of several lines that are quoted in one, "a\\nb" */
     struct sl_arena made;     /* texts of pieces, until sl_text_part() */
-    struct sl_buf
-        pending; /* replaces {{{module}}} and {{{mmap}}}: a line about a module to which further mappings are appended */
+    struct sl_buf pending;    /* the line that replaces {{{module}}} and {{{mmap}}}; further mappings are appended */
     uint32_t markup_module, markup_ranges; /* the module of `pending`, and how many mappings it lists */
     struct sl_text_ips ips;
     bool out_of_memory;

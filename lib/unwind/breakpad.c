@@ -1,14 +1,15 @@
 /* Reads STACK records of Breakpad symbol files (Breakpad, docs/symbol_files.md). */
 #include "unwind/impl.h"
 
+/* The state of a reader between two records. */
 struct breakpad_stack_record {
     struct unwind_builder *b;
-    struct unwind_rules rules;
-    uint64_t end; /* of the current range */
+    struct unwind_rules rules; /* at the last address read */
+    uint64_t end;              /* of the range that the last STACK CFI INIT record began; valid if `open` */
     bool open;
 };
 
-/* Removes the next field and reads it as a hexadecimal number of at most `max_digits` digits. */
+/* Removes the next field and reads it as a hexadecimal number; false if it is none or has more than `max_digits` digits. */
 static bool next_hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 {
     struct sl_str field = next_field(rest);
@@ -32,7 +33,7 @@ static bool is_register(struct sl_str field)
     return field.size > 1 && field.data[field.size - 1] == ':';
 }
 
-/* Sets the rule of a register. Registers that the architecture does not have are identified by their names. False if there are too many
+/* Sets the rule of the register `name`, which is kept as a name if the architecture has no such register. False if there are too many
  * rules. */
 static bool breakpad_set(struct breakpad_stack_record *s, struct sl_str name, struct sl_str expression)
 {
@@ -43,7 +44,8 @@ static bool breakpad_set(struct breakpad_stack_record *s, struct sl_str name, st
     return rules_set(&s->rules, &rule);
 }
 
-/* Parses `reg: expression reg: expression ..`; false for anything else. Only checks the syntax if `store` is false. */
+/* Parses `reg: expression reg: expression ..` and, if `store`, sets these rules in s->rules. False if the syntax is wrong or there are too
+ * many rules. */
 static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, bool store)
 {
     struct sl_str name = next_field(&rest);
@@ -66,7 +68,7 @@ static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, boo
     return true;
 }
 
-/* Ends the current range, if there is one, and passes it to the sink. */
+/* Ends the range of the last STACK CFI INIT record, if one is open, and passes it to the sink. */
 static void end_range(struct breakpad_stack_record *s)
 {
     if (s->open)
@@ -74,7 +76,8 @@ static void end_range(struct breakpad_stack_record *s)
     s->open = false;
 }
 
-/* Reads a STACK CFI INIT record, which begins a range: address, size, all rules. */
+/* Reads a STACK CFI INIT record, which begins a range: address, size, all rules. It ends the range before. False if it is malformed or
+ * lacks a rule for the CFA; then no range is open. */
 static bool read_init(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t start, size;
@@ -88,8 +91,8 @@ static bool read_init(struct breakpad_stack_record *s, struct sl_str rest)
     return true;
 }
 
-/* Reads a STACK CFI record, which has the changes of rules from an address on. Records need not be in address order in the file; false for
- * one at a lower address than the record before it, which is not used. */
+/* Reads a STACK CFI record, which changes rules from an address on. False, and no rule is changed, if it is malformed, outside the range of
+ * the last INIT record, or at a lower address than the record before it. */
 static bool read_delta(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t address;
@@ -104,8 +107,8 @@ static bool read_delta(struct breakpad_stack_record *s, struct sl_str rest)
     return true;
 }
 
-/* Reads a STACK WIN record: type, address, size, six sizes, whether a program follows, and the program or a flag; passes it to the sink. It
- * ends an open STACK CFI range. False if it is malformed, or if the program is missing; such a record is not passed. */
+/* Reads a STACK WIN record (type, address, size, six sizes, whether a program follows, the program or a flag) and passes it to the sink. It
+ * ends an open STACK CFI range. False, and nothing is passed, if it is malformed or the last field is missing. */
 static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
 {
     struct sl_unwind_win win = {0};
@@ -134,7 +137,7 @@ static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
     return win.program.size > 0;
 }
 
-/* Reads a STACK record of any kind; invalid ones are counted as skipped. */
+/* Reads a STACK record of any kind, without the word STACK. A malformed one is counted in sink->skipped. */
 static void read_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     bool ok = true;
@@ -158,7 +161,7 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_b
     struct breakpad_stack_record s = {.b = b};
     rules_clear(&s.rules);
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
-        /* cheap test first: most lines are FUNC and line records */
+        /* the first character is tested first, because most lines are FUNC and line records; blanks may precede STACK */
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && skip_word(&line, SL_STR("STACK")) &&
             builder_spend(b, count_steps(&s.rules)))
             read_record(&s, line);

@@ -1,11 +1,13 @@
-/* Builds ranges of changes from the rules at successive addresses. */
+/* The builder: format readers give it all rules at successive addresses, and it passes ranges to the sink that only contain changes. */
 #include "unwind/impl.h"
 #include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
 
-enum { STEPS_PER_RULE = 8 }; /* making it, comparing it, and writing it as text */
+enum {
+    STEPS_PER_RULE = 8
+}; /* work charged to the budget for a rule: making it, comparing it, and writing it as text */
 
 bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family,
                   struct sl_budget *budget, struct sl_error *error)
@@ -40,7 +42,7 @@ bool builder_spend(struct unwind_builder *b, uint32_t steps)
     return b->code == SL_OK;
 }
 
-/* True if the texts are equal. Equal pointers are tried first, because they are the usual case. */
+/* True if the texts are equal. Mostly even the pointers are, so they are compared first. */
 static bool same_text(struct sl_str a, struct sl_str b)
 {
     return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
@@ -82,7 +84,7 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
            same_text(a->program, b->program);
 }
 
-/* Grows an array for one more item. False, with the code set, if the budget is used up or memory is short. */
+/* Grows an array for one more item of `item` bytes. If the budget is used up or memory is short, sets b->code and returns false. */
 static bool grow(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
     if (sl_account_grow(&b->account, array, capacity, count + 1, item))
@@ -97,8 +99,8 @@ static void add_rule(struct unwind_builder *b, const struct sl_unwind_rule *rule
         b->rules[b->rule_count++] = *rule;
 }
 
-/* Returns the rule that has the same meaning as no rule: a register keeps its value; the return address is in its own register, or unknown
- * if the architecture has none. */
+/* Returns the rule that means the same as the absence of a rule: a register keeps its value; the return address is in its own register, or
+ * undefined if the architecture has none. */
 static struct sl_unwind_rule default_rule(const struct unwind_builder *b, uint16_t reg)
 {
     if (reg != SL_UNWIND_RA)
@@ -117,7 +119,8 @@ static bool mentions_ra(const struct unwind_rules *rules)
     return false;
 }
 
-/* Adds all rules of the first row of a range. The return address needs one even if it is still in its register. */
+/* Adds all rules at the first address of a range. If there is none for the return address, which is still in its register then, adds that
+ * one too: tools require it. */
 static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
 {
     add_rule(b, &now->cfa);
@@ -130,7 +133,8 @@ static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
     }
 }
 
-/* Adds the rules that differ from the last row. A register keeps its slot within a range, so equal indexes mean equal registers. */
+/* Adds the rules that differ from those at the range's previous address (b->last). Within a range a register keeps its index in `slots`, so
+ * equal indexes mean equal registers. A rule that is gone becomes the rule with the same meaning as none. */
 static void add_changes(struct unwind_builder *b, const struct unwind_rules *now)
 {
     const struct unwind_rules *last = b->last;
@@ -149,7 +153,7 @@ static void add_changes(struct unwind_builder *b, const struct unwind_rules *now
     }
 }
 
-/* Copies only the slots in use: a set has many, and the copy is made for every row. */
+/* Copies the rules. Of the large array `slots` only those in use are copied, because this is done at every address with new rules. */
 void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
 {
     to->cfa = from->cfa;
@@ -159,8 +163,8 @@ void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
     memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
 }
 
-/* True if the rule of the CFA cannot be written as text. Then the range is left out of texts, because all its other rules depend on the
- * CFA. */
+/* True if the rule of the CFA is a DWARF expression, which symbol files cannot express. They omit such a range, because all its other rules
+ * depend on the CFA. */
 static bool cfa_beyond_text(const struct unwind_rules *rules)
 {
     return rules->cfa.kind == SL_UNWIND_EXPRESSION;
@@ -168,7 +172,8 @@ static bool cfa_beyond_text(const struct unwind_rules *rules)
 
 void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules)
 {
-    /* a range ends where the CFA is unknown, where it has grown too large, and where text can or can no longer express it */
+    /* a range ends where the CFA becomes unknown, where it has too many rules, and where text begins or ceases to be able to express
+     * the CFA: of a range, text contains all or nothing */
     bool ends = b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES ||
                             cfa_beyond_text(rules) != cfa_beyond_text(b->last));
     if (ends)
@@ -176,18 +181,18 @@ void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind
     if (!rules->cfa_known || !builder_spend(b, count_steps(rules)) ||
         !grow(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
         return;
-    size_t before = b->rule_count;
+    size_t first_rule = b->rule_count;
     if (b->open)
         add_changes(b, rules);
     else
         add_first(b, rules);
-    if (b->code != SL_OK || b->rule_count == before) /* nothing changed: no row */
+    if (b->code != SL_OK || b->rule_count == first_rule) /* nothing changed: no row */
         return;
     if (!b->open)
         b->start = address;
     b->open = true;
     b->rows[b->row_count++] = (struct sl_unwind_row){.address = address,
-                                                     .count = b->rule_count - before,
+                                                     .count = b->rule_count - first_rule,
                                                      .not_in_text = rules->not_in_text || cfa_beyond_text(rules)};
     rules_copy(b->last, rules);
 }
@@ -204,6 +209,7 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
+        /* code whose rules text cannot express does not count as covered: ARM's tables may have rules for it */
         if (b->keeps_spans && !b->rows[0].not_in_text &&
             grow(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
             b->spans[b->span_count++] = (struct unwind_span){b->start, end};
@@ -217,7 +223,7 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
 
 SL_ORDER_BY(unwind_build_by_start, struct unwind_span, start)
 
-/* Sorts the spans and merges those that overlap or touch. */
+/* Sorts the recorded address spans, merges those that overlap or touch, and records no more. */
 void builder_close_spans(struct unwind_builder *b)
 {
     size_t kept = 0;

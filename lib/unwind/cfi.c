@@ -1,10 +1,10 @@
-/* Reads a CFI cache in place. Every id and offset is checked when it is used. */
+/* Reads a CFI cache (layout: cfi_format.h) in place. Every id and offset is checked when it is used, as the file may be damaged. */
 #include "unwind/cfi_format.h"
 
 #include "unwind/impl.h"
 #include "base/search.h"
 
-/* Opens the rows, and the buckets that shorten the search in them. */
+/* Opens the rows, the buckets that shorten the search in them, and the rules to which rows refer. False if sections have wrong sizes. */
 static bool open_rows(struct sl_cfi *cfi)
 {
     const struct sl_bytes *sections = cfi->table.sections;
@@ -12,17 +12,19 @@ static bool open_rows(struct sl_cfi *cfi)
         return false;
     uint64_t last = cfi->row_count ? sl_column_get(&cfi->rows[CFI_ROW_ADDRESS], cfi->row_count - 1) : 0;
     cfi->bucket_count = (last >> cfi->bucket_shift) + 1;
+    /* the column of buckets has one more number: the end of the last bucket */
     return cfi->bucket_count < UINT32_MAX &&
            sl_table_columns(sections[CFI_BUCKETS], cfi->bucket_count + 1, 1, &cfi->buckets) &&
            sl_table_units(sections[CFI_SET_OFFSETS], sections[CFI_SETS], cfi->set_count, &cfi->sets);
 }
 
-/* Opens the STACK WIN records: those of type 0, then those of type 4. */
+/* Opens the STACK WIN records (those of type 0, then those of type 4) and their programs. False if sections have wrong sizes. */
 static bool open_windows(struct sl_cfi *cfi)
 {
     const struct sl_bytes *sections = cfi->table.sections;
     uint64_t count = (uint64_t)cfi->win_count[0] + cfi->win_count[1];
     struct sl_bytes offsets = sections[CFI_PROGRAM_OFFSETS];
+    /* the section has the 32-bit offset of each program, and of the end */
     cfi->program_count = offsets.size >= 4 ? (uint32_t)(offsets.size / 4 - 1) : 0;
     return sl_table_columns(sections[CFI_WINDOWS], count, CFI_WIN_COLUMNS, cfi->win) &&
            sl_table_columns(sections[CFI_PROGRAM_IDS], count, 1, &cfi->win[CFI_WIN_PROGRAM]) &&
@@ -57,27 +59,28 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
 
 /* ---- rows ---- */
 
-/* Finds the last row at or before the address; false if there is none, or if the file is damaged. If all rows of the address's bucket are
- * after it, that row is the last one of an earlier bucket. */
+/* Finds the last row at or before the address; false if there is none, or if the file is damaged. Rows are sorted by address, so it is the
+ * one before the first row above the address, which is searched in the address's bucket only. */
 static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row)
 {
     const struct sl_column *addresses = &cfi->rows[CFI_ROW_ADDRESS];
     uint64_t bucket = address >> cfi->bucket_shift, low, high;
     if (bucket >= cfi->bucket_count)
         return false;
-    low = sl_column_get(&cfi->buckets, bucket);
+    low = sl_column_get(&cfi->buckets, bucket); /* a bucket is the number of rows before its first address */
     high = sl_column_get(&cfi->buckets, bucket + 1);
     if (low > high || high > cfi->row_count)
         return false;
     low = SL_PARTITION_POINT(middle, low, high,
-                             sl_column_get(addresses, middle) <= address); /* first row after the address */
+                             sl_column_get(addresses, middle) <= address); /* first row above the address */
     *row = (uint32_t)low - 1;
     return low > 0;
 }
 
-/* Opens the rules of a row; false if it has none (a range ended there) or is damaged. */
+/* Opens the rules of row `index`; false if the row has none, because a range ends there, or if the file is damaged. */
 static bool open_row(const struct sl_cfi *cfi, uint32_t index, struct sl_cfi_row *row)
 {
+    /* 1 + the number of the unit that has the rules; 0: none */
     uint64_t set = sl_column_get(&cfi->rows[CFI_ROW_SET], index);
     if (!set || set > cfi->set_count)
         return false;
@@ -86,7 +89,7 @@ static bool open_row(const struct sl_cfi *cfi, uint32_t index, struct sl_cfi_row
         return false;
     row->address = sl_column_get(&cfi->rows[CFI_ROW_ADDRESS], index);
     row->begins = sl_column_get(&cfi->rows[CFI_ROW_BEGINS], index);
-    row->signal_frame = bytes.data[0] & CFI_SET_SIGNAL_FRAME;
+    row->signal_frame = bytes.data[0] & CFI_SET_SIGNAL_FRAME; /* the first byte has flags, the others the rules */
     row->next = (struct sl_reader){bytes.data, bytes.data + 1, bytes.data + bytes.size, false, false};
     return true;
 }
@@ -103,8 +106,8 @@ static struct sl_str read_cfi_bytes(struct sl_reader *r)
     return (struct sl_str){(const char *)bytes.data, bytes.size};
 }
 
-/* Reads a register as put_cfi_register writes it: small codes stand for CFA, return address and "by name", the others are DWARF numbers
- * plus CFI_REGISTER_FIRST. A number that is too large fails. */
+/* Reads the code of a register: 0 to 2 stand for the CFA, the return address and a register given by name, larger ones for DWARF numbers
+ * plus CFI_REGISTER_FIRST. A number that is too large sets r->failed. */
 static uint16_t read_cfi_register(struct sl_reader *r)
 {
     uint64_t reg = sl_read_uleb(r);
@@ -144,7 +147,8 @@ bool sl_cfi_rule(struct sl_cfi_row *row, struct sl_unwind_rule *rule)
 
 /* ---- STACK WIN ---- */
 
-/* Fills `win` from the record with this index; false if it has no valid program. */
+/* Fills `win` from STACK WIN record `index`, where those of type 0 come first, then those of type 4. False if its program (type 0: flag) is
+ * missing or empty. */
 static bool open_window(const struct sl_cfi *cfi, uint64_t index, struct sl_unwind_win *win)
 {
     const struct sl_column *c = cfi->win;
@@ -176,9 +180,9 @@ bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, 
     return low > begin && open_window(cfi, low - 1, win) && address - win->start < win->size;
 }
 
-/* ---- the whole file as a stream ---- */
+/* ---- reading the whole file ---- */
 
-/* True if a reader of unwind information could have produced the rule; a row with any other rule is damaged. */
+/* True if the rule's registers exist: their names are needed to write the rule as text. Other rules are only in damaged files. */
 static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rule)
 {
     bool takes_base =
@@ -189,8 +193,8 @@ static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rul
                                         : sl_unwind_register_name(family, rule->reg) != NULL;
 }
 
-/* Reads the rules of a row; false if it is damaged, or lacks the CFA. Slots keep their registers from the row before, so that the builder
- * can compare rows slot by slot. */
+/* Replaces `rules` by those of row `index`; false if the row is damaged, or lacks the CFA. A register that has a slot already keeps it, so
+ * that the builder can compare the rules of two rows slot by slot. */
 static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind_rules *rules, struct sl_cfi_row *row)
 {
     struct sl_unwind_rule rule;
@@ -201,15 +205,15 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind
     rules->cfa_known = false;
     rules->not_in_text = row->next.begin[0] & CFI_SET_BEYOND_TEXT;
     while (sl_cfi_rule(row, &rule)) {
-        bool says = rule.kind != SL_UNWIND_PROGRAM || (rule.program.size && is_text(rule.program));
-        if (!is_sound(cfi->family, &rule) || !says || !rules_set(rules, &rule))
+        bool is_printable = rule.kind != SL_UNWIND_PROGRAM || (rule.program.size && is_text(rule.program));
+        if (!is_sound(cfi->family, &rule) || !is_printable || !rules_set(rules, &rule))
             return false;
     }
     return !row->next.failed && rules->cfa_known;
 }
 
-/* Passes all ranges to the builder. A row with set 0 has no rules and ends a range. An unreadable row ends its range and sets `*bad`. Rows
- * out of order set it too, and end the reading. */
+/* Passes the rules of all rows to the builder, which makes ranges of them. A row without rules ends a range. A row that is damaged ends its
+ * range and sets `*bad`. Addresses that descend set `*bad` too, and end the reading. */
 static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *bad)
 {
     struct unwind_rules rules;
@@ -218,17 +222,18 @@ static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *
     for (uint32_t i = 0; i < cfi->row_count && b->code == SL_OK; i++) {
         struct sl_cfi_row row;
         uint64_t address = sl_column_get(&cfi->rows[CFI_ROW_ADDRESS], i);
-        bool says = sl_column_get(&cfi->rows[CFI_ROW_SET], i), begins = sl_column_get(&cfi->rows[CFI_ROW_BEGINS], i);
+        bool has_rules = sl_column_get(&cfi->rows[CFI_ROW_SET], i);
+        bool begins = sl_column_get(&cfi->rows[CFI_ROW_BEGINS], i);
         if (address < last) {
             *bad = true;
             break;
         }
         last = address;
-        if (b->open && (begins || !says))
+        if (b->open && (begins || !has_rules))
             builder_end(b, address);
         if (begins || !b->open)
-            rules_clear(&rules);
-        if (!says)
+            rules_clear(&rules); /* also frees the slots of registers */
+        if (!has_rules)
             continue;
         if (rules_of_row(cfi, i, &rules, &row)) {
             b->signal_frame = row.signal_frame;
@@ -238,11 +243,11 @@ static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *
             builder_end(b, address);
         }
     }
-    if (b->open)
+    if (b->open) /* only in a damaged file: otherwise the last row has no rules and has ended the last range */
         builder_end(b, last);
 }
 
-/* The sink of a check only: it drops everything. */
+/* The callbacks of a sink that drops everything, used when a file is only checked. */
 static enum sl_code ignore_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                  struct sl_error *error)
 {

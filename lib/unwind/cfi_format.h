@@ -1,21 +1,21 @@
 /* The CFI cache, version 1.0: a table (table/table.h) with these sections. Private to the cfi files.
  *
- * ROWS        columns address, set + 1 (0: no rules from there on), whether a range begins; by address. Of several rows at one
- *             address the last is in effect
+ * ROWS        columns address, 1 + index of the unit of SETS with the rules (0: no rules from there on), whether a range begins;
+ *             sorted by address. Of several rows at one address the last is in effect
  * BUCKETS     column: number of rows before address i << shift, for each i, and one more for the end
- * SETS        units: a byte of flags, then rules, that of the CFA first:
+ * SETS        units, each the rules at one or more rows: a byte of flags, then rules, that of the CFA first:
  *
  *                 u8 kind (enum sl_unwind_kind), uleb register, then base and sleb offset, or uleb size and bytes of a program
  *
  *             Registers and bases are 0 for .cfa, 1 for .ra, 2 for one whose name follows as uleb size and bytes, N + 3 for
  *             the DWARF register N
- * SET_OFFSETS of SETS
+ * SET_OFFSETS offsets of the units of SETS
  * WINDOWS     columns start, size, prolog, epilog, params, saved, locals, max_stack: STACK WIN records, first those of type 0,
  *             then those of type 4, each by address
  * PROGRAM_IDS column: the program of each record
  * PROGRAMS    units: text of a program
- * PROGRAM_OFFSETS
- * MODULE      name of the debug file, optional
+ * PROGRAM_OFFSETS  offsets of the units of PROGRAMS
+ * MODULE      name of the PDB that a PE file names, else absent
  *
  * Example for x86-64, where rsp is register 7:
  *
@@ -31,11 +31,11 @@
 
 enum {
     CFI_HEADER_SIZE = 64,
-    CFI_ROWS_PER_BUCKET = 4,
-    CFI_FLAG_BIG_ENDIAN = 1,
-    CFI_FLAG_PDB20 = 2,
-    CFI_SET_SIGNAL_FRAME = 1,
-    CFI_SET_BEYOND_TEXT = 2,
+    CFI_ROWS_PER_BUCKET = 4,  /* the average that the width of buckets aims at */
+    CFI_FLAG_BIG_ENDIAN = 1,  /* of the header: byte order of DWARF expressions */
+    CFI_FLAG_PDB20 = 2,       /* of the header: the debug id is that of a PDB 2.0 */
+    CFI_SET_SIGNAL_FRAME = 1, /* of a unit of SETS: sl_unwind_range.signal_frame */
+    CFI_SET_BEYOND_TEXT = 2,  /* of a unit of SETS: sl_unwind_row.not_in_text */
 };
 
 enum cfi_register { CFI_REGISTER_CFA, CFI_REGISTER_RA, CFI_REGISTER_NAMED, CFI_REGISTER_FIRST };
