@@ -120,7 +120,7 @@ static bool mentions_ra(const struct unwind_rules *rules)
 }
 
 /* Adds all rules at the first address of a range. If there is none for the return address, which is still in its register then, adds that
- * one too: tools require it. */
+ * one too: Breakpad does not use a range without it. */
 static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
 {
     add_rule(b, &now->cfa);

@@ -1,5 +1,5 @@
-/* Writes the stream of unwind information as a CFI cache. Rows refer to deduplicated sets of rules, because nearly all rows use
- * the same few sets. */
+/* Writes unwind information as a CFI cache (cfi_format.h). The rules at each address are stored as one byte string, called a set; equal
+ * sets are stored once, because nearly all addresses have the same few. */
 #include "unwind/cfi_format.h"
 
 #include "base/map.h"
@@ -11,19 +11,19 @@
 
 struct unwind_row {
     uint64_t address;
-    uint32_t set; /* 1 + its id */
-    bool begins;
+    uint32_t set; /* 1 + index in cfi_writer.sets; 0: no rules from here on */
+    bool begins;  /* the first row of a range */
 };
 
 struct cached_range {
     uint64_t start, end;
-    size_t row, row_count; /* its rows in stream order */
+    size_t row, row_count; /* its rows are cfi_writer.rows[row] and the following ones */
 };
 
-struct cfi_window {
+struct cfi_window { /* a STACK WIN record */
     struct sl_unwind_win win;
-    uint32_t program;
-    size_t order; /* index in the stream */
+    uint32_t program; /* index in cfi_writer.programs */
+    size_t order;     /* its place among the records of its type in the debug file */
 };
 
 struct windows {
@@ -42,25 +42,26 @@ struct cfi_writer {
     struct sl_unwind_sink sink;
     struct sl_object *object;
     struct sl_account account;
-    struct sl_arena arena; /* the interned strings */
-    struct sl_buf set;     /* the current set */
-    struct unwind_rules now;
-    struct interned sets, programs;
-    struct unwind_row *rows, *sorted;
+    struct sl_arena arena;          /* the interned strings */
+    struct sl_buf set;              /* scratch for the bytes of a set */
+    struct unwind_rules now;        /* the rules at the address being added */
+    struct interned sets, programs; /* the rules at an address as bytes; programs of STACK WIN records */
+    struct unwind_row *rows;        /* of all ranges, in the order of the debug file */
+    struct unwind_row *sorted;      /* the rows of the cache, by address */
     size_t row_count, row_capacity, sorted_count;
     struct cached_range *ranges;
     size_t range_count, range_capacity;
     struct windows windows[2]; /* of type 0; of type 4 */
 };
 
-/* Returns the error for a budget that is used up or memory that is short. */
+/* Sets and returns the error for a budget that is used up or, if it is not, for memory that is short. */
 static enum sl_code cfi_writer_fail(struct cfi_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
 }
 
-/* Returns the id of the bytes, adding them if they are new; UINT32_MAX when out of memory. The map stores the id plus
- * 1, because NULL means that the bytes are not in it. */
+/* Returns the index of `bytes` among the interned strings, adding them if they are new; UINT32_MAX when out of memory or budget. The map
+ * stores the index plus 1, because NULL means that the bytes are not in it. */
 static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str bytes)
 {
     uintptr_t known = (uintptr_t)sl_map_get(&set->map, bytes);
@@ -95,7 +96,7 @@ static void put_cfi_register(struct sl_buf *out, unsigned reg)
                                               : reg + CFI_REGISTER_FIRST);
 }
 
-/* Writes a rule: kind, register (or its name), then what the kind needs. sl_cfi_rule in cfi.c reads it. */
+/* Writes a rule: kind, register (or its name), then what the kind needs. sl_cfi_rule() is the reader. */
 static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
 {
     sl_buf_u8(out, rule->kind);
@@ -116,7 +117,7 @@ static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
     }
 }
 
-/* Returns the id of the current set of rules; UINT32_MAX when out of memory. */
+/* Encodes the rules w->now, with flags for their address, and returns their index in w->sets; UINT32_MAX when out of memory. */
 static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool not_in_text)
 {
     struct sl_buf *set = &w->set;
@@ -128,8 +129,8 @@ static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool not_in_
     return set->failed ? UINT32_MAX : intern(w, &w->sets, sl_buf_view(set));
 }
 
-/* Adds a row with all rules that are valid there: the changes of `row` are applied to w->now, and equal sets of rules are stored once.
- * False when out of memory or budget. In struct unwind_row a set is its id plus one; 0 stands for no rules. */
+/* Adds a row to the cache. `row` only has the changes since the previous row of its range; they are applied to w->now, and all rules in
+ * w->now are stored. False when out of memory or budget. */
 static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *range, const struct sl_unwind_row *row)
 {
     for (size_t i = 0; i < row->count; i++)
@@ -138,6 +139,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
+    /* set + 1, because 0 stands for no rules; the last member: whether it is the first row of the range */
     w->rows[w->row_count++] = (struct unwind_row){row->address, set + 1, row == range->rows};
     return true;
 }
@@ -148,8 +150,8 @@ static bool is_too_far(uint64_t end)
     return end >> SL_TABLE_MAX_WIDTH;
 }
 
-/* The callback sl_unwind_sink.range: adds a range of the stream. In the stream, rows only have changes; in the cache each row has all
- * rules, so that a look-up needs one row. A range at too high an address is counted as skipped. Fails when out of memory or budget. */
+/* The callback sl_unwind_sink.range: adds a range. The range's rows only contain changes; in the cache each row gets all rules, so that a
+ * look-up needs one row. A range at too high an address is counted in sink->skipped. Fails when out of memory or budget. */
 static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -170,8 +172,8 @@ static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwin
 
 /* ---- STACK WIN ---- */
 
-/* Repairs a record that overlaps the record before it in the file, like Breakpad does: if it starts later, the earlier record is truncated.
- * False if it does not start later: it must be dropped. */
+/* Handles a STACK WIN record that overlaps the last one in `known`: if it starts later, the last one is truncated. False if it starts no
+ * later: then it must be dropped. */
 static bool repair(struct windows *known, const struct sl_unwind_win *win)
 {
     struct sl_unwind_win *last = known->count ? &known->items[known->count - 1].win : NULL;
@@ -183,9 +185,9 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
     return true;
 }
 
-/* The callback sl_unwind_sink.win: adds a STACK WIN record of the stream. Records of other types than 0 and 4 are dropped, because nothing
- * reads them; so are those that contradict their type, and those that overlap the record before and do not start later (repair). Records
- * without code or at too high an address are counted as skipped. */
+/* The callback sl_unwind_sink.win: adds a STACK WIN record. Dropped are types other than 0 and 4, because nothing reads them, a program
+ * with type 0 or none with type 4, and records that overlap the record before and start no later. A size of 0 or too high an address is
+ * also counted in sink->skipped. */
 static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -210,7 +212,7 @@ static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_
 
 /* ---- order ---- */
 
-/* Ranges with equal starts stay in the order of the stream: the first of them is the one that is used. */
+/* Orders by start. Ranges with equal starts stay in the order of the debug file (`row` ascends in it), because the first one is used. */
 SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
 SL_ORDER_BY(by_window_start, struct cfi_window, win.start, order)
@@ -221,8 +223,9 @@ static bool spend_sort(struct cfi_writer *w, size_t count)
     return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
 }
 
-/* Sorts the ranges and drops those that overlap an earlier one (by_cfi_start decides which of those with one start comes first). Adds a row
- * without rules where a range ends and no other begins. False when out of memory or budget. */
+/* Fills w->sorted with the rows of all ranges by address. A range that overlaps one with a lower start, or with the same start and earlier
+ * in the debug file, is dropped. Where a range ends and no other begins there, adds a row without rules. False when out of memory or
+ * budget. */
 static bool sort_ranges(struct cfi_writer *w)
 {
     bool sorted = true;
@@ -238,7 +241,7 @@ static bool sort_ranges(struct cfi_writer *w)
         return false;
     for (size_t i = 0; i < w->range_count; i++) {
         const struct cached_range *r = &w->ranges[i];
-        if (r->start < end)
+        if (r->start < end) /* overlaps the last range that was kept */
             continue;
         if (w->sorted_count && r->start > end)
             w->sorted[w->sorted_count++] = (struct unwind_row){.address = end};
@@ -251,8 +254,8 @@ static bool sort_ranges(struct cfi_writer *w)
     return true;
 }
 
-/* Sorts the records and drops those that overlap an earlier one. Records that ascend already are kept as they are: repair() has cut their
- * overlaps. False when the budget is used up. */
+/* Sorts STACK WIN records by start and drops those that overlap an earlier one. Records that ascend already do not overlap, because
+ * repair() has truncated them. False when the budget is used up. */
 static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 {
     size_t kept = 0;
@@ -275,8 +278,7 @@ static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 
 /* ---- the file ---- */
 
-/* Callback of the table writer: fills the columns with rows `from` to `from` + `count` - 1. The functions below do the same for other
- * columns. */
+/* Callback sl_table_column_source.fill: fills the columns of the section ROWS for rows `from` to `from` + `count` - 1. */
 static void fill_rows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct unwind_row *rows = (const struct unwind_row *)arg + from;
@@ -305,7 +307,8 @@ static bool add_interned(struct sl_table_writer *t, uint32_t id, const struct in
     return sl_table_add_units(t, id, id + 1, &source);
 }
 
-/* Writes the buckets. Their width is chosen so that evenly spread rows give a few rows (CFI_ROWS_PER_BUCKET) in each bucket. */
+/* Writes the section BUCKETS: for each block of 2^shift addresses the number of rows before it, which narrows the search for an address.
+ * The shift is chosen so that blocks have CFI_ROWS_PER_BUCKET rows on average. False when out of memory. */
 static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
 {
     uint64_t last = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
@@ -329,8 +332,8 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
     return ok;
 }
 
-/* Writes the columns of the rows, and the buckets that find a row by its address. The last row has the largest address. False when out of
- * memory. */
+/* Writes the sections ROWS and BUCKETS. The columns are as wide as their largest values (source.max); the last row has the largest address.
+ * False when out of memory. */
 static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     struct sl_table_column_source source = {fill_rows, w->sorted, (uint32_t)w->sorted_count, CFI_ROW_COLUMNS, {0}};
@@ -340,7 +343,7 @@ static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
     return sl_table_add_columns(t, CFI_ROWS, &source) && add_buckets(w, t);
 }
 
-/* Returns a record by its row in the cache: first all of type 0, then all of type 4. */
+/* Returns the STACK WIN record that is row `index` in the cache: first come all of type 0, then all of type 4. */
 static const struct cfi_window *window_at(const struct cfi_writer *w, size_t index)
 {
     size_t first = w->windows[0].count;
@@ -355,7 +358,7 @@ static void window_values(const struct cfi_window *window, uint64_t values[CFI_W
     memcpy(values, all, sizeof all);
 }
 
-/* Fills the columns of STACK WIN records [from, from + count): those of type 0 come first, then those of type 4. */
+/* Callback sl_table_column_source.fill: fills the columns of STACK WIN records [from, from + count). */
 static void fill_windows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -372,8 +375,8 @@ static void fill_programs(const void *arg, uint32_t from, uint32_t count, uint64
         values[0][i] = window_at(arg, from + i)->program;
 }
 
-/* Writes the STACK WIN records and their programs. The largest value of each column gives its width. False when out of memory, or if there
- * are too many. */
+/* Writes the STACK WIN records and their programs; a column is as wide as its largest value (windows.max). False when out of memory, or if
+ * there are 2^32 records or more. */
 static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     size_t count = w->windows[0].count + w->windows[1].count;
@@ -391,7 +394,7 @@ static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
            add_interned(t, CFI_PROGRAMS, &w->programs);
 }
 
-/* Writes the header. A PE file names its PDB, whose id and name go into the cache of the PE file as well. */
+/* Writes the header. If the object is a PE file that names its PDB, also the id and name of that PDB. */
 static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t)
 {
     const struct sl_object_info *info = sl_object_info(w->object);
@@ -412,7 +415,8 @@ static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t
     sl_table_put(t, CFI_AT_WIN_4, w->windows[1].count, 4);
 }
 
-/* Sorts what was collected, and appends the file to `out`. Fails when out of memory or budget, or if the file would be too large. */
+/* Sorts the collected ranges and records, and appends the file to `out`. Fails when out of memory or budget, or if the file would be too
+ * large. */
 static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *parallel, struct sl_buf *out,
                               struct sl_error *error)
 {
@@ -423,7 +427,8 @@ static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *pa
     if (add_rows(w, &t) && add_interned(&t, CFI_SETS, &w->sets) && add_windows(w, &t))
         put_cfi_header(w, &t);
     else
-        t.file.failed = true;
+        t.file.failed =
+            true; /* also for failures that the table writer does not know of, so that sl_table_finish() fails */
     return sl_table_finish(&t, out) ? SL_OK : cfi_writer_fail(w, error);
 }
 
@@ -457,7 +462,7 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
     w->account.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;
     enum sl_code code = sl_unwind_read(object, &w->sink, error);
-    /* the part of a table before an error is valid */
+    /* no unwind information gives an empty cache; what was read of a malformed table before the error is kept, and the error counted */
     if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_exhausted(budget))) {
         w->sink.skipped += code == SL_MALFORMED;
         code = SL_OK;

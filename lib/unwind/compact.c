@@ -8,7 +8,7 @@
 #include "unwind/impl.h"
 
 enum {
-    STEPS_PER_ITEM = 4, /* of the budget, per entry of a page: a hostile index may name one page repeatedly */
+    STEPS_PER_ITEM = 4, /* work charged to the budget per entry: a hostile index may name the same page repeatedly */
     PAGE_REGULAR = 2,
     PAGE_COMPRESSED = 3,
     MODE_FRAME = 1, /* x86: modes are in bits 24 to 27 */
@@ -31,20 +31,20 @@ enum {
 
 struct compact {
     struct sl_object *object;
-    struct sl_bytes info;
-    const struct cfi_section_data *frames;
+    struct sl_bytes info;                  /* __unwind_info */
+    const struct cfi_section_data *frames; /* __eh_frame */
     struct unwind_builder *b;
     struct sl_bytes text; /* __text, for stack sizes that are operands of instructions */
     uint64_t text_address;
     bool big_endian;
-    uint32_t common_offset, common_count;
-    uint64_t at; /* start of the previous entry; entries ascend */
-    uint64_t last_fde;
-    uint64_t sigtramp; /* start of _sigtramp, once looked up; UINT64_MAX = absent */
+    uint32_t common_offset, common_count; /* the encodings that all compressed pages share: offset in `info`, number */
+    uint64_t at;                          /* start of the previous entry; entries ascend */
+    uint64_t last_fde;                    /* offset of the FDE that was read last; UINT64_MAX: none */
+    uint64_t sigtramp;                    /* start of _sigtramp, once looked up; UINT64_MAX = absent */
     bool sigtramp_known;
 };
 
-/* Reads the word at this offset in the section; `*ok` is false if it is outside. */
+/* Reads the 32-bit word at this offset in __unwind_info; `*ok` is false if it is outside. */
 static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 {
     struct sl_reader r = sl_reader(c->info, c->big_endian);
@@ -56,21 +56,21 @@ static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 
 /* ---- encodings ---- */
 
-/* Sets a rule. There are never more than slots, so the result of rules_set() is not checked. */
+/* Sets a rule. rules_set() fails above MAX_SLOTS registers, which an encoding cannot have, so its result is not checked. */
 static void compact_set(struct unwind_rules *rules, struct sl_unwind_rule rule)
 {
     rules_set(rules, &rule);
 }
 
-/* Returns the DWARF number of a register. Encodings count registers from 1; -1 for an invalid number. */
+/* Returns the DWARF number of the callee-saved register that an encoding calls 1 to 6 (rbx, r12 to r15, rbp); -1 for another number. */
 static int saved_register(bool is_64bit, unsigned number)
 {
     static const int8_t x86[] = {-1, 3, 1, 2, 7, 6, 5}, x86_64[] = {-1, 3, 12, 13, 14, 15, 6};
     return number > 6 ? -1 : is_64bit ? x86_64[number] : x86[number];
 }
 
-/* Sets the rules of a function with a frame pointer. Up to five registers are saved; bits 16 to 23 are how many words below the frame
- * pointer the first of them is. False if a register number is invalid. */
+/* Sets the rules of a function with a frame pointer. Bits 0 to 14 are the numbers of up to five saved registers (0: none); bits 16 to 23
+ * are how many words below the frame pointer the first one is saved. False if a number is invalid. */
 static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64bit)
 {
     int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
@@ -90,8 +90,8 @@ static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64b
     return true;
 }
 
-/* Decodes the registers that a frameless function pushes, in order: `permutation` is the index of a permutation of `count` of six. It is a
- * number in a mixed radix: digit i, of weight radix[count][i], says which of the registers not used yet is the next one. */
+/* Decodes which `count` of six registers a frameless function pushes, in order. `permutation` is a number in a mixed radix: digit i, of
+ * weight radix[count][i], is the index of the next register among those not used yet. False if a digit is too large. */
 static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6])
 {
     static const uint16_t radix[7][6] = {
@@ -111,8 +111,8 @@ static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6
     return true;
 }
 
-/* Sets the rules of a function without a frame pointer whose frame has `size` bytes: the return address is on top, the saved registers
- * below it. */
+/* Sets the rules of a function without a frame pointer whose frame has `size` bytes: the return address has the highest address, the saved
+ * registers are below it. Bits 10 to 12 are their number, bits 0 to 9 their permutation. False if the encoding is invalid. */
 static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
 {
     int64_t p = is_64bit ? 8 : 4;
@@ -129,8 +129,9 @@ static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is
     return true;
 }
 
-/* Sets the rules of a function without a frame pointer whose frame is too large for the encoding: the size is the operand of its `sub`
- * instruction. Bits 16 to 23 are the offset of that operand in the function, bits 13 to 15 the number of additional words. */
+/* Sets the rules of a function at `start` without a frame pointer whose frame is too large for the encoding: the size is the operand of its
+ * `sub` instruction. Bits 16 to 23 are the offset of that operand in the function, bits 13 to 15 the number of words to add to it. False
+ * if the operand is outside __text. */
 static bool x86_indirect(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, bool is_64bit,
                          uint64_t start)
 {
@@ -143,8 +144,8 @@ static bool x86_indirect(const struct compact *c, struct unwind_rules *rules, ui
     return !r.failed && x86_frameless(rules, encoding, is_64bit, size + (encoding >> 13 & 7) * (is_64bit ? 8 : 4));
 }
 
-/* Sets the rules of an x86 or x86-64 encoding by its mode, bits 24 to 27. False if the encoding is invalid. In MODE_FRAMELESS bits 16 to 23
- * are the size of the frame in words. */
+/* Sets the rules of an x86 or x86-64 encoding for the function at `start`, by the mode in bits 24 to 27. False if the encoding is invalid.
+ * In MODE_FRAMELESS bits 16 to 23 are the size of the frame in words. */
 static bool x86_rules(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, uint64_t start)
 {
     bool is_64bit = c->b->family == SL_CPU_X86_64;
@@ -174,7 +175,8 @@ static void arm64_pairs(struct unwind_rules *rules, uint32_t encoding, int64_t o
     }
 }
 
-/* Sets the rules of a function with a frame record, of one without, or (default) of a leaf that does not change the stack. */
+/* Sets the rules of an ARM64 encoding: a function with a frame record (x29, x30), one without, or, for any other mode, a leaf that does not
+ * change the stack. In ARM64_MODE_FRAMELESS bits 12 to 23 are the size of the frame in units of 16 bytes. */
 static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 {
     switch (encoding >> 24 & 15) {
@@ -197,8 +199,8 @@ static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 
 /* ---- entries ---- */
 
-/* Reads the FDE at an offset of .eh_frame. Several entries of one function may name the same FDE, so one that was just read is not read
- * again. */
+/* Reads the FDE at an offset in __eh_frame. Several entries of one function may name the same FDE, so one that was just read is not read
+ * again. If the file has no __eh_frame, the entry is counted in sink->skipped. */
 static void read_fde(struct compact *c, uint32_t offset)
 {
     if (offset == c->last_fde)
@@ -212,8 +214,8 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 /* ---- the trampoline of signal handlers, _sigtramp ---- */
 
-/* True if `start` is the address of _sigtramp. Symbols are read for the first function with an FDE; if they cannot be read there is
- * none, and the function has the rules of its FDE. */
+/* True if `start` is the address of _sigtramp. The first call reads the symbols; if that fails, no function counts as _sigtramp, and it
+ * gets the rules of its FDE. */
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
     struct sl_arena arena = {.budget = sl_object_budget(c->object)};
@@ -231,9 +233,9 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
     return start == c->sigtramp;
 }
 
-/* Sets the rules of _sigtramp. On x86-64, rbx points to the kernel's ucontext_t there, whose machine context (pointer
- * at 48) contains the registers of the interrupted code; the second number in each program is the offset of the
- * register there. The FDE of the system says the same with expressions that few tools support. */
+/* Sets the rules of _sigtramp, x86-64 only: rbx points to a ucontext_t of the kernel, in which the pointer at 48 leads to the machine
+ * context with the registers of the interrupted code. In each program, the second number is the offset of the register in the machine
+ * context. _sigtramp's own FDE has DWARF expressions instead, which symbol files cannot express. */
 static void sigtramp_rules(struct unwind_rules *rules)
 {
     static const struct {
@@ -250,8 +252,8 @@ static void sigtramp_rules(struct unwind_rules *rules)
                                .reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
 }
 
-/* Adds the rules of an entry, for [start, end). Entries out of order are skipped and counted. Functions that the encoding cannot express
- * have an FDE, which is read instead; its offset is in the low 24 bits. */
+/* Adds the rules of an entry, for [start, end). An entry whose encoding is invalid or that starts before the previous one is counted in
+ * sink->skipped. In the mode DWARF the low 24 bits are the offset of an FDE, which is read instead. */
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
 {
     struct unwind_rules rules;
@@ -262,7 +264,7 @@ static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t 
         return;
     }
     c->at = start;
-    if (start == end)
+    if (start == end) /* no code */
         return;
     bool has_fde = mode == (is_arm64 ? ARM64_MODE_DWARF : MODE_DWARF);
     bool is_trampoline = has_fde && c->b->family == SL_CPU_X86_64 && is_sigtramp(c, start);
@@ -289,13 +291,16 @@ static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t 
 /* ---- pages ---- */
 
 struct page {
-    struct sl_reader entries;
-    uint64_t offset, base, end;
-    uint32_t count, encodings_offset, encodings_count;
+    struct sl_reader entries;                   /* at the next entry */
+    uint64_t offset;                            /* of the page in __unwind_info */
+    uint64_t base, end;                         /* the addresses of its functions are in [base, end) */
+    uint32_t count;                             /* number of entries */
+    uint32_t encodings_offset, encodings_count; /* is_compressed: the page's own encodings, offset in the page */
     bool is_compressed;
 };
 
-/* Opens a page of entries that begins at `base` and whose last entry ends at `end`. False if it is cut off or of an unknown kind. */
+/* Opens the page of entries at `offset` of __unwind_info, for functions at addresses [base, end). False if it is cut off or of an unknown
+ * kind. */
 static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, uint64_t end, struct page *page)
 {
     struct sl_reader r = sl_reader(c->info, c->big_endian);
@@ -335,8 +340,8 @@ static bool read_item(const struct compact *c, struct page *page, uint64_t *addr
     return ok && !page->entries.failed;
 }
 
-/* Adds the entries of a page. The end of an entry is known when the next one has been read, so adding is one entry behind. After an
- * unreadable entry the one before it is lost, too, as its end is unknown; the unreadable one is counted as skipped. */
+/* Adds the entries of a page. An entry ends where the next one starts, so it is added after the next one was read. If that one cannot be
+ * read, it is counted in sink->skipped, and the entry before is dropped too, because its end is unknown. */
 static void add_page(struct compact *c, struct page *page)
 {
     uint64_t start = 0, next;
@@ -346,7 +351,7 @@ static void add_page(struct compact *c, struct page *page)
         builder_spend(c->b, STEPS_PER_ITEM);
         if (!read_item(c, page, &next, &next_encoding)) {
             c->b->sink->skipped++;
-            if (page->entries.failed)
+            if (page->entries.failed) /* the page is cut off */
                 return;
             pending = false;
             continue;
@@ -388,7 +393,7 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
         sl_reader_skip(&r, 4);
         if (page_offset && read_page(&c, page_offset, base, end, &page))
             add_page(&c, &page);
-        else if (page_offset)
+        else if (page_offset) /* a damaged page; offset 0 means that these addresses have no page */
             b->sink->skipped++;
         base = end;
         page_offset = next_page;

@@ -1,4 +1,4 @@
-/* .debug_frame and .eh_frame: finds the entries.
+/* Reads .debug_frame and .eh_frame: finds CIEs and FDEs; program.c runs their instructions.
  *
  *     length  id  ...      id: marks a CIE (data shared by FDEs), or locates the CIE of an FDE
  *
@@ -21,19 +21,22 @@ enum {
     DW_EH_PE_pcrel = 0x10,
     DW_EH_PE_aligned = 0x50,
     DW_EH_PE_omit = 0xFF,
-    MAX_ARENA = 4 << 20, /* bytes of rule programs, after which the arena is emptied between FDEs */
+    MAX_ARENA = 4 << 20, /* the arena of rule programs is emptied before the next FDE when it has more bytes */
 };
 
-struct unwind_fde_entry {
-    uint64_t offset, next; /* in the section */
+struct unwind_fde_entry {  /* a CIE or an FDE */
+    uint64_t offset;       /* in the section */
+    uint64_t next;         /* offset of the entry after it */
     struct sl_reader body; /* the bytes after the id */
-    bool is_cie, is_end;   /* is_end: a length of 0 */
-    uint64_t cie_offset;
+    bool is_cie;           /* else an FDE */
+    bool is_end;           /* a terminator: an entry with length 0 */
+    uint64_t cie_offset;   /* FDE: offset of its CIE in the section */
 };
 
 /* ---- pointers ---- */
 
-/* Reads a value of a pointer encoding's format (DW_EH_PE_*, without its base). */
+/* Reads a value in one of the formats DW_EH_PE_absptr to DW_EH_PE_sdata8: the low four bits of a pointer encoding. Another format sets
+ * r->failed. */
 static uint64_t read_value(struct sl_reader *r, unsigned format, unsigned address_size)
 {
     switch (format) {
@@ -56,7 +59,7 @@ static uint64_t truncate_to(uint64_t value, unsigned size)
     return size < 8 ? value & ((UINT64_C(1) << (8 * size)) - 1) : value;
 }
 
-/* A pointer may be relative to its own position, so the reader must be one of the whole section. */
+/* A pointer may be relative to its own position, which is computed from r->at: so `r` must point into f->bytes. */
 bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value)
 {
@@ -76,7 +79,7 @@ bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, 
 
 /* ---- entries ---- */
 
-/* Reads the header of the entry at an offset. False at the end of the section and for a malformed entry. */
+/* Reads the header of the CIE or FDE at an offset of the section. False if it extends beyond the end of the section. */
 static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, struct unwind_fde_entry *e)
 {
     struct sl_reader r = sl_reader(f->bytes, f->big_endian);
@@ -102,8 +105,9 @@ static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, 
     return true;
 }
 
-/* Reads the augmentation data; each letter describes one item of it: R encoding of the FDE's pointers, L of its LSDA, P personality
- * routine, S signal frame, B and G nothing. False for an unknown letter, because the size of its item is unknown. */
+/* Reads the augmentation data of a CIE: for each letter of the augmentation string behind `z` one item: R the encoding of pointers in FDEs,
+ * L that of their LSDA pointers, P the personality routine. S (signal frame), B and G have no item. False for an unknown letter, because
+ * the size of its item is unknown. */
 static bool read_augmentation(const struct cfi_section_data *f, struct cie *cie, struct sl_str letters,
                               struct sl_reader *r)
 {
@@ -148,7 +152,7 @@ static bool read_cie(const struct cfi_section_data *f, const struct unwind_fde_e
         cie->address_size = sl_read_u8(&r);
         cie->segment_size = sl_read_u8(&r);
     }
-    if (sl_str_equal(letters, SL_STR("eh"))) /* GCC 2: a pointer to its own table */
+    if (sl_str_equal(letters, SL_STR("eh"))) /* GCC 2 stored a pointer to an exception table here */
         sl_reader_skip(&r, cie->address_size);
     cie->code_alignment = sl_read_uleb(&r);
     cie->data_alignment = sl_read_sleb(&r);
@@ -164,25 +168,26 @@ static bool read_cie(const struct cfi_section_data *f, const struct unwind_fde_e
         if (r.failed || !read_augmentation(f, cie, letters, &data))
             return false;
     } else if (letters.size && !sl_str_equal(letters, SL_STR("eh"))) {
-        return false;
+        return false; /* an unknown augmentation without `z`: its size is unknown */
     }
     cie->instructions = sl_read_bytes(&r, sl_reader_left(&r));
     return program_begin(f, cie, b);
 }
 
-/* Empties the cached CIE. Clearing `usable` protects against an FDE whose CIE offset is UINT64_MAX. */
+/* Marks `cie` as not read. `usable` is cleared too, because a damaged FDE may name UINT64_MAX as the offset of its CIE. */
 static void forget_cie(struct cie *cie)
 {
     cie->offset = UINT64_MAX;
     cie->usable = false;
 }
 
-/* Fills `cie` with the CIE at an offset, unless it is there already: most FDEs have the CIE of the previous FDE. False if the CIE cannot be
- * used. */
+/* Fills `cie` with the CIE at an offset of the section; nothing to do if `cie` has it from the previous FDE, as is usual. False if the CIE
+ * is malformed. */
 static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
-    if (b->arena.used > MAX_ARENA) { /* the CIE's rules may be in the arena, so it is read again */
+    if (b->arena.used >
+        MAX_ARENA) { /* programs of the CIE's rules may be in the arena, so the CIE must be read again */
         sl_arena_reset(&b->arena);
         forget_cie(cie);
     }
@@ -193,14 +198,15 @@ static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct c
     return cie->usable;
 }
 
-/* True if the linker removed the code of the function: then the start is all ones or below the load address. */
+/* True if the linker removed the code of the function: then it sets the FDE's start address to all ones, or to a small number, which is
+ * below the load address. */
 static bool is_dropped(const struct cfi_section_data *f, const struct cie *cie, const struct fde *fde)
 {
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
-/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed, which has no rules but is no error. False
- * if it is malformed or its CIE cannot be read. The return address is recorded as a register only on machines that have one for it. */
+/* Reads an FDE and passes its rules to the builder. False if it or its CIE is malformed. An FDE of no code, or of code that the linker
+ * removed, is no error and gives no rules. */
 static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {
@@ -211,7 +217,7 @@ static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_e
         return false;
     sl_reader_skip(&r, cie->segment_size);
     if (!frames_pointer(f, &r, cie->pointer_encoding, cie->address_size, &fde.start) ||
-        !frames_pointer(f, &r, cie->pointer_encoding & 0x0F, cie->address_size, &size) ||
+        !frames_pointer(f, &r, cie->pointer_encoding & 0x0F, cie->address_size, &size) || /* a size is not relative */
         __builtin_add_overflow(fde.start, size, &fde.end))
         return false;
     if (cie->has_augmentation_data)
@@ -221,6 +227,7 @@ static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_e
     if (is_dropped(f, cie, &fde) || size == 0)
         return true;
     fde.instructions = sl_read_bytes(&r, sl_reader_left(&r));
+    /* b->ra is the register with the return address at function entry, on CPUs where calls set one; `.ra` itself if there is none */
     bool in_register =
         has_return_register(b->family) &&
         sl_unwind_register_name(b->family, cie->return_register < SL_UNWIND_NAMED ? (unsigned)cie->return_register
@@ -248,6 +255,7 @@ enum sl_code frames_read(const struct cfi_section_data *f, struct unwind_builder
             break;
         }
         builder_spend(b, 1);
+        /* CIEs are read when an FDE needs them; a terminator may be followed by the entries of the next object file */
         if (!e.is_end && !e.is_cie && !read_fde(f, &e, cie, b))
             b->sink->skipped++;
         offset = e.next;

@@ -4,17 +4,17 @@
 
 #include "unwind/impl.h"
 
-struct cie {
+struct cie {         /* the CIE that was read last; most FDEs in a row share one */
     uint64_t offset; /* in the section; UINT64_MAX = none has been read */
     uint64_t code_alignment, return_register;
     int64_t data_alignment;
     unsigned address_size, segment_size;
-    uint8_t pointer_encoding;
-    bool has_augmentation_data;
-    bool usable;
+    uint8_t pointer_encoding;   /* DW_EH_PE_*, of addresses in FDEs */
+    bool has_augmentation_data; /* the augmentation string begins with `z` */
+    bool usable;                /* it is well-formed; else its FDEs are skipped */
     bool signal_frame;
     struct sl_bytes instructions;
-    struct unwind_rules initial;
+    struct unwind_rules initial; /* the rules after `instructions`, with which each FDE begins */
 };
 
 struct fde {
@@ -22,15 +22,16 @@ struct fde {
     struct sl_bytes instructions;
 };
 
-/* Runs the initial instructions of the CIE; fills `cie->initial`. */
+/* Runs the initial instructions of the CIE; fills `cie->initial`. False if one is malformed or not supported. */
 bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struct unwind_builder *b);
 
-/* Runs the instructions of the FDE and passes the rows to the builder. An instruction that is not supported ends the range, and
- * false is returned. */
+/* Runs the instructions of the FDE and passes the rules at each address to the builder. A malformed or unsupported instruction ends the
+ * range at the address reached, and false is returned. */
 bool program_run(const struct cfi_section_data *frames, const struct cie *cie, const struct fde *fde,
                  struct unwind_builder *b);
 
-/* Reads an encoded pointer; false when it is omitted or its base is unknown. */
+/* Reads a pointer in a DW_EH_PE_* encoding from `r`, which points into the section. False when it is cut off, indirect, or relative to
+ * something other than its own position. */
 bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value);
 

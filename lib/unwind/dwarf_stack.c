@@ -2,11 +2,11 @@
 #include "unwind/walk_impl.h"
 #include "unwind/dwarf.h"
 
-enum { MAX_DEPTH = 32, MAX_STEPS = 2048 }; /* of the stack; operations, which bounds loops */
+enum { MAX_DEPTH = 32, MAX_STEPS = 2048 }; /* values on the stack; operations executed, as an expression may loop */
 
 struct stack_machine {
-    const struct walk_scope *scope;
-    struct sl_reader r;
+    const struct walk_scope *scope; /* the registers and memory that the expression may read */
+    struct sl_reader r;             /* the rest of the expression */
     uint64_t stack[MAX_DEPTH];
     size_t depth;
     bool failed;
@@ -26,7 +26,7 @@ static uint64_t machine_pop(struct stack_machine *m)
     return m->depth ? m->stack[--m->depth] : 0;
 }
 
-/* Pushes a copy of the item that is `below` the top. */
+/* Pushes a copy of the item that lies `below` places under the top of the stack; 0 is the top itself. */
 static void machine_pick(struct stack_machine *m, size_t below)
 {
     if (below >= m->depth)
@@ -51,21 +51,21 @@ static void machine_register(struct stack_machine *m, uint64_t number, int64_t o
         m->failed = true;
 }
 
-/* Replaces the address on top by the `size` bytes that the stack memory has there. Only whole words can be read, so smaller values are cut
- * out of a word. */
+/* Replaces the address on top of the stack by the `size` bytes at that address in the dump. walk_read() reads whole words, so a smaller
+ * value is cut out of the word at the address. */
 static void machine_load(struct stack_machine *m, unsigned size)
 {
     uint64_t value = 0, address = machine_pop(m);
     unsigned bits = size * 8;
     if (!size || size > m->scope->s->cpu->word || !walk_read(m->scope->s, address, &value))
         m->failed = true;
-    else if (bits < 64) /* keep the first bytes of the word */
+    else if (bits < 64) /* keep those bytes of the word that come first in memory */
         value = m->scope->s->target.big_endian ? value >> (m->scope->s->cpu->word * 8 - bits)
                                                : value & ((UINT64_C(1) << bits) - 1);
     machine_push(m, value);
 }
 
-/* Reads the distance, relative to the operation after it, and jumps there if `taken`. */
+/* Reads the operand of DW_OP_skip or DW_OP_bra, a signed distance from the end of the operand, and jumps by it if `taken`. */
 static void machine_jump(struct stack_machine *m, bool taken)
 {
     int16_t by = (int16_t)sl_read_u16(&m->r);
@@ -74,7 +74,7 @@ static void machine_jump(struct stack_machine *m, bool taken)
         sl_reader_seek(&m->r, to);
 }
 
-/* Moves the topmost value below the next `below` ones: 1 swaps, 2 rotates. */
+/* Moves the topmost value below the next `below` ones: DW_OP_swap with 1, DW_OP_rot with 2. */
 static void machine_swap(struct stack_machine *m, size_t below)
 {
     if (below >= m->depth) {
@@ -96,7 +96,7 @@ static bool machine_binary(struct stack_machine *m, unsigned op)
     int64_t signed_a = as_signed(m, a), signed_b = as_signed(m, b);
     unsigned bits = m->scope->s->cpu->word * 8;
     m->failed |= (op == DW_OP_div || op == DW_OP_mod) && !b;
-    switch (m->failed ? DW_OP_nop : op) {
+    switch (m->failed ? DW_OP_nop : op) { /* after a failure nothing is computed, so that nothing is divided by 0 */
     case DW_OP_and: value = a & b; break;
     case DW_OP_or: value = a | b; break;
     case DW_OP_xor: value = a ^ b; break;
@@ -175,11 +175,12 @@ bool dwarf_stack_evaluate(const struct walk_scope *scope, struct sl_str expressi
 {
     struct stack_machine m = {.scope = scope};
     m.r = sl_reader((struct sl_bytes){(const uint8_t *)expression.data, expression.size}, big_endian);
-    if (pushes_cfa)
+    if (pushes_cfa) /* as DWARF demands for the expressions of registers */
         machine_push(&m, scope->cfa);
     unsigned steps = 0;
     while (!m.failed && !m.r.failed && sl_reader_left(&m.r) && steps++ < MAX_STEPS && walk_spend(scope->s, 1))
         machine_step(&m);
     *value = machine_pop(&m);
+    /* bytes are left if the loop ended because of MAX_STEPS or the work budget */
     return !m.failed && !m.r.failed && !sl_reader_left(&m.r);
 }

@@ -5,7 +5,7 @@
  *     .ARM.extab   [reference to a personality routine]  instructions, as its first word says; data of the routine
  *
  * References are signed distances of 31 bits. Instructions are bytes that undo the prologue on a virtual stack pointer, packed
- * into words, the highest byte first. They are valid at calls only, so a function has one row. */
+ * into words, the highest byte first. They are valid at calls only, so all addresses of a function get the same rules. */
 #include "unwind/impl.h"
 
 enum {
@@ -18,7 +18,8 @@ enum {
     ARM_WCGR0 = 104, /* DWARF for the Arm Architecture, "DWARF register names" */
     ARM_WR0 = 112,
     ARM_D0 = 256,
-    NO_BASE = 0xFFFF, /* the stack pointer itself was popped: further registers cannot be located */
+    NO_BASE =
+        0xFFFF, /* value of ehabi_machine.base after sp itself was popped: where further registers are is unknown */
 };
 
 struct instructions {
@@ -37,7 +38,7 @@ struct ehabi_machine {
 
 /* ---- instructions ---- */
 
-/* Returns the next instruction byte; NONE at the end or if the table is cut. */
+/* Returns the next instruction byte; NONE at the end of the instructions or of the section. */
 static int ehabi_next(struct instructions *in)
 {
     if (!in->bytes_left) {
@@ -53,8 +54,8 @@ static int ehabi_next(struct instructions *in)
     return in->words.failed ? NONE : byte;
 }
 
-/* Pops `count` registers from `reg` on, `size` bytes each. Vector registers have no names and so no rules; they only move the stack
- * pointer. */
+/* Pops `count` registers from `reg` on, `size` bytes each: gives them rules and moves the virtual stack pointer. Registers without a name in
+ * symbol files (vectors) get no rule. False if the place of the virtual stack pointer is unknown or there are too many rules. */
 static bool pop(struct ehabi_machine *m, unsigned reg, unsigned count, unsigned size)
 {
     if (m->base == NO_BASE)
@@ -67,7 +68,7 @@ static bool pop(struct ehabi_machine *m, unsigned reg, unsigned count, unsigned 
     return true;
 }
 
-/* Pops register `reg` + i for each bit i of the mask. */
+/* Pops the 4-byte register `reg` + i for each bit i of the mask. */
 static bool pop_mask(struct ehabi_machine *m, unsigned reg, unsigned mask)
 {
     for (unsigned i = 0; mask >> i; i++)
@@ -76,12 +77,13 @@ static bool pop_mask(struct ehabi_machine *m, unsigned reg, unsigned mask)
     return true;
 }
 
-/* Pops r4 to r15 by the 12 bits of the mask. A popped sp becomes the CFA; nothing can be located relative to the old one then. False for an
- * empty mask, and for registers that rules cannot express. */
+/* Pops r4 to r15, bit i of the mask standing for r(4 + i). If sp is popped, its value is the CFA, and what is popped after this instruction
+ * cannot be located (NO_BASE). False for an empty mask, or if a pop fails. */
 static bool pop_core(struct ehabi_machine *m, unsigned mask)
 {
     if (!mask) /* "refuse to unwind" */
         return false;
+    /* sp is stored above the registers with lower numbers */
     int64_t sp_offset = m->offset + 4 * __builtin_popcount(mask & ((1 << (ARM_SP - 4)) - 1));
     uint16_t base = m->base;
     if (!pop_mask(m, 4, mask))
@@ -94,8 +96,8 @@ static bool pop_core(struct ehabi_machine *m, unsigned mask)
     return true;
 }
 
-/* Sets the virtual stack pointer to a register's value at the call. False if the register has been popped (its value there is lost), or is
- * sp or pc, which the ABI reserves. */
+/* Sets the virtual stack pointer to a register's value at the call. False if an earlier instruction has popped the register, as rules can
+ * only refer to its value at the call, and for sp and pc, which the ABI reserves. */
 static bool set_from_register(struct ehabi_machine *m, unsigned reg)
 {
     for (size_t i = 0; i < m->rules->count; i++)
@@ -106,7 +108,7 @@ static bool set_from_register(struct ehabi_machine *m, unsigned reg)
     return reg != ARM_SP && reg != ARM_PC;
 }
 
-/* Adds the ULEB128 operand: 0x204 + 4 * value. Smaller amounts have shorter instructions. False if it is cut off or larger than the address
+/* Executes 0xB2: adds 0x204 + 4 * the ULEB128 operand to the virtual stack pointer. False if the operand is cut off or exceeds the address
  * space. */
 static bool add_large(struct ehabi_machine *m)
 {
@@ -124,8 +126,8 @@ static bool add_large(struct ehabi_machine *m)
     return false;
 }
 
-/* Pops vector registers from `reg` + `first` on; the halves of the operand are `first` and `count` - 1, and there are `limit` registers.
- * `behind`: 4 for registers saved by FSTMX, which are followed by a word, else 0. */
+/* Pops vector registers of 8 bytes: the high half of the operand byte is the first one, counted from `reg`, the low half their number minus
+ * 1; there are `limit` registers. `behind`: bytes that follow them (4 if FSTMX saved them, else 0). */
 static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
 {
     unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
@@ -134,7 +136,7 @@ static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsig
     return ok;
 }
 
-/* Executes an instruction 0xB1 to 0xBF. */
+/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. */
 static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -145,12 +147,12 @@ static bool execute_b(struct ehabi_machine *m, int op)
     case 0xB4: m->offset += 4; return true; /* pops the return address authentication code */
     case 0xB5: return true;                 /* the authentication code uses the stack pointer at this point */
     case 0xB6:
-    case 0xB7: return false;
+    case 0xB7: return false; /* reserved */
     default: return pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 4);
     }
 }
 
-/* Executes an instruction 0xC0 to 0xCF: registers of iWMMXt and VFP. */
+/* Executes an instruction 0xC0 to 0xCF, which pops registers of iWMMXt or VFP; false if it is reserved or its operands are invalid. */
 static bool execute_c(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -165,7 +167,7 @@ static bool execute_c(struct ehabi_machine *m, int op)
     }
 }
 
-/* Executes one instruction; false for reserved ones, and for frames that rules cannot express. */
+/* Executes one instruction. False for reserved ones and invalid operands, and for frames that rules cannot express. */
 static bool execute(struct ehabi_machine *m, int op)
 {
     int more;
@@ -190,8 +192,8 @@ static bool execute(struct ehabi_machine *m, int op)
 
 /* ---- functions ---- */
 
-/* Completes the rules: makes them relative to the CFA, which is the final virtual stack pointer. The return address is pc, or lr if only lr
- * was saved. A rule for sp is dropped: sp of the caller is the CFA. */
+/* Completes the rules at the end of the instructions: makes them relative to the CFA, the final virtual stack pointer. The rule of pc, or
+ * of lr if pc was not popped, becomes that of the return address. A rule for sp is dropped, as the caller's sp is the CFA. */
 static void ehabi_finish(struct ehabi_machine *m)
 {
     struct unwind_rules *rules = m->rules;
@@ -215,25 +217,25 @@ static void ehabi_finish(struct ehabi_machine *m)
 }
 
 struct tables {
-    struct sl_bytes index, table;
-    uint64_t index_at, table_at;
+    struct sl_bytes index, table; /* .ARM.exidx, .ARM.extab */
+    uint64_t index_at, table_at;  /* their addresses */
     bool big_endian;
 };
 
-/* Returns the address to which the distance in `word` refers; `from` is the address of the word. */
+/* Returns the address to which `word` refers: its low 31 bits are the signed distance from its own address, `from`. */
 static uint64_t target(uint64_t from, uint32_t word)
 {
     return from + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
 }
 
-/* Reads the address of a function; the lowest bit, which marks Thumb code, is cleared. */
+/* Reads the reference to a function at address `from` of the table. Clears the lowest bit of the function's address, which marks Thumb. */
 static uint64_t function_at(uint64_t from, struct sl_reader *r)
 {
     return target(from, sl_read_u32(r)) & ~UINT64_C(1);
 }
 
-/* Finds the instructions of a function: in the index itself, or in .ARM.extab. `from` is the address of `content`. False if they have a
- * form that the ABI does not define. */
+/* Finds the instructions of a function. `content` is the second word of its entry in .ARM.exidx, at address `from`: it has the instructions
+ * itself (bit 31 is set), or refers to .ARM.extab. False if they have a form that the ABI does not define. */
 static bool find_instructions(const struct tables *t, uint64_t from, uint32_t content, struct instructions *in)
 {
     bool is_inline = content >> 31;
@@ -247,31 +249,36 @@ static bool find_instructions(const struct tables *t, uint64_t from, uint32_t co
         word = sl_read_u32(&in->words);
     }
     unsigned personality = word >> 24 & 15;
-    if (!(word >> 31)) { /* a language's own routine: C++'s, and those modelled on it, have a word count first */
+    if (!(word >> 31)) {
+        /* a language's own personality routine. Its data is taken to be like that of C++: the next word has in its highest byte how many
+         * words follow, then three instructions */
         in->word = sl_read_u32(&in->words);
         in->words_left = in->word >> 24;
         in->word <<= 8;
         in->bytes_left = 3;
         return !in->words.failed;
     }
+    /* routine 0 of the ABI has three instructions in the word; routines 1 and 2 a count of further words, then two instructions */
     in->words_left = personality == 0 ? 0 : word >> 16 & 0xFF;
     in->bytes_left = personality == 0 ? 3 : 2;
     in->word = word << (personality == 0 ? 8 : 16);
     return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
 }
 
-/* Runs the instructions of a function; the result is in the rules. */
+/* Runs the instructions of a function, which set m->rules. False if one cannot be executed, or if the budget is used up. */
 static bool ehabi_run(struct ehabi_machine *m, struct unwind_builder *b)
 {
     int op;
     while ((op = ehabi_next(&m->in)) != NONE && op != FINISH)
-        if (!execute(m, op) || !builder_spend(b, 1 + (uint32_t)m->rules->count)) /* most pop many registers */
+        /* the work of an instruction grows with the rules: each register popped is searched in them */
+        if (!execute(m, op) || !builder_spend(b, 1 + (uint32_t)m->rules->count))
             return false;
     ehabi_finish(m);
     return !m->in.words.failed;
 }
 
-/* Passes the rules to the builder for those parts of [start, end) that have no rules from another table, which are more exact. */
+/* Passes the rules to the builder for those parts of [start, end) that have no rules from .debug_frame or .eh_frame. Rules from there are
+ * preferred, as they are valid at all addresses, not only at calls. */
 static void add_uncovered(struct unwind_builder *b, uint64_t start, uint64_t end, const struct unwind_rules *rules)
 {
     struct unwind_span gap;
@@ -282,7 +289,7 @@ static void add_uncovered(struct unwind_builder *b, uint64_t start, uint64_t end
     }
 }
 
-/* Returns the end of the code section that contains `address`; `address` itself if unknown. */
+/* Returns the end of the section that contains `address` (relative to the load address); `address` itself if none does. */
 static uint64_t section_end(struct sl_object *object, uint64_t address)
 {
     struct sl_section_info s;
@@ -295,7 +302,8 @@ static uint64_t section_end(struct sl_object *object, uint64_t address)
     return address;
 }
 
-/* Reads one function of the index, [start, end). `at` is the address of its entry; functions marked as not unwindable get no rules. */
+/* Adds the rules of the function at [start, end). `at` is the address of its entry in .ARM.exidx, `content` the entry's second word. A
+ * function marked as not unwindable gets no rules; a damaged entry is counted in sink->skipped. */
 static void read_function(const struct tables *t, uint64_t at, uint64_t start, uint64_t end, uint32_t content,
                           struct unwind_builder *b, struct unwind_rules *rules)
 {

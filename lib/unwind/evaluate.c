@@ -1,11 +1,11 @@
-/* Applies call frame information to a frame. */
+/* Finds the caller of a frame by call frame information: evaluates its rules with the registers and memory of the dump. */
 #include "unwind/walk_impl.h"
 
 #include "unwind/impl.h"
 
 enum { ARM64_FP = 29, ARM64_LR = 30, ARM64_PC = 32, ARM_FP = 11 }; /* DWARF numbers */
 
-/* Names in symbol files other than those of sl_unwind_register_name(). */
+/* Other names that symbol files use for registers of sl_unwind_register_name(). */
 static const struct alias {
     enum sl_cpu_family family;
     struct sl_str name;
@@ -34,7 +34,7 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name)
 
 /* ---- rules ---- */
 
-/* True for a register whose value walks do not record: its rules are ignored. */
+/* True for a DWARF register number whose value the walker does not store: rules for it are ignored. */
 static bool is_untracked(const struct walk_cpu *cpu, uint64_t number)
 {
     return number >= SL_WALK_REGISTERS || (cpu->untracked >> number & 1);
@@ -48,7 +48,7 @@ bool walk_callee_register(const struct walk_scope *scope, uint64_t number, uint6
     return true;
 }
 
-/* Returns the value that a rule is relative to: the CFA, or a register of the callee; false if it is unknown. */
+/* Gets the value of a rule's base: the CFA, or a register of the callee. False if it is unknown. */
 static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *value)
 {
     if (base == SL_UNWIND_CFA) {
@@ -58,7 +58,8 @@ static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *
     return walk_callee_register(scope, base, value);
 }
 
-/* Computes the value that a rule gives the register `number`; false, with 0, if it is undefined or cannot be computed. */
+/* Computes the value that the rule gives register `number` of the caller. False, and `*value` is 0, if it is undefined or cannot be
+ * computed. False also if the work budget is used up. */
 static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        unsigned number, uint64_t *value)
 {
@@ -96,8 +97,8 @@ static void drop_register(struct sl_registers *registers, unsigned number)
     registers->valid &= ~(UINT64_C(1) << number);
 }
 
-/* Applies the rule of a register other than the CFA and the return address. If its value cannot be computed, the register counts as
- * unknown. */
+/* Sets a register of the caller by a rule, which is not that of the CFA or the return address. If the value cannot be computed, the
+ * register becomes unknown. */
 static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        struct sl_registers *caller)
 {
@@ -114,9 +115,9 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
         drop_register(caller, number);
 }
 
-/* Computes the caller's registers from a row: first the CFA, on which other rules depend, then the return address, without which there is
- * no caller, then the rest (`again` reads the row a second time). WALK_END if the return address is undefined, which marks the outermost
- * function; WALK_NOTHING if one of the two cannot be computed. */
+/* Computes the caller's registers by the rules of `row`: first the CFA, on which other rules depend, then the return address, then, reading
+ * the rules a second time (`again`), the others. WALK_END if the return address is undefined, which marks the outermost function;
+ * WALK_NOTHING if CFA or return address cannot be computed. */
 static enum walk_result apply_row(const struct walk_scope *scope, const struct sl_cfi *cfi, struct sl_cfi_row row,
                                   struct walk_frame *caller)
 {
@@ -152,7 +153,7 @@ static enum walk_result apply_row(const struct walk_scope *scope, const struct s
 
 /* ---- frames ---- */
 
-/* Removes the pointer authentication codes from registers that hold code or frame addresses. */
+/* Removes pointer authentication codes (ARM64) from pc, frame pointer and link register. */
 static void strip_signatures(const struct sl_walk_state *s, struct sl_registers *registers)
 {
     registers->value[ARM64_PC] &= s->address_mask;
@@ -160,14 +161,15 @@ static void strip_signatures(const struct sl_walk_state *s, struct sl_registers 
     registers->value[ARM64_LR] &= s->address_mask;
 }
 
-/* True if the link register is a guess: the frame was found by a frame pointer, so the register is only valid at a function's entry. */
+/* ARM64: true if the callee's link register cannot be trusted. If the callee was found by its frame pointer, the register is the return
+ * address only at the entry of a function: at the start address of a range's first row. */
 static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_row *row, uint64_t address)
 {
     return callee->trust == SL_TRUST_FP && !(row->begins && row->address == address);
 }
 
-/* Finds the caller by a row. The caller of a signal frame was interrupted and has not made a call, so its instruction is the address
- * itself. On ARM64 a link register that is only assumed (guesses_link) is not used, and signatures are removed from addresses. */
+/* Finds the caller by the rules of `row`. The caller of a signal frame was interrupted and has not made a call, so its instruction is the pc
+ * itself, not the call before it. On ARM64 a link register that cannot be trusted (guesses_link) counts as unknown. */
 static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi, const struct sl_cfi_row *row,
                                uint64_t address, const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -188,7 +190,7 @@ static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi
     return result;
 }
 
-/* Finds the caller of a leaf. On 64-bit Windows, a function that is in no table does not change the stack, so the return address is the
+/* Finds the caller of a leaf function on 64-bit Windows, which has no unwind data and does not change the stack: the return address is the
  * word at the stack pointer. */
 static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -205,8 +207,8 @@ static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame
     return WALK_CALLER;
 }
 
-/* Finds the caller by a STACK WIN record: type 4 has a program and is preferred, type 0 only sizes. Preserved registers are assumed to be
- * unchanged unless the record says otherwise. */
+/* Finds the caller by the STACK WIN record at the address: one of type 4, which has a program, or else of type 0, which has only sizes.
+ * Registers that functions must preserve and the record does not give are taken from the callee and marked as assumed. */
 static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64_t address,
                        const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -221,16 +223,15 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
     return false;
 }
 
-/* Returns the frame's instruction as an address in the CFI of its module. */
+/* Returns the address of the frame's instruction as the CFI of its module counts addresses. */
 static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_frame *frame)
 {
     const struct sl_walk_module *module = &s->modules[frame->module];
     return frame->instruction - module->base + module->cfi_offset;
 }
 
-/* Finds the caller by the call frame information of the callee's module: a STACK WIN record on x86, which is
- * preferred, else a row of rules. WALK_WAIT if it must be loaded first, WALK_NOTHING if there is none for the
- * address. */
+/* Finds the caller by the CFI of the callee's module: on x86 by a STACK WIN record, if there is one, else by call frame rules. WALK_WAIT if
+ * the CFI must be loaded first, WALK_NOTHING if it has nothing for the address. */
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct sl_cfi *cfi;
@@ -246,8 +247,8 @@ enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *c
         return WALK_CALLER;
     if (sl_cfi_find(cfi, address, &row))
         return by_row(s, cfi, &row, address, callee, caller);
-    /* a function without unwind data is a leaf on Windows x64: the return address is on top of the stack. Only the innermost frame can be
-     * one */
+    /* on 64-bit Windows all functions but leaves have unwind data, so in a module with such data (row_count) a function without is a leaf;
+     * a leaf calls nothing, so it can only be the innermost frame */
     bool is_leaf =
         s->cpu->family == SL_CPU_X86_64 && s->target.is_windows && callee->trust == SL_TRUST_CONTEXT && cfi->row_count;
     return is_leaf ? by_leaf(s, callee, caller) : WALK_NOTHING;
