@@ -255,7 +255,7 @@ enum sl_code frames_read(const struct cfi_section_data *f, struct unwind_builder
             break;
         }
         builder_spend(b, 1);
-        /* CIEs are read when an FDE needs them; a terminator may be followed by the entries of the next object file */
+        /* a CIE is read when an FDE needs it; a terminator is skipped, and reading goes on behind it */
         if (!e.is_end && !e.is_cie && !read_fde(f, &e, cie, b))
             b->sink->skipped++;
         offset = e.next;

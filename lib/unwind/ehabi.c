@@ -54,8 +54,8 @@ static int ehabi_next(struct instructions *in)
     return in->words.failed ? NONE : byte;
 }
 
-/* Pops `count` registers from `reg` on, `size` bytes each: gives them rules and moves the virtual stack pointer. Registers without a name in
- * symbol files (vectors) get no rule. False if the place of the virtual stack pointer is unknown or there are too many rules. */
+/* Pops `count` registers from `reg` on, `size` bytes each: gives them rules and moves the virtual stack pointer. Registers without a name
+ * in symbol files (vectors) get no rule. False if the value of the virtual stack pointer is unknown or there are too many rules. */
 static bool pop(struct ehabi_machine *m, unsigned reg, unsigned count, unsigned size)
 {
     if (m->base == NO_BASE)

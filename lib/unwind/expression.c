@@ -1,5 +1,5 @@
-/* Translates DWARF expressions into postfix text. Both are stack programs, so each stack item is represented by its text; the
- * texts of all items are pieces of one string.
+/* Translates DWARF expressions into the postfix text of STACK CFI records. Both are programs of a stack machine, so each item on the DWARF
+ * stack is represented by the postfix text that computes it. The texts of all items, from the bottom on, form one string.
  *
  * Postfix text has + - * / % @ (round down to a multiple) and ^ (load), unsigned. Bit operations and comparisons, which linkers
  * use in the expressions for procedure linkage tables, are translated to arithmetic:
@@ -30,7 +30,7 @@ struct translation {
     bool failed;
 };
 
-/* Appends to the text. A text longer than MAX_TEXT fails the translation. */
+/* Appends to t->text. If it would get longer than MAX_TEXT, the translation fails. */
 static void expression_put(struct translation *t, const char *data, size_t size)
 {
     if (t->size + size > MAX_TEXT) {
@@ -41,7 +41,7 @@ static void expression_put(struct translation *t, const char *data, size_t size)
     t->size += size;
 }
 
-/* Appends a token, with a blank before it unless it is the first of its item. */
+/* Appends a token to the text of the topmost item, with a blank before it unless it is the item's first token. */
 static void put_token(struct translation *t, const char *token)
 {
     if (t->count && t->size > t->items[t->count - 1].begin)
@@ -49,7 +49,7 @@ static void put_token(struct translation *t, const char *token)
     expression_put(t, token, strlen(token));
 }
 
-/* Pushes an item with a text of one token; `max` is an upper bound of its value. */
+/* Pushes an item whose text is one token. `max` is an upper bound of its value, or the value itself if `is_constant`. */
 static void push(struct translation *t, const char *token, uint64_t max, bool is_constant)
 {
     if (t->count == MAX_ITEMS) {
@@ -67,8 +67,8 @@ static void push_number(struct translation *t, uint64_t value)
     push(t, token, value, true);
 }
 
-/* Pushes `register offset +`, without the sum if the offset is 0. A register without a name fails the translation. Its value is not known,
- * so its largest one is UINT64_MAX. */
+/* Pushes `register offset +`, or `register` if the offset is 0. The upper bound is UINT64_MAX, as the value is not known. If the register
+ * has no name in symbol files, the translation fails. */
 static void push_register(struct translation *t, uint64_t reg, int64_t offset)
 {
     const char *name = reg < SL_UNWIND_NAMED ? sl_unwind_register_name(t->family, (unsigned)reg) : NULL;
@@ -93,7 +93,7 @@ static bool need(struct translation *t, size_t count)
     return !t->failed;
 }
 
-/* Pushes a copy of the item `depth` below the top. */
+/* Pushes a copy of the item `depth` places under the top of the stack; 0 is the top itself. */
 static void expression_copy(struct translation *t, size_t depth)
 {
     if (!need(t, depth + 1) || t->count == MAX_ITEMS) {
@@ -114,7 +114,7 @@ static void expression_drop(struct translation *t)
         t->size = t->items[--t->count].begin;
 }
 
-/* Exchanges the two topmost items, with their texts. */
+/* Exchanges the two topmost items and their texts, which lie side by side. */
 static void swap(struct translation *t)
 {
     if (!need(t, 2))
@@ -129,13 +129,12 @@ static void swap(struct translation *t)
     t->items[t->count - 1] = (struct unwind_stack_item){low.begin + top_size, low.max, low.is_constant};
 }
 
-/* Replaces the two topmost items by the result of an operator, whose largest value is `max`: puts a blank between their texts, which lie
- * side by side, and the operator behind. */
+/* Replaces the two topmost items by the result of an operator, of which `max` is an upper bound: puts a blank between their texts, which
+ * lie side by side, and the operator behind. */
 static void expression_join(struct translation *t, const char *operator, uint64_t max)
 {
     if (!need(t, 2))
         return;
-    /* insert a blank between the operands */
     size_t begin = t->items[t->count - 1].begin;
     if (t->size == MAX_TEXT) {
         t->failed = true;
@@ -150,7 +149,7 @@ static void expression_join(struct translation *t, const char *operator, uint64_
     put_token(t, operator);
 }
 
-/* Pops a constant; fails if the top is not a constant. */
+/* Pops the topmost item, which must be a constant, and returns its value; otherwise the translation fails. */
 static uint64_t pop_constant(struct translation *t)
 {
     if (!need(t, 1) || !t->items[t->count - 1].is_constant) {
@@ -162,14 +161,15 @@ static uint64_t pop_constant(struct translation *t)
     return value;
 }
 
-/* Applies an operator to the top item and a number. */
+/* Applies an operator to the topmost item and the number `value`; `max` is an upper bound of the result. */
 static void with_number(struct translation *t, uint64_t value, const char *operator, uint64_t max)
 {
     push_number(t, value);
     expression_join(t, operator, max);
 }
 
-/* Translates `and` with a constant: one of low bits is a modulo, one that clears low bits rounds down; others cannot be expressed. */
+/* Translates `and` with a constant: a mask of the low bits becomes `%`, a mask that clears only low bits becomes `@` (round down). With any
+ * other mask the translation fails. */
 static void mask(struct translation *t)
 {
     uint64_t value = pop_constant(t), inverse = ~value;
@@ -183,7 +183,8 @@ static void mask(struct translation *t)
         t->failed = true;
 }
 
-/* Translates a shift by a constant: a multiplication or division by a power of two. */
+/* Translates a shift by a constant to a multiplication or division by a power of two. The power must be below 2^63, as numbers in the text
+ * are signed. */
 static void shift(struct translation *t, bool left)
 {
     uint64_t bits = pop_constant(t);
@@ -198,11 +199,12 @@ static void shift(struct translation *t, bool left)
         with_number(t, UINT64_C(1) << bits, "/", max >> bits);
 }
 
-/* Compares the item below the constant on top: 1 if the item is at least the constant plus `more`, else 0. With a power of two above the
- * maximum of the item, adding (power - constant) carries into the power exactly then. */
+/* Translates `item >= limit`, where limit is the constant on top plus `more`, to `item (power - limit) + power /`, which is 1 or 0. `power`
+ * is a power of two above the item's maximum and not below the limit: the sum reaches it exactly if item >= limit. */
 static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;
+    /* above 2^32 the sum might overflow or be 2 * power */
     if (!need(t, 1) || t->items[t->count - 1].max >= UINT64_C(1) << 32 || limit > UINT64_C(1) << 32) {
         t->failed = true;
         return;
@@ -213,14 +215,14 @@ static void expression_compare(struct translation *t, uint64_t more)
     with_number(t, power, "/", 1);
 }
 
-/* Returns the upper bound of the sum of the two topmost items. */
+/* Returns an upper bound of the sum of the two topmost items; UINT64_MAX if the sum may overflow. */
 static uint64_t add_max(const struct translation *t)
 {
     uint64_t a = t->count > 1 ? t->items[t->count - 2].max : 0, b = t->count ? t->items[t->count - 1].max : 0;
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Translates a load; `^` loads words of pointer size only. */
+/* Translates a load of `size` bytes to `^`, which loads words of pointer size; with another size the translation fails. */
 static void deref(struct translation *t, unsigned size)
 {
     if (size != sl_cpu_pointer_size(t->family))

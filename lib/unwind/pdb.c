@@ -1,11 +1,12 @@
-/* PDB: frame data of 32-bit x86. */
+/* Reads the frame data (FPO and FRAMEDATA records) of a PDB for 32-bit x86. */
 #include "unwind/impl.h"
 
 #include "object/embedded.h"
 #include "pdb/pdb.h"
 
-/* Passes a record to the sink as a STACK WIN record. Type 4 (FRAMEDATA) has a program, the others only whether they use ebp. A program that
- * is empty or no text is counted as skipped. False stops the reader; b->code is then the sink's error. */
+/* Callback of sl_pdb_frames(): passes a record to the sink as a STACK WIN record. Type 4 (FRAMEDATA) has a program; for the others the text
+ * in its place says whether ebp is a general-purpose register. A record with an empty or unprintable program is counted in sink->skipped.
+ * False stops the reader; b->code is then the sink's error. */
 static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
 {
     struct unwind_builder *b = arg;

@@ -1,4 +1,4 @@
-/* PE: finds the exception directory (Microsoft's "PE Format"). */
+/* Finds the exception directory of a PE file (Microsoft's "PE Format") and reads it as x86-64 or ARM64. */
 #include "unwind/pe.h"
 
 enum sl_code pe_read(struct sl_object *object, struct unwind_builder *b)

@@ -8,5 +8,7 @@ struct pe_tables {
     struct sl_bytes directory; /* the RUNTIME_FUNCTIONs */
 };
 
+/* Each reads the whole directory and passes the rules to the builder. Entries that cannot be read are counted in sink->skipped. Returns
+ * b->code: SL_OK, or why reading stopped. */
 enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct unwind_builder *b);
 enum sl_code pe_read_arm64(const struct pe_tables *tables, struct unwind_builder *b);

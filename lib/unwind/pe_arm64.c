@@ -3,7 +3,8 @@
  *     RUNTIME_FUNCTION  begin, word ──▶ .xdata: length, then a code for each instruction of the prologue, newest first
  *                                  └──▶ packed: a few numbers that select a canonical prologue
  *
- * Both are decoded into steps, one for each instruction, which are run from the oldest on. */
+ * Both are decoded into steps, one for each instruction of the prologue. Then the steps are run from the oldest on, and the state before
+ * each instruction gives the rules at its address. */
 #include "unwind/pe.h"
 
 enum {
@@ -26,9 +27,10 @@ enum step_kind {
 };
 
 struct pe_arm64_step {
-    uint8_t kind, first, second; /* second: 0 = none */
-    bool before;                 /* executed by an earlier part of the function: no instruction of this part */
-    uint32_t offset;             /* bytes */
+    uint8_t kind;
+    uint8_t first, second; /* DWARF numbers of the registers stored; second 0: one register */
+    bool before;           /* an instruction of an earlier part of the function, which has its own unwind data */
+    uint32_t offset;       /* bytes */
 };
 
 struct steps {
@@ -37,7 +39,7 @@ struct steps {
     bool bad;
 };
 
-/* Appends a step; too many, which only damaged files have, set `bad`. */
+/* Appends a step. More than MAX_STEPS, which only damaged files have, set s->bad. */
 static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
 {
     if (s->count == MAX_STEPS)
@@ -49,8 +51,8 @@ static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, u
 
 /* ---- codes of .xdata ---- */
 
-/* Decodes a save code of two bytes: from the top 6 to 8 bits of code, 3 or 4 of register, 5 or 6 of offset (times 8). The `_x` codes
- * allocate with the store, and by at least one register: their offset counts from 1. False for reserved codes. */
+/* Decodes a save code of two bytes: from the highest bit on, 6 to 8 bits are the code, 3 or 4 the register, 5 or 6 the offset / 8. Codes
+ * `.._x` are stores that also allocate stack, at least 8 bytes, so there the field is offset / 8 - 1. False for reserved codes. */
 static bool add_save(struct steps *s, unsigned byte, unsigned next)
 {
     unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;
@@ -77,8 +79,8 @@ static bool add_save(struct steps *s, unsigned byte, unsigned next)
     return true;
 }
 
-/* Decodes one code. False at the end, and, with `bad`, at an unsupported code. `*before` is set by end_c and kept by the caller for the
- * codes after it: they describe the prologue of an earlier part of the function. Numbers are those of "Unwind codes" at Microsoft. */
+/* Decodes one code ("Unwind codes" in Microsoft's document). False at the code `end`, and, with s->bad set, at an unsupported code. The code
+ * end_c sets `*before`: all codes after it describe the prologue of an earlier part of the function. */
 static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 {
     unsigned byte = sl_read_u8(r);
@@ -119,8 +121,8 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
     return !s->bad;
 }
 
-/* Reads the record at `address`. False if it is damaged or has an unsupported version or code. Epilogues are skipped: they get no rows
- * and so keep the rules of the body. `*length` is the size of the function in bytes. */
+/* Reads the .xdata record at `address`. False if it is damaged or has an unsupported version or code. The codes of epilogues are skipped, so
+ * epilogues get the rules of the function's body. `*length` is the size of the function in bytes. */
 static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
 {
     struct sl_reader r = sl_reader(sl_object_at(t->object, address), false);
@@ -145,13 +147,17 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
 /* ---- packed ---- */
 
 struct arm64_packed_unwind {
-    uint32_t frame, saved, integers, floats; /* in bytes: whole frame; saved registers; of those x19.. and lr; d8.. */
-    unsigned reg_f, reg_i,
-        cr; /* Microsoft's RegF, RegI, CR. cr: 0 lr is not saved, 1 saved; 2 and 3 frame chain, with 2 lr is signed */
-    bool homed; /* x0 to x7 are stored on the stack */
+    uint32_t frame;        /* bytes of the whole frame */
+    uint32_t saved;        /* bytes of the saved registers and, if `homed`, x0 to x7, rounded up to 16 */
+    uint32_t integers;     /* bytes of x19.. and, with cr 1, lr */
+    uint32_t floats;       /* bytes of d8.. */
+    unsigned reg_f, reg_i; /* Microsoft's RegF: saved registers d8.. minus 1, 0: none; RegI: saved registers x19.. */
+    unsigned cr;           /* Microsoft's CR: 0 lr is not saved, 1 saved; 2 and 3 frame chain, with 2 lr is signed */
+    bool homed;            /* Microsoft's H: x0 to x7 are stored on the stack */
 };
 
-/* Adds the saves of the canonical prologue, oldest first; the first one allocates the save area. */
+/* Adds the stores of the canonical prologue for packed data, oldest first: x19.., lr with cr 1, d8.., x0 to x7. The first store also
+ * allocates the save area (STEP_PUSH). */
 static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t at = 0;
@@ -174,12 +180,13 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
-    for (unsigned i = 0; p->homed && i < 4; i++) /* four stores of two parameters each; no rule restores parameters */
+    /* four stores of two parameters each, which no rule restores; if nothing was saved before them, the first one allocates the area */
+    for (unsigned i = 0; p->homed && i < 4; i++)
         pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
-/* Adds the part of the prologue that allocates the local variables and, with a frame chain, saves x29 and lr there. The limits are those
- * of the instructions: a store of a pair allocates at most 512 bytes, the first `sub` 4080. */
+/* Adds the part of the canonical prologue that allocates the local variables and, with a frame chain (cr 2, 3), saves x29 and lr there. The
+ * limits are those of the instructions: `stp` allocates at most 512 bytes, the first `sub` 4080. */
 static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t local = p->frame - p->saved;
@@ -197,8 +204,8 @@ static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
 }
 
-/* Decodes the packed form, and makes the steps of the canonical prologue from it. False if the numbers contradict each other: there are
- * only ten registers x19 to x28, and the saved ones must fit into the frame. */
+/* Decodes packed unwind data and makes the steps of the prologue that it stands for. `*length` is the size of the function in bytes. False
+ * if the data contradict themselves: there are only ten registers x19 to x28, and the saved ones must fit into the frame. */
 static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 {
     struct arm64_packed_unwind p = {.frame = (word >> 23) * 16,
@@ -221,7 +228,8 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
         s->items[i] = s->items[s->count - 1 - i];
         s->items[s->count - 1 - i] = swap;
     }
-    if ((word & 3) == PACKED_FRAGMENT)
+    if ((word & 3) ==
+        PACKED_FRAGMENT) /* the prologue is in another part of the function, so it has no instructions in this one */
         for (size_t i = 0; i < s->count; i++)
             s->items[i].before = true;
     return true;
@@ -231,9 +239,9 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 
 struct pe_arm64_state {
     struct unwind_rules rules;
-    int64_t stack; /* distance from sp to the CFA in bytes */
-    bool has_frame;
-    struct pe_arm64_step last; /* the last save */
+    int64_t stack;             /* distance from sp to the CFA in bytes */
+    bool has_frame;            /* the CFA is relative to x29 */
+    struct pe_arm64_step last; /* the last store, with its offset from sp; kind 0: none */
 };
 
 static void pe_arm64_set(struct pe_arm64_state *s, struct sl_unwind_rule rule)
@@ -241,7 +249,8 @@ static void pe_arm64_set(struct pe_arm64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
-/* Sets the rules of the one or two registers that the step stores at sp + offset, relative to the CFA. A saved lr is the return address. */
+/* Sets the rules of the one or two registers that the step stores at sp + offset; rules count from the CFA, which is sp + s->stack. A stored
+ * lr is also the return address. */
 static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int64_t offset)
 {
     const unsigned regs[] = {step->first, step->second};
@@ -255,8 +264,8 @@ static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int
     s->last.offset = (uint32_t)offset;
 }
 
-/* Applies the effect of the instruction to the state. Once x29 is the frame pointer the CFA depends on it, and later allocations do not
- * matter. */
+/* Applies the effect of an instruction to the state. Once x29 is the frame pointer the rule of the CFA is relative to it, and later changes
+ * of sp do not matter. */
 static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step *step)
 {
     struct pe_arm64_step next;
@@ -269,7 +278,7 @@ static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step 
         save(s, step, 0);
         break;
     case STEP_SAVE_NEXT:
-        if (!s->last.kind) /* there is no pair to continue */
+        if (!s->last.kind) /* damaged: there is no store whose next pair of registers could follow */
             break;
         next = s->last;
         next.first += 2;
@@ -285,8 +294,8 @@ static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step 
         pe_arm64_set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
 }
 
-/* Runs the steps and gives the builder a row before each instruction, of 4 bytes. Steps of an earlier part of the function have no
- * instruction here, so they only change the rules with which this part begins. */
+/* Runs the steps and gives the builder the rules at the address of each instruction of the prologue (4 bytes each) and behind it. Steps of
+ * an earlier part of the function have no instruction here: they only change the rules with which this part begins. */
 static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
 {
     struct pe_arm64_state s = {.stack = 0};
@@ -299,7 +308,7 @@ static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, ui
         }
         pe_arm64_apply(&s, &steps->items[i]);
     }
-    if (offset < length)
+    if (offset < length) /* false in a damaged file, whose prologue is longer than the function */
         builder_row(b, (uint64_t)begin + offset, &s.rules);
     builder_end(b, (uint64_t)begin + length);
 }

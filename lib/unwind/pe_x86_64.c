@@ -3,8 +3,8 @@
  *     RUNTIME_FUNCTION  begin, end, unwind info ──▶ UNWIND_INFO  actions of the prologue, newest first; optionally the
  *                                                                RUNTIME_FUNCTION of an earlier part of the function
  *
- * Rules follow the prologue instruction by instruction; those of earlier parts hold from the beginning. Epilogues are not
- * described: unwinders recognise them by their code. */
+ * The rules change with each instruction of the prologue. For a later part of a function the prologues of earlier parts were executed
+ * before it begins. Epilogues are not described: Windows recognises them by their code. */
 #include "unwind/pe.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ struct info { /* UNWIND_INFO */
 };
 
 struct unwind_x86_64_code {
-    uint8_t offset, op, info;
+    uint8_t offset;   /* end of its instruction, counted from the start of the function part */
+    uint8_t op, info; /* UWOP_*; OpInfo, whose meaning depends on it */
     uint32_t operand; /* for codes with more than one slot; in bytes */
 };
 
@@ -45,10 +46,10 @@ struct part_reader {
 /* The effect of the instructions of the prologue that have been applied. */
 struct pe_x86_64_state {
     struct unwind_rules rules;
-    int64_t stack;  /* distance from rsp to the CFA in bytes, before a frame register was set */
-    bool has_frame; /* CFA and saved registers are relative to the frame register */
-    unsigned frame;
-    int64_t frame_offset;
+    int64_t stack;        /* distance from rsp to the CFA in bytes, before a frame register was set */
+    bool has_frame;       /* CFA and saved registers are relative to the frame register */
+    unsigned frame;       /* has_frame: DWARF number of the frame register */
+    int64_t frame_offset; /* has_frame: frame register minus rsp when it was set, in bytes */
 };
 
 /* ---- UNWIND_INFO ---- */
@@ -116,7 +117,8 @@ static void pe_x86_64_set(struct pe_x86_64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
-/* Applies the effect of an instruction of the prologue to the state. With a frame register the CFA no longer depends on rsp. */
+/* Applies the effect of an instruction of the prologue to the state. Once there is a frame register the rule of the CFA is relative to it,
+ * and later changes of rsp do not matter. */
 static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, const struct unwind_x86_64_code *code)
 {
     switch (code->op) {
@@ -151,7 +153,7 @@ static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, 
         pe_x86_64_set(s, rule_offset(SL_UNWIND_CFA, RSP, s->stack));
 }
 
-/* Decodes the codes of the prologue, newest first; returns their number, -1 for an unsupported code. */
+/* Decodes the codes of the prologue, newest first, into `codes`. Returns their number, or -1 if one is unknown. */
 static int read_codes(const struct info *info, struct unwind_x86_64_code codes[255])
 {
     unsigned at = 0;
@@ -164,7 +166,7 @@ static int read_codes(const struct info *info, struct unwind_x86_64_code codes[2
     return count;
 }
 
-/* A part whose codes are being applied; rows at or after `end` are dropped. */
+/* A part of a function at addresses [begin, end), whose codes are being applied. */
 struct x86_64_unwind_part {
     uint32_t begin, end;
     struct unwind_builder *b;
@@ -176,8 +178,9 @@ static void add_row(const struct x86_64_unwind_part *part, unsigned offset, cons
         builder_row(part->b, part->begin + offset, rules);
 }
 
-/* Runs the codes from the oldest on. Each takes effect after its instruction; codes at one offset make one row. In well-formed
- * prologues offsets ascend; otherwise only the rules after the prologue are used. */
+/* Applies the codes, given newest first, from the oldest on. A code takes effect at its offset, behind its instruction; there the builder
+ * gets the new rules, once for several codes at one offset. If offsets do not ascend, which Windows does not produce, the whole part gets
+ * the rules after its prologue. */
 static void run_part(const struct x86_64_unwind_part *part, const struct info *info,
                      const struct unwind_x86_64_code *codes, int count, struct pe_x86_64_state *s)
 {
@@ -207,9 +210,10 @@ static void begin_state(struct pe_x86_64_state *s)
     pe_x86_64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
 }
 
-/* Adds the rules of a part of a function. Reads the chain of earlier parts up to the first one, whose prologue ran first, applies the codes
- * of all earlier parts, and makes rows for this part's own prologue. A damaged function is counted as skipped (SL_OK). SL_MALFORMED if the
- * chain is longer than the caller's limit; else errors of memory, budget or sink. */
+/* Adds the rules of a part of a function at [begin, end) whose UNWIND_INFO is at `address`. Follows the chain of earlier parts up to the
+ * first, applies the codes of all earlier parts, whose prologues were executed before, then those of this part. SL_OK also for a damaged
+ * function, which is counted in sink->skipped. SL_MALFORMED if the chain exceeds sl_object_max_unwind_chain(); else errors of memory,
+ * budget or sink. */
 static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
 {
     struct unwind_builder *b = pe->b;
@@ -218,7 +222,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     size_t depth = 0;
     int count = 0;
     bool ok = true;
-    if (address & 1) { /* refers to another entry of the directory, whose unwind information is shared */
+    if (address & 1) { /* the address of another RUNTIME_FUNCTION plus 1: its UNWIND_INFO holds for this one too */
         struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address & ~1u), false);
         sl_reader_skip(&r, 8);
         address = sl_read_u32(&r);
@@ -237,7 +241,8 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     begin_state(&state);
     for (size_t i = depth; i-- > 0 && count >= 0;) {
         count = builder_spend(b, 2u * pe->chain[i].count) ? read_codes(&pe->chain[i], codes) : -1;
-        for (int j = count; i > 0 && j-- > 0;)
+        for (int j = count;
+             i > 0 && j-- > 0;) /* earlier parts; the codes of this part, i == 0, are applied by run_part() */
             pe_x86_64_apply(&state, &pe->chain[i], &codes[j]);
     }
     if (count < 0) {
@@ -248,7 +253,8 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     return builder_end(b, end);
 }
 
-/* Reads the exception directory: for each part of a function its range and the address of its UNWIND_INFO. */
+/* Reads the exception directory: for each part of a function its start, its end and the address of its UNWIND_INFO. Entries of no code are
+ * ignored. */
 enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(tables->directory, false);

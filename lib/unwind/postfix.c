@@ -31,12 +31,13 @@ bool postfix_operate(struct sl_str token, uint64_t a, uint64_t b, uint64_t *valu
     }
 }
 
+/* True for `+ - * / % @`. The last test excludes a NUL byte, which strchr() finds in any string. */
 static bool is_operator(struct sl_str token)
 {
     return token.size == 1 && strchr("+-*/%@", token.data[0]) && token.data[0];
 }
 
-/* Reads a register; any text before its `$` is ignored. */
+/* Reads a register of the callee by its name. Any text before a `$` in the token is ignored. False if the value is unknown. */
 static bool register_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)
 {
     const char *dollar = memchr(token.data, '$', token.size);
@@ -45,7 +46,7 @@ static bool register_value(const struct walk_scope *scope, struct sl_str token, 
     return walk_callee_register(scope, walk_register(scope->s->cpu->family, token), value);
 }
 
-/* Fills `value` from `.cfa`, a number or the name of a register; false if the value is unknown. */
+/* Gets the value of an operand: `.cfa`, a number or the name of a register. False if the value is unknown. */
 static bool operand_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)
 {
     if (sl_str_equal(token, SL_STR(".cfa"))) {
