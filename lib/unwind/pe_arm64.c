@@ -79,8 +79,8 @@ static bool add_save(struct steps *s, unsigned byte, unsigned next)
     return true;
 }
 
-/* Decodes one code ("Unwind codes" in Microsoft's document). False at the code `end`, and, with s->bad set, at an unsupported code. The code
- * end_c sets `*before`: all codes after it describe the prologue of an earlier part of the function. */
+/* Decodes one code ("Unwind codes" in Microsoft's document). False at the code `end`, and, with s->bad set, at an unsupported code. The
+ * code end_c sets `*before`: all codes after it describe the prologue of an earlier part of the function. */
 static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 {
     unsigned byte = sl_read_u8(r);
@@ -121,8 +121,8 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
     return !s->bad;
 }
 
-/* Reads the .xdata record at `address`. False if it is damaged or has an unsupported version or code. The codes of epilogues are skipped, so
- * epilogues get the rules of the function's body. `*length` is the size of the function in bytes. */
+/* Reads the .xdata record at `address`. False if it is damaged or has an unsupported version or code. The codes of epilogues are skipped,
+ * so epilogues get the rules of the function's body. `*length` is the size of the function in bytes. */
 static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
 {
     struct sl_reader r = sl_reader(sl_object_at(t->object, address), false);
@@ -249,8 +249,8 @@ static void pe_arm64_set(struct pe_arm64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
-/* Sets the rules of the one or two registers that the step stores at sp + offset; rules count from the CFA, which is sp + s->stack. A stored
- * lr is also the return address. */
+/* Sets the rules of the one or two registers that the step stores at sp + offset; rules count from the CFA, which is sp + s->stack. A
+ * stored lr is also the return address. */
 static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int64_t offset)
 {
     const unsigned regs[] = {step->first, step->second};

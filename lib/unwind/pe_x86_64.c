@@ -179,8 +179,8 @@ static void add_row(const struct x86_64_unwind_part *part, unsigned offset, cons
 }
 
 /* Applies the codes, given newest first, from the oldest on. A code takes effect at its offset, behind its instruction; there the builder
- * gets the new rules, once for several codes at one offset. If offsets do not ascend, which Windows does not produce, the whole part gets
- * the rules after its prologue. */
+ * gets the new rules, once for several codes at one offset. If offsets do not ascend, as they must, the whole part gets the rules after its
+ * prologue. */
 static void run_part(const struct x86_64_unwind_part *part, const struct info *info,
                      const struct unwind_x86_64_code *codes, int count, struct pe_x86_64_state *s)
 {

@@ -1,4 +1,4 @@
-/* Runs call frame instructions (DWARF 5, 6.4.2). */
+/* Runs the call frame instructions of CIEs and FDEs (DWARF 5, 6.4.2) and passes the rules at each address to the builder. */
 #include "unwind/dwarf.h"
 
 #include <stdlib.h>
@@ -42,18 +42,19 @@ struct unwind_program_run {
     const struct cfi_section_data *frames;
     const struct cie *cie;
     struct unwind_builder *b;
-    struct sl_reader r;
-    struct unwind_rules now;
-    struct unwind_rules *remembered[MAX_REMEMBERED]; /* allocated when first used */
-    size_t depth;
-    uint64_t at, end; /* current location, absolute; rows end at `end` */
-    bool has_cfa;     /* the CFA is a register and an offset; def_cfa_register and def_cfa_offset change one of them */
-    bool bad;
+    struct sl_reader r;                              /* the rest of the instructions */
+    struct unwind_rules now;                         /* the rules at `at` */
+    struct unwind_rules *remembered[MAX_REMEMBERED]; /* by DW_CFA_remember_state; allocated when first used */
+    size_t depth;                                    /* remembered rules in use */
+    uint64_t at, end;                                /* current location, absolute; end of the FDE's code */
+    bool has_cfa; /* the CFA is a register and an offset; def_cfa_register and def_cfa_offset change one of them */
+    bool bad;     /* an instruction failed: nothing more is executed */
 };
 
 /* ---- rules ---- */
 
-/* Returns the number of a register that gets a rule. The register that holds the return address, as the CIE says, is SL_UNWIND_RA. */
+/* Returns the number under which the rule of register `number` is stored: SL_UNWIND_RA if the CIE says that it holds the return address;
+ * SL_UNWIND_NAMED, which has no name and so gets no rule, if it is too large. Apple's 32-bit x86 exchanges esp (4) and ebp (5). */
 static unsigned translate_register(const struct unwind_program_run *run, uint64_t number)
 {
     if (number == run->cie->return_register)
@@ -63,8 +64,8 @@ static unsigned translate_register(const struct unwind_program_run *run, uint64_
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
-/* Returns the number of a register that a rule reads; unlike translate_register() it does not map the return address register to
- * SL_UNWIND_RA. */
+/* Returns the number of a register whose value a rule uses; SL_UNWIND_NAMED, which has no name, if it is too large. Even for the register
+ * with the return address that is its own number, not SL_UNWIND_RA: its value in the callee is meant. */
 static unsigned translate_base(const struct unwind_program_run *run, uint64_t number)
 {
     if (run->frames->swapped && (number == 4 || number == 5))
@@ -78,14 +79,16 @@ static int64_t factored(const struct unwind_program_run *run, int64_t offset)
     return (int64_t)((uint64_t)offset * (uint64_t)run->cie->data_alignment);
 }
 
-/* Sets a rule. Rules of registers without names are dropped: nothing uses them, and a hostile file may have many. */
+/* Sets a rule. Rules of registers without names are dropped: nothing uses them, and a hostile file may have many. Too many rules set
+ * run->bad. */
 static void unwind_program_set(struct unwind_program_run *run, const struct sl_unwind_rule *rule)
 {
     if (sl_unwind_register_name(run->b->family, rule->reg) && !rules_set(&run->now, rule))
         run->bad = true;
 }
 
-/* Sets a rule without an operand. "Same value" for the return address means that it is still in its register. */
+/* Sets the rule of register `number` to SL_UNWIND_UNDEFINED or SL_UNWIND_SAME. "Same value" for the return address means that it is still
+ * in its register. */
 static void set_kind(struct unwind_program_run *run, uint64_t number, enum sl_unwind_kind kind)
 {
     struct sl_unwind_rule rule = {.reg = (uint16_t)translate_register(run, number), .kind = (uint8_t)kind};
@@ -94,7 +97,7 @@ static void set_kind(struct unwind_program_run *run, uint64_t number, enum sl_un
     unwind_program_set(run, &rule);
 }
 
-/* Sets a rule relative to the CFA: the register is at that address or, with `is_value`, is that address. */
+/* Sets the rule of a register relative to the CFA: the value is stored at CFA + offset or, with `is_value`, is CFA + offset. */
 static void set_offset(struct unwind_program_run *run, uint64_t number, int64_t offset, bool is_value)
 {
     unsigned reg = translate_register(run, number);
@@ -103,7 +106,8 @@ static void set_offset(struct unwind_program_run *run, uint64_t number, int64_t 
     unwind_program_set(run, &rule);
 }
 
-/* Sets the rule that a register is in another one; if that has no name, text cannot say so, and the value counts as lost. */
+/* Sets the rule that a register's value is in the register `other`. If that has no name, symbol files cannot say so, and the value counts
+ * as lost (`.undef`). */
 static void set_register(struct unwind_program_run *run, uint64_t number, uint64_t other)
 {
     struct sl_unwind_rule rule = rule_register(translate_register(run, number), translate_base(run, other));
@@ -112,7 +116,8 @@ static void set_register(struct unwind_program_run *run, uint64_t number, uint64
     unwind_program_set(run, &rule);
 }
 
-/* Charges an expression to the budget: nearly every byte of it causes a number to be printed and text to be moved. */
+/* Charges the translation of an expression to the budget: nearly every byte of it causes a number to be printed and text to be moved. Sets
+ * run->bad if the budget is used up. */
 static void spend_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     enum { STEPS_PER_BYTE = 8 };
@@ -120,7 +125,7 @@ static void spend_expression(struct unwind_program_run *run, struct sl_bytes exp
                !builder_spend(run->b, (uint32_t)expression.size * STEPS_PER_BYTE);
 }
 
-/* Returns the concatenation of both pieces, in the arena. */
+/* Returns `first` and `second` as one text in the arena. When out of memory, sets run->bad and returns an empty text. */
 static struct sl_str unwind_program_join(struct unwind_program_run *run, const void *first, size_t size,
                                          struct sl_str second)
 {
@@ -134,7 +139,7 @@ static struct sl_str unwind_program_join(struct unwind_program_run *run, const v
     return (struct sl_str){data, size + second.size};
 }
 
-/* Makes a rule of a DWARF expression; one that is empty or too long makes the register undefined. */
+/* Makes a rule from a DWARF expression. If that is empty or longer than SL_UNWIND_MAX_EXPRESSION, the register becomes undefined. */
 static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str expression)
 {
     bool fits = expression.size && expression.size <= SL_UNWIND_MAX_EXPRESSION;
@@ -143,8 +148,8 @@ static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str express
                                    .program = fits ? expression : SL_STR(".undef")};
 }
 
-/* Sets a rule from an expression. If text cannot express it, the rule stays an expression rather than becoming undefined: in
- * text, an undefined register is omitted where no rule precedes. */
+/* Sets the rule of a register from a DWARF expression that computes its value (`is_value`) or the address where it is stored. The rule is a
+ * postfix program if that can express it, else it keeps the DWARF expression, which only CFI caches can store. */
 static void set_expression(struct unwind_program_run *run, uint64_t number, struct sl_bytes expression, bool is_value)
 {
     static const char deref[] = {DW_OP_deref};
@@ -168,7 +173,7 @@ static void set_expression(struct unwind_program_run *run, uint64_t number, stru
         unwind_program_set(run, &rule);
 }
 
-/* Sets the CFA to a register and an offset. With a register that has no name the CFA is unknown, which ends the range. */
+/* Sets the CFA to a register plus an offset. If the register has no name, the CFA is unknown, and the builder will end the range there. */
 static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t offset)
 {
     run->now.cfa = rule_offset(SL_UNWIND_CFA, translate_base(run, number), offset);
@@ -176,7 +181,8 @@ static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t off
     run->has_cfa = true;
 }
 
-/* Sets the CFA to the value of an expression. The CFA is unknown, which ends the range, if the expression is empty or too long. */
+/* Sets the CFA to the value of a DWARF expression. If that is empty or too long, the CFA is unknown, and the builder will end the range
+ * there. */
 static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     struct sl_str text;
@@ -191,8 +197,8 @@ static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes e
         run->now.cfa.kind != SL_UNWIND_PROGRAM || !sl_str_equal(run->now.cfa.program, SL_STR(".undef"));
 }
 
-/* Changes the register or the offset of the CFA, which must be a register and an offset. Exception: for MIPS, RISC-V and
- * LoongArch the assembler begins tables with a register alone, whose offset is 0. */
+/* Changes either the register (`change_register`: to `number`) or the offset of the CFA, which must be a register plus an offset already;
+ * else run->bad is set. Exception: for MIPS, RISC-V and LoongArch, assemblers begin tables with def_cfa_register, where the offset is 0. */
 static void change_cfa(struct unwind_program_run *run, bool change_register, uint64_t number, int64_t offset)
 {
     if (!run->has_cfa && change_register && !run->now.cfa_known)
@@ -205,7 +211,8 @@ static void change_cfa(struct unwind_program_run *run, bool change_register, uin
         run->now.cfa.offset = offset;
 }
 
-/* Sets the rule of a register to the one after the instructions of the CIE, or removes it if they do not mention the register. */
+/* Executes DW_CFA_restore: gives a register the rule that it had after the instructions of the CIE, or none if they have none for it. A
+ * register has the same index in `slots` in both, because the rules of the FDE began as a copy. */
 static void restore(struct unwind_program_run *run, uint64_t number)
 {
     unsigned reg = translate_register(run, number);
@@ -222,7 +229,7 @@ static void restore(struct unwind_program_run *run, uint64_t number)
 
 /* ---- remembered rules ---- */
 
-/* Remembers the current rules, for DW_CFA_restore_state. */
+/* Executes DW_CFA_remember_state: pushes a copy of the current rules. When there are too many, or out of memory, sets run->bad. */
 static void save_rules(struct unwind_program_run *run)
 {
     if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
@@ -234,7 +241,7 @@ static void save_rules(struct unwind_program_run *run)
     rules_copy(run->remembered[run->depth++], &run->now);
 }
 
-/* Restores the rules, CFA included, that save_rules() remembered last; without any the program is bad. */
+/* Executes DW_CFA_restore_state: pops the rules that DW_CFA_remember_state pushed last, CFA included. If there are none, sets run->bad. */
 static void recall(struct unwind_program_run *run)
 {
     if (!run->depth) {
@@ -244,7 +251,7 @@ static void recall(struct unwind_program_run *run)
     const struct unwind_rules *from = run->remembered[--run->depth];
     size_t count = run->now.count;
     rules_copy(&run->now, from);
-    /* registers mentioned since then keep their slots */
+    /* registers mentioned since then keep their slots, without a rule: the builder compares rules slot by slot */
     run->now.count = count;
     for (size_t i = from->count; i < count; i++)
         run->now.slots[i].set = false;
@@ -253,19 +260,20 @@ static void recall(struct unwind_program_run *run)
 
 /* ---- locations ---- */
 
-/* Moves the location. The rules that were in effect up to the new location are passed to the builder first. Locations may not descend. */
+/* Moves the location to the address `to`, after passing the rules that hold at the old location to the builder. A lower address sets
+ * run->bad. */
 static void move(struct unwind_program_run *run, uint64_t to)
 {
     if (to < run->at) {
         run->bad = true;
         return;
     }
-    if (to > run->at && run->at < run->end)
+    if (to > run->at && run->at < run->end) /* not beyond the code of the FDE */
         builder_row(run->b, run->at - run->frames->load_address, &run->now);
     run->at = to;
 }
 
-/* Moves to a later address, `delta` code units on. An overflow ends the program (`bad`). */
+/* Moves the location by `delta` times the code alignment factor of the CIE. An overflow sets run->bad. */
 static void unwind_program_advance(struct unwind_program_run *run, uint64_t delta)
 {
     uint64_t bytes, to;
@@ -275,7 +283,7 @@ static void unwind_program_advance(struct unwind_program_run *run, uint64_t delt
         move(run, to);
 }
 
-/* Executes DW_CFA_set_loc: moves to an address in the pointer encoding of the CIE. */
+/* Executes DW_CFA_set_loc: moves the location to an address, which has the pointer encoding of the CIE. */
 static void set_location(struct unwind_program_run *run)
 {
     uint64_t to;
@@ -292,7 +300,7 @@ static struct sl_bytes read_block(struct unwind_program_run *run)
     return sl_read_bytes(&run->r, sl_read_uleb(&run->r));
 }
 
-/* Executes an instruction that changes the rule of the CFA. */
+/* Executes one of the instructions DW_CFA_def_cfa...; any other sets run->bad. */
 static void step_cfa(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
@@ -314,7 +322,7 @@ static void step_cfa(struct unwind_program_run *run, unsigned op)
     }
 }
 
-/* Executes an instruction whose first operand is a register number in full; any other instruction is an error. */
+/* Executes an instruction whose first operand is a register as ULEB128. An unknown instruction sets run->bad. */
 static void step_register(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
@@ -337,8 +345,8 @@ static void step_register(struct unwind_program_run *run, unsigned op)
     }
 }
 
-/* Executes the next call frame instruction. An unknown or malformed one sets run->bad, as the length of its operands is unknown. The
- * argument size (GNU_args_size) does not matter to callers and is skipped. */
+/* Executes the next call frame instruction. An unknown or malformed one sets run->bad, as the length of its operands is unknown.
+ * DW_CFA_GNU_args_size does not change where registers are and is skipped. */
 static void unwind_program_step(struct unwind_program_run *run)
 {
     struct sl_reader *r = &run->r;
@@ -375,7 +383,7 @@ static void unwind_program_step(struct unwind_program_run *run)
     }
 }
 
-/* Runs instructions until their end, an error, or the end of the budget. */
+/* Executes instructions up to their end. False, and run->bad is set, if one is malformed or unsupported, or if the budget is used up. */
 static bool execute(struct unwind_program_run *run, struct sl_bytes instructions)
 {
     run->r = sl_reader(instructions, run->frames->big_endian);
@@ -387,7 +395,7 @@ static bool execute(struct unwind_program_run *run, struct sl_bytes instructions
     return !run->bad;
 }
 
-/* Initialises everything except the rules (`now`): they are a large array of which little is used. */
+/* Initialises everything except `now`, which the caller fills: it is a large array, and clearing it for each FDE would be slow. */
 static void unwind_program_begin(struct unwind_program_run *run, const struct cfi_section_data *frames,
                                  const struct cie *cie, struct unwind_builder *b)
 {
@@ -400,7 +408,7 @@ static void unwind_program_begin(struct unwind_program_run *run, const struct cf
 
 static void unwind_program_end(struct unwind_program_run *run)
 {
-    for (size_t i = 0; i < MAX_REMEMBERED && run->remembered[i]; i++)
+    for (size_t i = 0; i < MAX_REMEMBERED && run->remembered[i]; i++) /* allocated from the lowest index on */
         free(run->remembered[i]);
 }
 
@@ -410,7 +418,8 @@ bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struc
     unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
     rules_clear(&cie->initial);
-    bool ok = execute(&run, cie->instructions) && run.at == 0; /* a CIE has no locations to move to */
+    bool ok =
+        execute(&run, cie->instructions) && run.at == 0; /* in a CIE, instructions that move the location are invalid */
     unwind_program_end(&run);
     rules_copy(&cie->initial, &run.now);
     return ok;

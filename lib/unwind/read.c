@@ -1,8 +1,8 @@
-/* Finds the tables of an object and decides which of them are read. */
+/* sl_unwind_read(): finds the tables with unwind information of an object and decides which of them are read, in which order. */
 #include "unwind/impl.h"
 
-/* Opens .eh_frame or .debug_frame; its bytes are empty if the file has none. `swapped`: Apple's x86 tables exchange the numbers of esp and
- * ebp in .eh_frame. */
+/* Opens .eh_frame (`is_eh`) or .debug_frame; its bytes are empty if the file has none. `swapped` is set for __eh_frame of Apple's 32-bit
+ * x86, which exchanges the numbers of esp and ebp. */
 static struct cfi_section_data open_frames(struct sl_object *object, bool is_eh)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -21,8 +21,8 @@ static struct cfi_section_data open_frames(struct sl_object *object, bool is_eh)
     return frames;
 }
 
-/* True if reading continues with the next table. `*first` keeps the code of a malformed table, which is reported after the other tables
- * were read. Other failures stop the reading. */
+/* Called after a table was read: true if the next table is to be read too. So it is after a malformed table; its SL_MALFORMED moves from
+ * b->code to `*first`, to be reported at the end. Other failures, also of the work budget, stop the reading and stay in b->code. */
 static bool goes_on(struct unwind_builder *b, enum sl_code *first)
 {
     if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_exhausted(b->account.budget))
@@ -32,9 +32,9 @@ static bool goes_on(struct unwind_builder *b, enum sl_code *first)
     return true;
 }
 
-/* Reads .debug_frame, then Apple's compact encodings (which name FDEs of .eh_frame) or all of .eh_frame, then ARM's tables. ARM's are valid
- * only at calls, so they serve functions that no other table covers. A table that is damaged does not stop the next one (goes_on); the
- * first such error is returned at the end. */
+/* Reads .debug_frame, then Apple's compact encodings (which name FDEs of __eh_frame) or all of .eh_frame, then ARM's tables. ARM's are
+ * valid only at calls, so they are used only for code that no other table covers. A damaged table does not keep the next one from being
+ * read; the first such error is returned at the end. */
 static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -42,7 +42,7 @@ static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *
     struct sl_bytes compact;
     enum sl_code first = SL_OK;
     bool has_ehabi = info->format == SL_FORMAT_ELF && b->family == SL_CPU_ARM && info->kind != SL_KIND_REL;
-    b->keeps_spans = has_ehabi;
+    b->keeps_spans = has_ehabi; /* record which code the first two tables cover, for ehabi_read() */
     frames_read(&debug, b);
     if (!goes_on(b, &first))
         return b->code;
@@ -58,8 +58,8 @@ static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *
     return b->code;
 }
 
-/* Reads the tables that the format has. A PE file of which the exception directory yields nothing may have DWARF sections, as GCC writes
- * them. */
+/* Reads the tables of the object's format. A PE file may have DWARF sections from GCC; they are read if its exception directory gives no
+ * rules. */
 static enum sl_code read_tables(struct sl_object *object, struct unwind_builder *b)
 {
     switch (sl_format_traits(sl_object_info(object)->format)->unwind) {

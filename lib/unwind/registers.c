@@ -1,5 +1,5 @@
-/* Names of registers by their DWARF numbers: the psABI supplements of i386, x86-64, Arm (AADWARF), PowerPC, MIPS, RISC-V, s390x
- * and LoongArch. */
+/* Names of registers in STACK CFI records, by DWARF number as in the psABI supplements of i386, x86-64, Arm (AADWARF), PowerPC, MIPS,
+ * RISC-V, s390x and LoongArch. */
 #include "unwind/impl.h"
 
 #include <stdio.h>

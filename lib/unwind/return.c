@@ -1,14 +1,14 @@
-/* Finds the caller of the innermost frame by simulating its return.
+/* Finds the caller of the innermost frame by simulating its return: the return address is in the link register or, on x86, on top of the
+ * stack.
  *
- * A call to a bad address has stored its return address as usual, in the link register or on the stack, and nothing else has
- * happened. The same holds for leaf functions of processors with a link register; in functions that have called others that
- * register is out of date. */
+ * That is so if the program has called a bad address, where nothing has been executed, and in leaf functions of processors with a link
+ * register. In a function that has called others that register has an old value. */
 #include "unwind/walk_impl.h"
 
-enum { FIRST_CODE = 4096 };
+enum { FIRST_CODE = 4096 }; /* addresses in the first page are no code */
 
-/* True if a call instruction ends here: `ff /2` with each length of its operand, or `e8` (Intel 64 and IA-32 Architectures
- * Software Developer's Manual, CALL). */
+/* True if an x86 call instruction ends at `end`, before which 8 bytes can be read: `ff /2` with each possible length, or `e8` with 4 bytes
+ * of distance (Intel 64 and IA-32 Architectures Software Developer's Manual, CALL). */
 static bool is_call(const uint8_t *end)
 {
     static const uint8_t lengths[] = {2, 3, 4, 6, 7};
@@ -18,8 +18,8 @@ static bool is_call(const uint8_t *end)
     return end[-5] == 0xE8;
 }
 
-/* True if a call precedes the address, or if one may because the code is not in the dump. A word of the stack that does not follow a call
- * is no return address. */
+/* x86: true if a call instruction ends at the address, or if the code there is not in the dump. Otherwise a word of the stack with this
+ * value is no return address. */
 static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
 {
     uint8_t code[8];
@@ -32,7 +32,8 @@ static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
     return is_call(code + sizeof code);
 }
 
-/* Returns the return address of the innermost frame; false if it is not in the dump. */
+/* Gets what would be the return address if the innermost frame had just been called: the word on top of the stack or, on processors that
+ * have one, the link register. False if that is unknown, or if no call instruction precedes the address on the stack. */
 static bool return_address(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t *address)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -43,13 +44,14 @@ static bool return_address(const struct sl_walk_state *s, const struct walk_fram
     return walk_known(from, cpu->link);
 }
 
-/* Returns WALK_CALLER if the link register may still have its value from the entry of the function. It has not if the innermost frame
- * record contains the same address (after a prologue), or if it points into the function itself (which has called others). */
+/* Returns WALK_CALLER if the innermost function, which is in a module, may be a leaf whose return address is `address`. WALK_NOTHING on
+ * x86; if CFI covers the function, which is better; if the innermost frame record contains the same address (the prologue has stored it);
+ * or if the address is in the function itself, which has called others then. WALK_WAIT if CFI or symbols must be loaded first. */
 static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_frame *callee, uint64_t address)
 {
     const struct sl_walk_symbols *symbols = NULL;
     uint64_t saved, base = s->modules[callee->module].base;
-    enum walk_result result = s->cpu->link ? walk_has_cfi(s, callee) : WALK_CALLER;
+    enum walk_result result = s->cpu->link ? walk_has_cfi(s, callee) : WALK_CALLER; /* x86: as if it had CFI */
     if (result != WALK_NOTHING)
         return result == WALK_WAIT ? WALK_WAIT : WALK_NOTHING;
     bool has_record = s->cpu->record && walk_known(&callee->registers, s->cpu->fp) &&
@@ -77,7 +79,7 @@ enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame
     if (result != WALK_CALLER)
         return result;
     walk_keep_preserved(cpu, &callee->registers, &caller->registers);
-    uint64_t sp = callee->registers.value[cpu->sp] + (cpu->link ? 0 : cpu->word);
+    uint64_t sp = callee->registers.value[cpu->sp] + (cpu->link ? 0 : cpu->word); /* x86 pops the return address */
     sl_registers_set(&caller->registers, cpu->sp, walk_truncate(cpu, sp));
     sl_registers_set(&caller->registers, cpu->pc, address);
     return WALK_CALLER;

@@ -27,7 +27,7 @@ bool is_text(struct sl_str line)
     return sl_str_is_utf8(line);
 }
 
-/* Parses a signed decimal; false for anything else, and for numbers above 64 bits. */
+/* Parses a decimal with an optional `-`; false for anything else, and for numbers beyond INT64_MAX. */
 static bool parse_number(struct sl_str text, int64_t *value)
 {
     bool negative = text.size && text.data[0] == '-';
@@ -38,14 +38,14 @@ static bool parse_number(struct sl_str text, int64_t *value)
     return true;
 }
 
-/* True if the token is a register that a fixed form may have; `*base` is its number. */
+/* True if the token is `.cfa` or a register of the architecture, which a rule can have as base; `*base` is its number. */
 static bool is_base(enum sl_cpu_family family, struct sl_str token, uint16_t *base)
 {
     *base = (uint16_t)register_number(family, token);
     return *base != SL_UNWIND_NAMED && *base != SL_UNWIND_RA;
 }
 
-/* The fixed forms are `R`, `R N +`, `R N -`, and the latter two followed by `^`. */
+/* The texts that become a rule with base and offset are `R`, `R ^`, `R N +`, `R N -`, `R N + ^` and `R N - ^`. */
 struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct sl_str text)
 {
     struct sl_str rest = text, token[5];
@@ -72,7 +72,7 @@ struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct
     return count == 3 ? rule_offset(reg, base, offset) : rule_memory(reg, base, offset);
 }
 
-/* Writes `base N +`, or `base -N -` with `subtract`. */
+/* Writes `base N +`, for example `$rsp 8 +` or `$rsp -8 +`; with `subtract` as a difference, `$rsp 8 -` for the offset -8. */
 static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool subtract)
 {
     uint64_t value = subtract ? 0 - (uint64_t)offset : (uint64_t)offset;
@@ -96,10 +96,10 @@ void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_c
     else
         sl_buf_cstr(out, name);
     sl_buf_cstr(out, ": ");
-    subtract = subtract && rule->base == SL_UNWIND_CFA;
+    subtract = subtract && rule->base == SL_UNWIND_CFA; /* only offsets from the CFA are written as differences */
     switch ((enum sl_unwind_kind)rule->kind) {
     case SL_UNWIND_UNDEFINED:
-    case SL_UNWIND_EXPRESSION: sl_buf_cstr(out, ".undef"); break; /* the text has no DWARF expressions */
+    case SL_UNWIND_EXPRESSION: sl_buf_cstr(out, ".undef"); break; /* symbol files cannot contain DWARF expressions */
     case SL_UNWIND_SAME:
         if (rule->reg == SL_UNWIND_NAMED)
             sl_buf_str(out, rule->name);

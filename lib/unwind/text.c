@@ -1,9 +1,9 @@
-/* Writes the stream as STACK records of Breakpad symbol files. */
+/* Writes unwind information as STACK records of Breakpad symbol files. */
 #include "unwind/impl.h"
 
 #include <inttypes.h>
 
-/* Ends the line and passes it to the writer. SL_BUSY when out of memory; SL_CANCELLED if the writer refuses it. */
+/* Ends the line t->line and passes it to t->write. SL_BUSY when out of memory; SL_CANCELLED if t->write returns false. */
 static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
 {
     sl_buf_u8(&t->line, '\n');
@@ -13,8 +13,8 @@ static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
                                                    : sl_fail(error, SL_CANCELLED, "the reader of the output closed it");
 }
 
-/* Appends the rules of a row, separated by blanks; false if none of its registers has a name. In the first row of a range
- * undefined registers are omitted, since no earlier rule gave them a value. */
+/* Appends the rules of a row to the line, separated by blanks. False if there is nothing to write: registers without a name are omitted,
+ * and in the first row of a range undefined ones, since no earlier rule gave them a value. */
 static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *row, bool is_first)
 {
     size_t begin = t->line.size;
@@ -32,8 +32,8 @@ static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *ro
     return true;
 }
 
-/* The callback sl_unwind_sink.range: writes a range as a STACK CFI INIT record and a STACK CFI record for each later row. A range whose
- * first row text cannot express is left out; other such rows are. */
+/* The callback sl_unwind_sink.range: writes a range as a STACK CFI INIT record, and a STACK CFI record for each later row. Rows marked
+ * not_in_text are omitted; if the first row is one, the whole range is. */
 static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                 struct sl_error *error)
 {
@@ -53,7 +53,7 @@ static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unw
         } else {
             sl_buf_number_hex(&t->line, row->address + t->base, ' ');
         }
-        if (print_rules(t, row, i == 0) || t->line.failed)
+        if (print_rules(t, row, i == 0) || t->line.failed) /* write_line() reports the failure */
             code = write_line(t, error);
     }
     t->records++;

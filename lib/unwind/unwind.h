@@ -41,8 +41,8 @@ enum sl_unwind_kind {
 };
 
 struct sl_unwind_rule {
-    uint16_t reg;
-    uint8_t kind;
+    uint16_t reg;   /* the register, of which the rule gives the caller's value */
+    uint8_t kind;   /* enum sl_unwind_kind */
     uint16_t base;  /* a register or SL_UNWIND_CFA */
     int64_t offset; /* bytes */
     /* Postfix as in STACK CFI records: operands first, `^` loads, registers by name, signed decimals. Or the bytes of a DWARF
@@ -56,8 +56,7 @@ struct sl_unwind_row {
     uint64_t address;
     const struct sl_unwind_rule *rules; /* each register once */
     size_t count;
-    /* Symbol files omit this row: their tools do not expect it (epilogues), or text cannot express it. The last row of a run of
-     * such rows undoes the changes of the run. If the first row of a range is such a row, so are all others. */
+    /* Symbol files omit this row, because text cannot express the rule of its CFA. Of a range either all rows are so or none. */
     bool not_in_text;
 };
 
@@ -70,24 +69,24 @@ struct sl_unwind_range {
 
 /* A record of Microsoft's frame data (Breakpad, docs/symbol_files.md, "STACK WIN"). */
 struct sl_unwind_win {
-    uint8_t type; /* 0 FPO, 4 with a program; others are passed on */
+    uint8_t type; /* 0: FPO; 4: with a program; other types that a file has are delivered too */
     uint64_t start, size;
     uint32_t prolog, epilog, params, saved, locals, max_stack; /* bytes */
     bool has_program;
     struct sl_str program; /* has_program false: `1` if ebp is a general-purpose register in the function, else `0` */
 };
 
-/* Receives the stream. Arguments are valid during the call; texts that point into the debug file stay valid. A code other than
- * SL_OK stops the reading, which returns it. */
+/* Receives what sl_unwind_read() reads: a callback for each range and each STACK WIN record. Arguments are valid during the call; texts
+ * that point into the debug file stay valid. A code other than SL_OK stops the reading, and sl_unwind_read() returns it. */
 struct sl_unwind_sink {
     enum sl_code (*range)(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error);
     enum sl_code (*win)(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error);
     size_t skipped; /* entries that could not be read or expressed completely */
 };
 
-/* Streams all unwind information of the object, on the caller's thread. Bad entries are skipped and counted; the budget of the
- * file limits the output. SL_NOT_FOUND when the object has none in a known format. SL_MALFORMED, after the readable part has
- * been streamed, when a table is malformed or takes too much work. SL_BUSY when out of memory. */
+/* Passes all unwind information of the object to the sink, on the caller's thread. Malformed entries are skipped and counted in
+ * sink->skipped; the object's budget limits the work. SL_NOT_FOUND when the object has none in a known format. SL_MALFORMED, after the
+ * readable part was passed, when a table is malformed or takes too much work. SL_BUSY when out of memory. */
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error);
 
 /* Returns the register's name in STACK CFI records: "$rax", "x29", ".cfa", ".ra". NULL if it has none. */
@@ -101,14 +100,14 @@ struct sl_unwind_text {
     enum sl_cpu_family family;
     uint64_t base;                                /* added to every address */
     bool subtract;                                /* write CFA offsets as `N -` instead of `-N +`, as is usual for PE */
-    bool (*write)(void *arg, struct sl_str text); /* false stops with SL_CANCELLED */
+    bool (*write)(void *arg, struct sl_str text); /* gets each line; false stops the reading with SL_CANCELLED */
     void *arg;
     size_t records; /* number of ranges and STACK WIN records written */
     struct sl_buf line;
 };
 
-/* Initialise the sink for a CPU family (`subtract` is false), or for the stream of an object. The caller then sets `base`,
- * `write` and `arg`. */
+/* Initialise the sink for a CPU family (`subtract` is false), or for an object, whose format decides `subtract`. The caller then sets
+ * `base`, `write` and `arg`. */
 void sl_unwind_text_init_family(struct sl_unwind_text *text, enum sl_cpu_family family);
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object);
 void sl_unwind_text_free(struct sl_unwind_text *text);

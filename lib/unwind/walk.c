@@ -1,4 +1,5 @@
-/* The loop over frames, and code shared by all processors. A step that needs more information is repeated from its beginning. */
+/* The stack walker's loop over frames, and code shared by all processors. If finding a frame needs information on a module that is not
+ * loaded yet, sl_walk_run() returns, and the next call begins anew with that frame. */
 #include "unwind/walk_impl.h"
 
 #include "base/grow.h"
@@ -8,11 +9,11 @@ enum { FIRST_CODE = 4096 }; /* addresses in the first page are no code */
 static const struct walk_cpu *const cpus[] = {&walk_x86,  &walk_amd64,  &walk_arm,   &walk_arm64,
                                               &walk_mips, &walk_mips64, &walk_riscv, &walk_riscv64};
 
-/* Values of `cfi` and `symbols` of a module for which these were looked for and not found. NULL means that they were not looked for yet. */
+/* Values of `cfi` and `symbols` of a module whose information was looked for and not found. NULL means: not looked for yet. */
 static const struct sl_cfi no_cfi;
 static const struct sl_walk_symbols no_symbols;
 
-/* Returns the description of the processor; NULL if there is no walker for it. */
+/* Returns the description of the processor; NULL if stacks of it cannot be walked. The ILP32 variant of ARM64 has the same registers. */
 static const struct walk_cpu *find_cpu(enum sl_cpu_family family)
 {
     family = family == SL_CPU_ARM64_32 ? SL_CPU_ARM64 : family;
@@ -69,14 +70,15 @@ uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
     return module == SL_NO_RANGE ? SL_WALK_NO_MODULE : (uint32_t)module;
 }
 
-/* Records that a walk has needed information on a module. Walks share the flag, so only the first one writes. */
+/* Records that a walk has needed information on a module. Walks on several threads share the flag, and reading it is cheaper than writing
+ * it, so it is only written once. */
 static void record_use(atomic_bool *uses)
 {
     if (!atomic_load_explicit(uses, memory_order_relaxed))
         atomic_store_explicit(uses, true, memory_order_relaxed);
 }
 
-/* Records what the walk needs before it can go on; the caller of sl_walk_run() gets it. */
+/* Stores which information on which module the walk needs before it can go on, for the caller of sl_walk_run(). Returns WALK_WAIT. */
 static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)
 {
     s->need = need;
@@ -104,7 +106,8 @@ enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const st
     return WALK_CALLER;
 }
 
-/* Returns WALK_CALLER if the module has no symbols, or if they cover the address; `address` is relative to the module. */
+/* Returns WALK_CALLER if the module has no symbols, or if they cover `address`, which is relative to the module; else WALK_NOTHING, or
+ * WALK_WAIT if the symbols must be loaded first. */
 static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t module, uint64_t address)
 {
     const struct sl_walk_symbols *symbols;
@@ -113,12 +116,13 @@ static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t mod
     return !symbols || symbols->covers(symbols, address) ? WALK_CALLER : WALK_NOTHING;
 }
 
-/* An address is rejected only if neither call frame information nor debug information covers it. */
+/* An address in a module is rejected only if the module has both call frame information and symbols, and neither covers it. */
 enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t address)
 {
     const struct sl_cfi *cfi;
     struct sl_cfi_row row;
-    uint64_t within = address - (address > 0); /* in the call: after it another function may begin */
+    uint64_t within =
+        address - (address > 0); /* in the call instruction: at the return address another function may begin */
     if (!walk_spend(s, WALK_COST_WORD))
         return WALK_NOTHING;
     uint32_t module = within ? walk_module_at(s, within) : SL_WALK_NO_MODULE;
@@ -137,7 +141,7 @@ unsigned walk_scan_words(const struct walk_frame *callee)
     return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI || callee->is_return ? 160 : 40;
 }
 
-/* ---- processors with a link register ---- */
+/* ---- scanning the stack ---- */
 
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -154,7 +158,7 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
             continue;
         sl_registers_set(&caller->registers, cpu->pc, value);
         sl_registers_set(&caller->registers, cpu->sp, at + cpu->word);
-        /* the saved frame pointer lies below the return address, so on the stack only if that is not its first word */
+        /* the saved frame pointer is in the word below the return address; with i == 0 that word is not part of the stack */
         if (i > 0 && cpu->saved_pointer && result == WALK_CALLER)
             cpu->saved_pointer(s, at, callee, caller);
         return result;
@@ -162,8 +166,8 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
     return WALK_NOTHING;
 }
 
-/* True if the caller may be one: its stack pointer lies above the callee's. The same stack pointer is possible once, for a function that
- * pushed nothing: only above the innermost frame, or by call frame information, and then the return address must be another. */
+/* True if the caller's stack pointer is above the callee's, as it must be. The same stack pointer is possible if the callee pushed nothing:
+ * if it is the innermost frame, or if call frame information says so. Then the pc must differ, or the walk would not end. */
 bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
                              const struct walk_frame *caller)
 {
@@ -186,7 +190,7 @@ bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *c
 
 enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN, METHODS };
 
-/* Finds the caller by one method. With `compat` (see sl_walk_target) there is no METHOD_RETURN. */
+/* Finds the caller of the current frame by one method. A walk that is compatible with Symbolicator (`compat`) has no METHOD_RETURN. */
 static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -203,17 +207,17 @@ static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method
     return cpu->by_scan(s, &s->frame, caller);
 }
 
-/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not move on to an outer
- * frame. */
-static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
+/* True if the caller is impossible: its pc or sp is unknown, its pc is in the first page, or its sp does not lie further out than that of
+ * the current frame. */
+static bool is_impossible(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
     return !walk_known(&caller->registers, cpu->pc) || !walk_known(&caller->registers, cpu->sp) ||
            caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
 }
 
-/* True for the outermost frame of a thread: return address and frame pointer are 0, and the stack above it contains no calls.
- * After the innermost frame such a result may also mean that the method failed. */
+/* True if the caller that was found means that the current frame is the outermost one of the thread: its pc is 0, and its frame pointer is
+ * 0 or unknown. For the innermost frame such a result may also mean that the method failed, so it does not count. */
 static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -222,8 +226,9 @@ static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame 
            (!walk_known(&caller->registers, cpu->fp) || caller->registers.value[cpu->fp] == 0);
 }
 
-/* Finds the caller. A method that returns an impossible caller was misled, by wrong call frame information or a register that is
- * not a frame pointer, so the next method is tried. Only call frame information without a caller ends the walk. */
+/* Finds the caller of the current frame by the first method that gives one. A method that gives an impossible caller was misled, by wrong
+ * call frame information or a register that is not a frame pointer, so the next one is tried. WALK_END if call frame information says that
+ * there is no caller, or if the caller found shows that the stack ends (is_outermost). */
 static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
 {
     static const enum walk_method usual[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN};
@@ -235,8 +240,8 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : scans_first ? scan_first : usual;
     for (unsigned i = 0; i < METHODS; i++) {
         enum walk_result result = find_by(s, order[i], caller);
-        /* an impossible caller: the end of the stack, or the method was misled and the next one is tried */
-        if (result == WALK_CALLER && ends(s, caller))
+        /* a walk compatible with Symbolicator ends at an impossible caller; others try the next method, unless the stack ends */
+        if (result == WALK_CALLER && is_impossible(s, caller))
             result = s->target.compat || is_outermost(s, caller) ? WALK_END : WALK_NOTHING;
         if (result != WALK_NOTHING)
             return result;
@@ -244,13 +249,14 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     return WALK_NOTHING;
 }
 
-/* Appends a frame to the result and makes it the current one. False when out of memory, which ends the walk. */
+/* Appends a frame to the result and makes it the current one, whose caller is searched next. False when out of memory, which ends the
+ * walk. */
 static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame)
 {
     struct sl_walk *w = &s->walk;
     s->frame = *frame;
     s->frame.module = walk_module_at(s, frame->instruction);
-    size_t capacity = s->capacity;
+    size_t capacity = s->capacity; /* both arrays have the same capacity; sl_grow_in_arena() changes it */
     if (!sl_grow_in_arena(s->arena, &w->frames, &s->capacity, w->frame_count + 1, sizeof *w->frames) ||
         (s->target.keeps_registers &&
          !sl_grow_in_arena(s->arena, &w->registers, &capacity, w->frame_count + 1, sizeof *w->registers))) {
@@ -264,12 +270,13 @@ static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame
     return true;
 }
 
-/* Finds and appends the next frame. False when the walk waits for data or is over (s->over). Out of work, it is over as well, and the last
- * frame found is not used: it may be wrong. */
+/* Finds and appends the next frame. False when the walk must wait for information on a module, or is over (s->over). When the work budget
+ * is used up the walk is over, too, and the frame just found is dropped, as it may be wrong. */
 static bool walk_step(struct sl_walk_state *s)
 {
     struct walk_frame caller;
     const struct sl_cfi *cfi;
+    /* load the CFI of every frame's module, even if another method than CFI will find the caller */
     if (s->frame.module != SL_WALK_NO_MODULE && walk_cfi(s, s->frame.module, &cfi) == WALK_WAIT)
         return false;
     size_t most = s->target.compat ? SL_WALK_COMPAT_FRAMES : SL_WALK_MAX_FRAMES;
@@ -289,7 +296,7 @@ static bool walk_step(struct sl_walk_state *s)
         return false;
     }
     caller.resume = caller.registers.value[s->cpu->pc];
-    if (!caller.instruction)
+    if (!caller.instruction) /* it is set only for a frame that a signal interrupted */
         caller.instruction = caller.resume - s->cpu->call;
     s->inner_params = walk_params(s, &s->frame);
     return append_frame(s, &caller);
@@ -305,8 +312,8 @@ enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
     return s->over ? SL_WALK_DONE : s->need;
 }
 
-/* Returns the address bits of arm64 pointers. Signatures are in the bits that addresses do not need: above those of the highest
- * module and above bit 46. */
+/* Returns the mask of the address bits in pointers of ARM64; the bits above them may have a signature. Unless the target says it, they are
+ * as many bits as the highest module address needs, but at least 47. */
 static uint64_t make_address_mask(const struct sl_walk_state *s)
 {
     uint64_t highest = (UINT64_C(1) << 47) - 1;

@@ -3,8 +3,8 @@
  * Pure: a walk only reads its arguments, and returns when it needs more. Each frame's caller is found by the first of four
  * methods that succeeds: call frame information of the frame's module; for the innermost frame a simulated return (to the link
  * register, or on x86 to the word at the stack pointer); the chain of frame pointers; scanning the stack for words that may be
- * return addresses. On 64-bit Windows, where code rarely has frame pointers, scanning precedes them unless the walk is
- * compatible. The caller fetches the module information that the walk needs:
+ * return addresses. On 64-bit Windows, where code rarely has frame pointers, scanning precedes them unless the walk is to be
+ * compatible with Symbolicator. The caller fetches the module information that the walk needs:
  *
  *     walk = sl_walk_new(arena, &target, modules, map, &registers, &stack);
  *     while ((need = sl_walk_run(walk, &module)) != SL_WALK_DONE)      on the pool
@@ -28,7 +28,7 @@
 
 enum {
     SL_WALK_REGISTERS = 64,
-    SL_WALK_COMPAT_FRAMES = 1024, /* limit of frames of a compatible walk */
+    SL_WALK_COMPAT_FRAMES = 1024, /* limit of frames of a walk with sl_walk_target.compat */
     SL_WALK_MAX_FRAMES = 1 << 20, /* limit of frames of any other walk */
 };
 
@@ -45,9 +45,10 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
     registers->assumed &= ~(UINT64_C(1) << number);
 }
 
-/* Returns the DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for
- * the family: a walk then only returns the context's frame. */
+/* SL_WALK_ONLY_PC: register number used for pc on processors whose stacks cannot be walked. */
 enum { SL_WALK_ONLY_PC = 63, SL_WALK_RISCV_PC = 32 };
+/* Returns the DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when stacks of the family cannot be
+ * walked: a walk then returns one frame, the innermost. */
 struct sl_walk_numbers {
     uint8_t pc, sp, fp;
     uint8_t call; /* a return address minus this is inside the calling instruction */
@@ -56,8 +57,8 @@ bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
 
 enum sl_trust {
     SL_TRUST_NONE,
-    /* by which method a frame was found, from the least to the most reliable; PREWALKED: by the crashed program's own library; CONTEXT: the
-     * registers of the thread */
+    /* by which method a frame was found, from the least to the most reliable; PREWALKED: the dump's writer walked the stack; CONTEXT: the
+     * innermost frame, from the registers of the thread */
     SL_TRUST_SCAN,
     SL_TRUST_CFI_SCAN,
     SL_TRUST_FP,
@@ -71,18 +72,18 @@ struct sl_walk_symbols { /* debug information of a module; addresses are relativ
     bool (*same_function)(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b);
 };
 
-/* Information on a module: NULL until sl_walk_set_cfi() and sl_walk_set_symbols() set it, also if there is none. Set by one thread,
- * read by others. */
+/* A module and the information on it that walks use. `cfi` and `symbols` are NULL until sl_walk_set_cfi() and sl_walk_set_symbols() set
+ * them, to a special value if there is none. Set by one thread, read by others. */
 struct sl_walk_module {
     uint64_t base, size; /* size > 0, no overflow */
     uint64_t cfi_offset; /* add this to an address relative to `base` to look it up in `cfi`; set before `cfi` */
     _Atomic(const struct sl_cfi *) cfi;
     _Atomic(const struct sl_walk_symbols *) symbols;
-    atomic_bool uses_cfi,
-        uses_symbols; /* walks set them: they have needed it. So callers may set what may be needed in advance */
+    atomic_bool uses_cfi, uses_symbols; /* set by walks that have needed `cfi` or `symbols` */
 };
 
-/* Set the information on a module; it must live as long as walks run. NULL = none, or it could not be fetched. */
+/* Set the information on a module, which must live as long as walks run; NULL if there is none or it could not be fetched. May be called
+ * before any walk needs it. */
 void sl_walk_set_cfi(struct sl_walk_module *module, const struct sl_cfi *cfi);
 void sl_walk_set_symbols(struct sl_walk_module *module, const struct sl_walk_symbols *symbols);
 
@@ -92,8 +93,8 @@ struct sl_walk_target {
     bool big_endian;          /* byte order of the memory */
     bool frame_pointer_first; /* use the frame pointer before call frame information */
     bool keeps_registers;     /* keep the registers of every frame */
-    /* Walk like Symbolicator: no simulated return; a caller with an impossible address or stack pointer ends the walk, whichever
-     * method found it; at most SL_WALK_COMPAT_FRAMES frames. */
+    /* Give the frames that Symbolicator gives: no simulated return; a caller with an impossible address or stack pointer ends the walk,
+     * whichever method found it; at most SL_WALK_COMPAT_FRAMES frames. */
     bool compat;
     /* Budget shared by the walks of one dump, on any thread. Rules, expressions and stack words cost steps; when they are used
      * up, walks end where they are. NULL = unlimited. */
@@ -101,8 +102,8 @@ struct sl_walk_target {
     uint64_t address_mask; /* arm64: address bits of pointers; 0 = derive them from the modules */
 };
 
-/* The memory region that contains the stack; no bytes: none. `read` (may be NULL) reads words of `size` bytes outside of it;
- * scanning stays inside. Called on the thread that runs the walk. */
+/* The memory region that contains the stack; without bytes only the innermost frame is found. `read` (may be NULL) reads a word of `size`
+ * bytes at any other address of the dump, on the thread that runs the walk; scanning stays inside the region. */
 struct sl_walk_stack {
     uint64_t address;
     struct sl_bytes bytes;
@@ -128,7 +129,7 @@ struct sl_walk {
     struct sl_walk_state *state;
 };
 
-/* Starts a walk, which lives in the arena; its first frame is that of `registers`. `map` finds the module of an address. All arguments must
+/* Makes a walk in the arena; its first frame is that of `registers`. `map` finds the index in `modules` of an address. All arguments must
  * outlive the walk, except the registers, `target` and `stack`, which are copied. NULL when out of memory. */
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
                             const struct sl_range_map *map, const struct sl_registers *registers,
@@ -139,21 +140,21 @@ struct sl_walk_saved {
     struct sl_registers registers; /* of the last frame; before the first run: of the thread */
     uint64_t resume, instruction;  /* of the last frame */
     uint32_t frame_count;          /* frames found so far; 0 = the walk has not begun, and only `registers` counts */
-    uint32_t inner_params;         /* bytes of parameters of the frame inside it */
+    uint32_t inner_params;         /* bytes of parameters of the frame that the last frame called, from STACK WIN */
     enum sl_trust trust;           /* of the last frame */
     bool is_return;                /* it was found by simulating a return */
 };
 
-/* Goes on with a saved walk like sl_walk_new; with the same arguments the frames are those of one walk. The walk has only the frames
- * that are found from now on. NULL when out of memory. */
+/* Makes a walk that goes on where a saved one stopped; it has only the frames that are found from now on. With the same arguments as the
+ * first walk, both together have the frames of one uninterrupted walk. NULL when out of memory. */
 struct sl_walk *sl_walk_resume(struct sl_arena *arena, const struct sl_walk_target *target,
                                struct sl_walk_module *modules, const struct sl_range_map *map,
                                const struct sl_walk_saved *saved, const struct sl_walk_stack *stack);
 
-/* Saves a walk, and gives the work that it has not used back to the target's budget: it must not be run again. */
+/* Saves a walk, which must not be run after that. Work that it has taken from the target's budget and not used is given back. */
 void sl_walk_save(const struct sl_walk *walk, struct sl_walk_saved *saved);
 
-/* Append registers, or a saved walk, as bytes; read them again: the reader fails if they are not valid. */
+/* Pack: append registers, or a saved walk, as bytes. Unpack: read them again; invalid bytes set r->failed. */
 void sl_registers_pack(const struct sl_registers *registers, struct sl_buf *out);
 void sl_registers_unpack(struct sl_reader *r, struct sl_registers *registers);
 void sl_walk_pack(const struct sl_walk_saved *saved, struct sl_buf *out);
@@ -161,5 +162,5 @@ void sl_walk_unpack(struct sl_reader *r, struct sl_walk_saved *saved);
 
 enum sl_walk_need { SL_WALK_DONE, SL_WALK_NEED_CFI, SL_WALK_NEED_SYMBOLS };
 
-/* Continues until the walk is over or needs information on modules[*module]. */
+/* Finds frames until the walk is over (SL_WALK_DONE) or needs information on modules[*module]. Call it again after that was set. */
 enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module);

@@ -1,4 +1,4 @@
-/* arm and arm64. */
+/* Stack walking on 32-bit ARM and ARM64. */
 #include "unwind/walk_impl.h"
 
 enum {
@@ -19,8 +19,8 @@ enum {
 
 /* ---- arm ---- */
 
-/* Finds the caller by r7, iOS' frame pointer; not on other systems. A frame pointer 0 is that of the outermost frame: the caller's pc is 0
- * then, which ends the walk. */
+/* Finds the caller by r7, the frame pointer of iOS; WALK_NOTHING on other systems. A frame pointer 0 is that of the outermost frame: then
+ * the caller's pc becomes 0, which ends the walk. */
 static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                        struct walk_frame *caller)
 {
@@ -53,14 +53,14 @@ const struct walk_cpu walk_arm = {
 
 /* ---- arm64 ---- */
 
-/* True unless the address is in the first page or has more than 52 bits: words of a scanned stack that can be no code. */
+/* True if a word may be a code address: it is not in the first page and has at most 52 bits. */
 static bool is_arm64_code(uint64_t address)
 {
     return address >= 0x1000 && address <= UINT64_C(0x000fffffffffffff);
 }
 
-/* Finds the caller by the frame record: the caller's x29, then the return address. Both may be signed. The caller's link register is read
- * from its own record, which x29 leads to, if there is one. */
+/* Finds the caller by the frame record at x29: the caller's x29, then the return address; both may be signed. The caller's link register is
+ * read from the caller's own record, to which the saved x29 points, if there is one. */
 static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {

@@ -11,20 +11,20 @@
 
 struct walk_frame { /* a frame, with the state needed to find its caller */
     struct sl_registers registers;
-    uint64_t resume, instruction; /* as in struct sl_walk_frame */
+    uint64_t resume, instruction; /* as in struct sl_walk_frame; instruction 0: not set yet, it follows from `resume` */
     uint32_t module;
     enum sl_trust trust;
     bool is_return; /* found by simulating a return: all preserved registers are known */
 };
 
 enum walk_result {
-    WALK_NOTHING, /* the method did not find a caller */
-    WALK_CALLER,
-    WALK_END,  /* there is no caller */
-    WALK_WAIT, /* for the information in sl_walk_state.need */
+    WALK_NOTHING, /* the method did not find a caller; of a test: no */
+    WALK_CALLER,  /* the method found a caller; of a test: yes */
+    WALK_END,     /* there is no caller */
+    WALK_WAIT,    /* for the information in sl_walk_state.need */
 };
 
-struct walk_cpu {
+struct walk_cpu { /* a processor: its registers, and its methods to find a caller */
     enum sl_cpu_family family;
     uint8_t pc, sp, fp; /* DWARF numbers */
     uint8_t link;       /* DWARF number of the link register; 0: calls push the return address */
@@ -32,15 +32,16 @@ struct walk_cpu {
     int8_t record;      /* offset of the return address in the frame record at `fp`; 0: no frame records */
     uint8_t call;       /* a return address minus this is inside the calling instruction */
     uint64_t preserved; /* bit N: callees preserve register N */
-    uint64_t untracked; /* bit N: number N is another register in call frame information; its rules are ignored */
+    uint64_t untracked; /* bit N: the walker has no values of DWARF register N, so its rules are ignored */
     bool (*is_code)(uint64_t address); /* true if a word may be a code address; NULL: any may */
     enum walk_result (*by_frame_pointer)(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller); /* NULL: no such method */
     enum walk_result (*by_scan)(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
-    /* Sets the frame pointer of a caller whose return address was found by scanning at `at`, not in the first word. NULL:
-     * unknown. */
+    /* Sets the frame pointer of a caller whose return address was found by scanning at `at`, above the first word of the stack. NULL: the
+     * frame pointer stays unknown. */
     void (*saved_pointer)(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                           struct walk_frame *caller);
+    /* True if the caller's stack pointer is possible: mostly above the callee's. */
     bool (*goes_on)(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 };
 
@@ -56,24 +57,24 @@ struct sl_walk_state {
     struct sl_walk_module *modules;
     const struct sl_range_map *module_map;
     struct walk_frame frame; /* the last frame found */
-    uint32_t inner_params;   /* size of the parameters of the frame inside it, from STACK WIN */
+    uint32_t inner_params;   /* bytes of parameters of the frame that `frame` called, from STACK WIN */
     uint64_t address_mask;   /* arm64: address bits of code addresses and frame pointers */
     enum sl_walk_need need;
-    size_t needs; /* the module concerned */
+    size_t needs; /* index of the module that `need` is about */
     bool over;
-    size_t capacity;
-    size_t earlier;          /* frames found before the walk was saved */
-    struct sl_account *work; /* account of the target's `work` */
+    size_t capacity;         /* of walk.frames and walk.registers */
+    size_t earlier;          /* frames found before the walk was saved and resumed */
+    struct sl_account *work; /* takes steps from the budget target.work; NULL: unlimited */
 };
 
-/* Costs in steps of the budget. */
+/* Work charged to the budget, in steps. */
 enum {
     WALK_COST_FRAME = 8,
     WALK_COST_NAME = 16, /* of looking up a register by name: there are many names */
     WALK_COST_WORD = 4,  /* of checking a word of a scanned stack */
 };
 
-/* False when no work is left: the item counts as absent, and the walk ends. */
+/* Charges work to the budget. False when it is used up: then what was to be computed counts as absent, and the walk ends. */
 static inline bool walk_spend(const struct sl_walk_state *s, uint32_t steps)
 {
     return !s->work || sl_account_spend(s->work, steps);
@@ -92,49 +93,54 @@ static inline uint64_t walk_truncate(const struct walk_cpu *cpu, uint64_t value)
 
 /* ---- walk.c ---- */
 
-/* Reads a word of register size; false if it is not in the dump. */
+/* Reads a word of register size from the stack or any other memory of the dump; false if it is not in the dump. */
 bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value);
 
-/* Reads a word of any size from the stack's own region. */
+/* Reads a number of `size` bytes from the memory region of the stack; false if it is outside. */
 bool walk_read_stack(const struct sl_walk_state *s, uint64_t address, unsigned size, uint64_t *value);
 
-/* Makes a walk without frames; NULL when out of memory. */
+/* Makes a walk without frames, to which the caller adds the first; NULL when out of memory. */
 struct sl_walk_state *walk_make(struct sl_arena *arena, const struct sl_walk_target *target,
                                 struct sl_walk_module *modules, const struct sl_range_map *map,
                                 const struct sl_walk_stack *stack);
 
+/* Returns the index of the module that contains the address, SL_WALK_NO_MODULE if none does. */
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address);
 
-/* True (WALK_CALLER) if code at `address` may have made the call; else WALK_NOTHING or WALK_WAIT. */
+/* Returns WALK_CALLER if `address` may be a return address: the byte before it is in a module whose CFI or symbols cover it, or which has
+ * none. Else WALK_NOTHING, or WALK_WAIT if CFI or symbols must be loaded first. */
 enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t address);
 
-/* Returns the module's CFI: WALK_CALLER (`*cfi` is NULL if it has none) or WALK_WAIT. */
+/* Gets the module's CFI and returns WALK_CALLER; `*cfi` is NULL if it has none. WALK_WAIT if it must be loaded first. */
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi);
 
-/* Returns the module's symbols: WALK_CALLER (`*symbols` is NULL if it has none) or WALK_WAIT. */
+/* Gets the module's symbols and returns WALK_CALLER; `*symbols` is NULL if it has none. WALK_WAIT if they must be loaded first. */
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols);
 
-/* Returns the number of stack words to scan: more if the size of the frame is known. */
+/* Returns how many words of the stack are scanned for a return address: more if the callee's stack pointer is certain, because it comes
+ * from the thread's registers, call frame information or a simulated return. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
-/* Finds the caller by scanning the stack for a word that may be a return address; for processors with a link register, which share the
- * methods below. A scanned word only gives the program counter and the stack pointer. A caller may have the same stack pointer as its callee
- * (a leaf, or by call frame information), but then its address must differ. */
+/* walk_cpu.by_scan of most processors: scans the stack for a word that may be a return address. The caller's pc is that word, its stack
+ * pointer is above it; its frame pointer is set by walk_cpu.saved_pointer, all other registers are unknown. */
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
+/* walk_cpu.goes_on of processors with a link register: the caller's stack pointer must be above the callee's, or equal if the callee is the
+ * innermost frame or the caller was found by call frame information; with an equal one the pc must differ. */
 bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
                              const struct walk_frame *caller);
-/* walk_caller_is_possible() for processors whose innermost frame may be a leaf without a stack frame: only its caller may have the same
- * stack pointer. */
+/* walk_cpu.goes_on of 32-bit ARM and MIPS: the caller's stack pointer must be above the callee's, or equal if the callee is the innermost
+ * frame, which may be a leaf without a stack frame. */
 bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 
 /* ---- evaluate.c ---- */
 
+/* Finds the caller by the CFI of the callee's module. WALK_NOTHING if that has none for the address, or if it cannot be evaluated. */
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
 /* Returns WALK_CALLER if call frame information covers the frame's instruction, else WALK_NOTHING or WALK_WAIT. */
 enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *frame);
 
-/* Copies the callee's preserved registers, as far as they are known. */
+/* Gives the caller those of the callee's known registers that functions must preserve; all others become unknown. */
 void walk_keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *callee, struct sl_registers *caller);
 
 /* Returns the size of the frame's parameters in bytes if a STACK WIN record has it; else 0. */
@@ -157,26 +163,29 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name);
 
 /* ---- return.c ---- */
 
-/* Finds the caller of the innermost frame as if that returned now: if its address is in no module (a call to a bad address), and
- * with a link register also if its function has no CFI and may be a leaf. */
+/* Finds the caller of the innermost frame as if that frame returned now: if its pc is in no module (a call to a bad address), and on
+ * processors with a link register also if its function has no CFI and may be a leaf. WALK_NOTHING for other frames. */
 enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
 /* ---- postfix.c, dwarf_stack.c, windows.c ---- */
 
-/* Parses a signed decimal. */
+/* Parses a decimal with an optional sign into 64 bits; false for anything else. */
 bool postfix_number(struct sl_str token, uint64_t *value);
 
 /* Applies `+ - * / % @` to two numbers; false for any other token, a division by zero and an alignment that is not a power of
  * two. */
 bool postfix_operate(struct sl_str token, uint64_t a, uint64_t b, uint64_t *value);
 
-/* Evaluates a program. False if it does not leave exactly one value, or reads unavailable data. */
+/* Evaluates a postfix program of a STACK CFI record. False if it is malformed or does not leave exactly one value, if it reads a register
+ * or memory that is not known, or if the work budget is used up. */
 bool postfix_evaluate(const struct walk_scope *scope, struct sl_str program, uint64_t *value);
 
-/* Evaluates a DWARF expression (DWARF 5, 2.5.1); with `pushes_cfa` the CFA is on its stack initially. */
+/* Evaluates a DWARF expression (DWARF 5, 2.5.1); with `pushes_cfa` the CFA is on its stack initially. False if it is malformed, reads a
+ * register or memory that is not known, or takes too many steps. */
 bool dwarf_stack_evaluate(const struct walk_scope *scope, struct sl_str expression, bool big_endian, bool pushes_cfa,
                           uint64_t *value);
 
-/* Computes the caller's registers from a STACK WIN record. */
+/* Computes the caller's registers from a STACK WIN record. False if esp or ebp of the callee is unknown, or if the record cannot be
+ * evaluated. */
 bool windows_evaluate(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                       struct sl_registers *caller);

@@ -1,4 +1,4 @@
-/* MIPS with 32 and 64 bits, which has no conventional frame pointer. */
+/* Stack walking on MIPS with 32 and 64 bits, which has no conventional frame pointer. */
 #include "unwind/walk_impl.h"
 
 enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS_PC = 34, FIRST_CODE = 0x1000 };
@@ -8,7 +8,8 @@ enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS
      (UINT64_C(1) << MIPS_FP))
 
 /* Finds the caller by scanning 1024 bytes of the stack for a return address. In 32-bit code the first four words are skipped, except for
- * the innermost frame: after a call they are reserved for register arguments. WALK_WAIT if symbols are needed first to judge a value. */
+ * the innermost frame: a function that makes calls reserves them for the arguments in registers. WALK_WAIT if CFI or symbols must be
+ * loaded first to judge a word. */
 static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
                                      struct walk_frame *caller)
 {

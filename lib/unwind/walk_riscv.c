@@ -1,4 +1,4 @@
-/* RISC-V with 32 and 64 bits (RISC-V ABIs Specification 1.0: "Register Convention", "Frame Pointer Convention"). */
+/* Stack walking on RISC-V with 32 and 64 bits (RISC-V ABIs Specification 1.0: "Register Convention", "Frame Pointer Convention"). */
 #include "unwind/walk_impl.h"
 
 enum { RISCV_RA = 1, RISCV_SP, RISCV_GP, RISCV_TP, RISCV_S0 = 8, RISCV_S1, RISCV_S2 = 18, RISCV_S11 = 27 };
@@ -7,24 +7,25 @@ enum { RISCV_PC = SL_WALK_RISCV_PC, RISCV_F0 = 32, RISCV_F31 = 63, SHORTEST_CALL
 #define BITS(first, last) ((UINT64_C(2) << (last)) - (UINT64_C(1) << (first)))
 #define PRESERVED         (BITS(RISCV_SP, RISCV_TP) + BITS(RISCV_S0, RISCV_S1) + BITS(RISCV_S2, RISCV_S11))
 
-/* Reads a frame record. The frame pointer is the caller's stack pointer; below it are the return address and the caller's frame
- * pointer. */
+/* Reads the frame record below `fp`, which is the caller's stack pointer: the return address and, below that, the caller's frame pointer.
+ * False if `fp` is not aligned or the words are not in the dump. */
 static bool riscv_record(const struct sl_walk_state *s, uint64_t fp, uint64_t *pc, uint64_t *saved)
 {
     unsigned word = s->cpu->word;
     return fp >= 2 * word && fp % word == 0 && walk_read(s, fp - word, pc) && walk_read(s, fp - 2 * word, saved);
 }
 
-/* True for the record of a leaf: it does not store the return address, and the caller's frame pointer is stored where the return address
- * would be. */
+/* True if `fp` still belongs to a leaf that the callee has called: simulating the leaf's return (callee->is_return) does not change s0. In
+ * its record a leaf stores no return address but, in that place, the callee's frame pointer. It was read as `pc` and is recognised by
+ * pointing into the stack above `fp`. */
 static bool is_record_of_leaf(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t fp, uint64_t pc)
 {
     uint64_t value;
     return callee->is_return && pc > fp && walk_read_stack(s, pc - s->cpu->word, s->cpu->word, &value);
 }
 
-/* Finds the caller by the frame pointer. Code often uses the register for something else, so the return address must be plausible; in the
- * outermost frame it and the saved frame pointer are both 0. WALK_WAIT if symbols are needed first to judge it. */
+/* Finds the caller by the frame pointer s0. Code often uses that register for something else, so the return address must be plausible, or 0
+ * like the saved frame pointer, as in the outermost frame. WALK_WAIT if CFI or symbols must be loaded first to judge the address. */
 static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {
@@ -33,7 +34,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
         !riscv_record(s, fp, &pc, &saved))
         return WALK_NOTHING;
     if (is_record_of_leaf(s, callee, fp, pc)) {
-        fp = pc; /* the caller's frame pointer */
+        fp = pc; /* the callee's own frame pointer */
         if (!riscv_record(s, fp, &pc, &saved))
             return WALK_NOTHING;
     }
@@ -47,7 +48,8 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
     return WALK_CALLER;
 }
 
-/* Floating point registers have the numbers from 32 on; walks do not receive them from contexts. */
+/* In call frame information the numbers from 32 on are the floating point registers, whose values the walker does not know; it stores pc
+ * under 32. So rules for them are ignored (`untracked`). */
 #define RISCV(bits, bytes)                                                                                             \
     {                                                                                                                  \
         .family = SL_CPU_RISCV##bits, .pc = RISCV_PC, .sp = RISCV_SP, .fp = RISCV_S0, .link = RISCV_RA, .word = bytes, \

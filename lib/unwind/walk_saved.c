@@ -1,4 +1,4 @@
-/* Walks between two runs, which may be in different processes: saved, packed as bytes, and resumed. */
+/* Saves a stack walk that must wait, packs it as bytes, and resumes it later, perhaps in another process. */
 #include "unwind/walk_impl.h"
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@ void sl_walk_save(const struct sl_walk *walk, struct sl_walk_saved *saved)
                                     .inner_params = s->inner_params,
                                     .trust = s->frame.trust,
                                     .is_return = s->frame.is_return};
-    /* steps that the account has bought but not spent go back to the budget */
+    /* an account takes steps from the budget in advance; what it has not spent goes back */
     if (s->work && s->work->steps > 0) {
         atomic_fetch_add(&s->work->budget->steps, s->work->steps);
         s->work->steps = 0;
@@ -24,7 +24,7 @@ struct sl_walk *sl_walk_resume(struct sl_arena *arena, const struct sl_walk_targ
                                struct sl_walk_module *modules, const struct sl_range_map *map,
                                const struct sl_walk_saved *saved, const struct sl_walk_stack *stack)
 {
-    /* not begun: the registers are still those of the thread */
+    /* the saved walk has found no frame yet, and its registers are those of the thread */
     if (!saved->frame_count)
         return sl_walk_new(arena, target, modules, map, &saved->registers, stack);
     struct sl_walk_state *s = walk_make(arena, target, modules, map, stack);
@@ -43,6 +43,7 @@ struct sl_walk *sl_walk_resume(struct sl_arena *arena, const struct sl_walk_targ
 
 /* ---- as bytes ---- */
 
+/* Layout: the bit masks `valid`, `assumed` and `stored`, then the values of the registers in `stored`, which are those that are not 0. */
 void sl_registers_pack(const struct sl_registers *registers, struct sl_buf *out)
 {
     uint64_t stored = 0;

@@ -1,4 +1,4 @@
-/* x86 and amd64. */
+/* Stack walking on x86 and amd64. */
 #include "unwind/walk_impl.h"
 
 enum {
@@ -15,13 +15,15 @@ enum {
     RSP,
     R12 = 12,
     RIP = 16,
-    MAX_FRAME_GAP = 128 << 10, /* maximal distance between a frame and the saved frame pointer in it */
-    MAX_FRAME_OFFSET = 240,    /* maximal distance of Windows' frame register from the frame's lower end */
+    MAX_FRAME_GAP =
+        128
+        << 10, /* a saved frame pointer found by scanning points at most so many bytes above the place where it is saved */
+    MAX_FRAME_OFFSET = 240, /* on Windows rbp may point so many bytes below the frame record (UWOP_SET_FPREG) */
 };
 
 #define BIT(n) (UINT64_C(1) << (n))
 
-/* True if the caller's frame is above the callee's: each call has pushed a return address. */
+/* walk_cpu.goes_on: true if the caller's stack pointer is above the callee's. It always is, since each call pushes a return address. */
 static bool grows(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
 {
     unsigned sp = s->cpu->sp;
@@ -36,7 +38,7 @@ static bool is_readable(const struct sl_walk_state *s, uint64_t address)
 
 /* ---- x86 ---- */
 
-/* Finds the caller by ebp: it points to the caller's ebp, and above that is the return address. */
+/* Finds the caller by ebp, which points to the saved ebp of the caller; the return address is above that. */
 static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                        struct walk_frame *caller)
 {
@@ -51,9 +53,9 @@ static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-/* Sets ebp of a caller found by scanning; `at` is the address of its return address on the stack. The word below that address is often the
- * caller's ebp: then it points upwards, not too far. Otherwise the function may have left ebp alone: the callee's is kept if it points
- * above the return address. */
+/* Sets ebp of a caller found by scanning; `at` is where the stack has the return address. The word below `at` is taken as the saved ebp if
+ * it points upwards by at most MAX_FRAME_GAP. Otherwise the callee may not have changed ebp: its value is kept if it points above the
+ * return address. The stack must be readable where ebp points. */
 static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                               struct walk_frame *caller)
 {
@@ -89,15 +91,15 @@ static bool is_canonical(uint64_t address)
     return address < UINT64_C(0x800000000000) || address >= UINT64_C(0xffff800000000000);
 }
 
-/* Tries a frame record `offset` bytes above the frame pointer. WALK_NOTHING: none there; WALK_END: none, and larger offsets need not be
- * tried, as the stack ends or the saved frame pointer leads out of it. */
+/* Tries to read a frame record `offset` bytes above rbp. WALK_NOTHING if there is none; WALK_END if larger offsets need not be tried
+ * either, because the memory or the memory that the saved rbp points to is not in the dump. */
 static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const struct walk_frame *callee,
                                          uint64_t offset, struct walk_frame *caller)
 {
     uint64_t rbp = callee->registers.value[RBP], ip, bp, sp = rbp + offset + 16;
     if (!walk_read(s, rbp + offset + 8, &ip) || !walk_read(s, rbp + offset, &bp))
         return WALK_END;
-    if (sp <= rbp || bp < sp)
+    if (sp <= rbp || bp < sp) /* overflow; or the saved rbp does not point to an outer frame */
         return WALK_NOTHING;
     if (!is_readable(s, bp))
         return WALK_END;
@@ -109,7 +111,7 @@ static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const st
     return WALK_CALLER;
 }
 
-/* Finds the caller by rbp. On Windows it may point up to 240 bytes below the frame record, in steps of 16 (UWOP_SET_FPREG). */
+/* Finds the caller by the frame record at rbp or, on Windows, up to 240 bytes above rbp, in steps of 16 (UWOP_SET_FPREG). */
 static enum walk_result amd64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {
@@ -123,8 +125,8 @@ static enum walk_result amd64_by_pointer(struct sl_walk_state *s, const struct w
     return result == WALK_CALLER ? result : WALK_NOTHING;
 }
 
-/* Sets rbp of a caller found by scanning: the saved one if the callee's rbp points to the word below the return address, else the
- * callee's if that points above the return address. */
+/* Sets rbp of a caller found by scanning; `at` is where the stack has the return address. If the callee's rbp points to the word below
+ * `at`, that word is the saved rbp. Otherwise the callee's rbp is kept if it points above the return address. */
 static void amd64_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                                 struct walk_frame *caller)
 {

@@ -1,5 +1,5 @@
-/* Evaluates STACK WIN records (Breakpad, docs/symbol_files.md): Microsoft's descriptions of 32-bit frames. Programs are postfix
- * with assignments, in numbers of 32 bits: `$T0 $ebp = $eip $T0 4 + ^ = ...` */
+/* Finds the caller of a 32-bit x86 frame by a STACK WIN record (Breakpad, docs/symbol_files.md), Microsoft's description of the frame.
+ * Its program is postfix with assignments, in numbers of 32 bits: `$T0 $ebp = $eip $T0 4 + ^ = ...` */
 #include "unwind/walk_impl.h"
 
 #include "unwind/impl.h"
@@ -12,9 +12,9 @@ struct windows_program_variable {
     bool set, assigned; /* `assigned`: by the program */
 };
 
-struct windows_program_item { /* stack item: a number, or a variable that may be assigned to */
+struct windows_program_item { /* stack item: a number, `.undef`, or a variable, to which a value may be assigned */
     bool is_variable, is_undefined;
-    uint32_t value; /* or the index of the variable */
+    uint32_t value; /* of the number; is_variable: index in win_program.variables */
 };
 
 struct win_program {
@@ -42,7 +42,7 @@ static size_t find_variable(struct win_program *p, struct sl_str name)
     return i;
 }
 
-/* Gives a variable its value at the beginning of the program. */
+/* Sets a variable before the program begins; it does not count as assigned by the program. */
 static void define(struct win_program *p, struct sl_str name, uint64_t value)
 {
     size_t i = find_variable(p, name);
@@ -68,7 +68,8 @@ static bool pop_value(struct win_program *p, uint64_t *value)
     return !item.is_undefined && (!item.is_variable || p->variables[item.value].set);
 }
 
-/* Executes `=`: pops a value and the variable below it. An undefined value makes the variable undefined. */
+/* Executes `=`: pops a value and assigns it to the variable below, which is popped too. `.undef` makes the variable undefined. False if the
+ * value is otherwise unknown, or if there is no variable below it. */
 static bool assign(struct win_program *p)
 {
     uint64_t value = 0;
@@ -91,7 +92,7 @@ static bool win_load(struct win_program *p)
            push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
-/* Executes an arithmetic operator on the two topmost values. */
+/* Executes an arithmetic operator on the two topmost values; false if one is undefined, or for a division by zero. */
 static bool win_operate(struct win_program *p, struct sl_str token)
 {
     uint64_t a, b, value;
@@ -121,7 +122,8 @@ static bool win_token(struct win_program *p, struct sl_str token)
     return fits && push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
-/* Runs a program. Some compilers omit the blank after `=`. False if a token fails, or if the work budget is used up. */
+/* Runs the program of a STACK WIN record. Some compilers omit the blank after `=`, so `=` is split off the token. False if a token fails,
+ * or if the work budget is used up. */
 static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
@@ -139,9 +141,9 @@ static bool run_win_program(struct win_program *p, struct sl_str program)
     return true;
 }
 
-/* Runs the record's program with the variables that Microsoft defines. The search for the return address begins above the locals, the saved
- * registers and the parameters of the function called last; in a function that aligns its stack (`@`), above the saved ebp. False if the
- * program fails, or does not assign both return address and stack pointer. */
+/* Finds the caller's registers by the program of a STACK WIN record of type 4, which starts with variables that Microsoft defines.
+ * .raSearch is where the return address should be: above the locals, the saved registers and the parameters of the function called last;
+ * or, if the program aligns the stack (`@`), above the saved ebp. False if the program fails or does not assign both $eip and $esp. */
 static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win *win,
                        const struct sl_registers *callee, struct sl_registers *caller)
 {
@@ -176,8 +178,8 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* Finds the caller from only the size of the frame. Instead of a program the record has the text "1" or "0": "1" says that the function
- * pushes ebp, which is then 8 bytes below the end of the saved registers. False if the stack cannot be read there. */
+/* Finds the caller's registers by a STACK WIN record of type 0, which only has sizes. Instead of a program it has "1" or "0": with "1" the
+ * function has pushed ebp, which is 8 bytes below the end of the saved registers. False if the stack cannot be read there. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
@@ -186,7 +188,7 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
     bool pushes_ebp = sl_str_equal(win->program, SL_STR("1"));
     if (!walk_read(s, at, &eip))
         return false;
-    /* the frame's own return address may still be there */
+    /* if the word equals the innermost frame's own pc, the return address is taken from the word above it */
     if (callee->trust == SL_TRUST_CONTEXT && eip == callee->resume) {
         at += 4;
         if (!walk_read(s, at, &eip))
