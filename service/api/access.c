@@ -1,3 +1,4 @@
+/* Checks of the access keys that requests send, and the rate limit on guessing keys. */
 #include "api/access.h"
 
 #include <openssl/crypto.h>
@@ -28,7 +29,8 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
-/* Removes the scheme; false if it is another one. */
+/* Removes the authentication scheme `name` ("Bearer") and blanks from the value of an Authorization header; false if it has another
+ * scheme. */
 static bool strip_scheme(struct sl_str *header, const char *name)
 {
     struct sl_str scheme = sl_str(name), text = sl_str_trimmed(*header);
@@ -39,7 +41,8 @@ static bool strip_scheme(struct sl_str *header, const char *name)
     return true;
 }
 
-/* Splits "<id>:<secret>"; both must be printable and not empty. Otherwise leaves `id` and `secret` as they are. */
+/* Splits "<id>:<secret>" at the first colon. False, and `id` and `secret` stay as they are, if one of them is empty or has characters other
+ * than printable ASCII. */
 static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *secret)
 {
     const char *colon = pair.size ? memchr(pair.data, ':', pair.size) : NULL;
@@ -53,7 +56,7 @@ static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *sec
     return true;
 }
 
-/* Decodes base64 into `decoded`, then splits it; `id` and `secret` point into `decoded`. */
+/* Decodes base64 into `decoded` and splits the result, "<id>:<secret>"; `id` and `secret` point into it. False if it is malformed. */
 static bool split_base64(struct sl_str text, char decoded[MAX_DECODED], struct sl_str *id, struct sl_str *secret)
 {
     size_t size;
@@ -61,6 +64,7 @@ static bool split_base64(struct sl_str text, char decoded[MAX_DECODED], struct s
            split_pair((struct sl_str){decoded, size}, id, secret);
 }
 
+/* True if the key has one of these rights (list ends with NULL). */
 static bool has_right(const struct access_key *key, const char *const *rights)
 {
     for (; *rights; rights++)
@@ -70,7 +74,7 @@ static bool has_right(const struct access_key *key, const char *const *rights)
     return false;
 }
 
-/* True if a configured key has one of these rights. */
+/* True if any configured key has one of these rights (list ends with NULL). */
 static bool has_holder(const struct config *config, const char *const *rights)
 {
     for (size_t i = 0; i < config->auth.key_count; i++)
@@ -80,23 +84,24 @@ static bool has_holder(const struct config *config, const char *const *rights)
 }
 
 /* ---- limit of wrong keys ----
- * A set-associative table of fixed size: a client hashes to a set of SLOTS slots; a new one replaces the least recent of
- * them. */
+ * A set-associative table of fixed size for clients that sent wrong keys: a client hashes to a group of SLOTS records; a new one replaces
+ * the record of that group that was used least recently. */
 enum { GUESSERS = 4096, SLOTS = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
 
 static struct guesser {
     uint8_t address[16];
-    uint32_t key_id;                     /* hash of a known key id; 0: none */
-    unsigned failures;                   /* since `began_ms` */
-    uint64_t began_ms, blocked_until_ms; /* 0: not blocked */
-    uint64_t last_ms;                    /* 0: free */
+    uint32_t key_id;           /* hash of the key id that the client sent, if such a key is configured; else 0 */
+    unsigned failures;         /* wrong keys since `began_ms` */
+    uint64_t began_ms;         /* start of the window in which wrong keys are counted */
+    uint64_t blocked_until_ms; /* 0: not blocked */
+    uint64_t last_ms;          /* time of the last wrong key; 0: the record is free */
 } guessers[GUESSERS];
 
-/* Makes the record of a client: its address, and the id of the key that it tried if that exists, so that others behind the
- * same address are not blocked. IPv6 clients count by their /64 network, as one host has all of its addresses. */
+/* Makes a new record of a client. It consists of the address and, if the client sent the id of a configured key, that id: so wrong keys
+ * with other ids from the same address are counted apart. IPv6 clients count by their /64 network, as one host has all of its addresses. */
 static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, uint64_t now)
 {
-    /* `| 1`: the hash of a key id must differ from 0, which means "no known key" */
+    /* `| 1`: the hash of a key id must differ from 0, which means "no configured key" */
     struct guesser guesser = {.key_id = key_id.size ? (uint32_t)XXH3_64bits(key_id.data, key_id.size) | 1 : 0,
                               .began_ms = now};
     if (!network_address(client, guesser.address)) {
@@ -109,14 +114,14 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
     return guesser;
 }
 
-/* Returns the SLOTS consecutive slots that may hold the record. */
+/* Returns the SLOTS consecutive records of the table among which that of `wanted` must be. */
 static struct guesser *guesser_set(const struct guesser *wanted)
 {
     uint64_t hash = XXH3_64bits_withSeed(wanted->address, sizeof wanted->address, wanted->key_id);
     return &guessers[hash % (GUESSERS / SLOTS) * SLOTS];
 }
 
-/* Finds the slot of `wanted`, or replaces the least recent one. */
+/* Returns the client's record in the table. A client without one gets that of the client whose last wrong key is the oldest. */
 static struct guesser *guesser_find(const struct guesser *wanted)
 {
     struct guesser *slots = guesser_set(wanted), *oldest = slots;
@@ -131,7 +136,8 @@ static struct guesser *guesser_find(const struct guesser *wanted)
     return oldest;
 }
 
-/* Counts a wrong key. False if the client is blocked: after GUESSES wrong keys within WINDOW_MS, for BLOCKED_MS. */
+/* Counts a wrong key of the client. After GUESSES wrong keys within WINDOW_MS it is blocked for BLOCKED_MS: then false, and nothing is
+ * counted. */
 bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 {
     uint64_t now = loop_now_ms();
@@ -155,12 +161,13 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 
 struct sent_key { /* key data sent by a request */
     struct sl_str id, secret;
-    bool any, is_key; /* the request sends something as a key; that has the form of a key */
+    bool any;    /* the request has a header or parameter for keys */
+    bool is_key; /* its value has the form of a key */
     char decoded[MAX_DECODED];
 };
 
-/* Reads a key in any form: Bearer with "<id>:<secret>" or the secret alone, Basic or APIKey with the pair in base64,
- * X-Api-Key or, for families that allow it, `key` in the query. */
+/* Reads a key in any form: in the Authorization header, Bearer with "<id>:<secret>" or the secret alone, Basic or APIKey with
+ * "<id>:<secret>" in base64; else in the header X-Api-Key or, for route families that allow it, in the query parameter `key`. */
 static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
@@ -179,7 +186,7 @@ static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
     }
 }
 
-/* Reads a key that is sent as APIKey with the pair in base64; other forms do not count as keys. */
+/* Reads a key from the header "Authorization: APIKey base64(id:secret)"; other forms do not count as keys. */
 static void read_api_key(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization");
@@ -187,8 +194,8 @@ static void read_api_key(const struct http_exchange *x, struct sent_key *sent)
     sent->is_key = strip_scheme(&header, "APIKey") && split_base64(header, sent->decoded, &sent->id, &sent->secret);
 }
 
-/* Finds the key; with an empty id by the secret alone. Compares with all keys, so the time does not depend on the match. NULL:
- * no match. */
+/* Returns the configured key with the secret and id that were sent, or with the secret alone if no id was sent; NULL if there is none.
+ * Compares with all keys, so that the time does not tell an attacker which one matches. */
 static const struct access_key *find_key(const struct config *config, const struct sent_key *sent)
 {
     const struct access_key *found = NULL;
@@ -213,7 +220,7 @@ static struct sl_str known_id(const struct config *config, struct sl_str id)
     return (struct sl_str){NULL, 0};
 }
 
-/* Checks the key that a request sends. The reason of a refusal is stored in x->refused, for the log; the answer does not give it. */
+/* The reason of a refusal goes to x->refused, for the log; the answer does not give it. */
 enum access access_check(struct http_exchange *x, enum access_form form, const char *const *rights,
                          const struct access_key **granted)
 {
@@ -254,7 +261,8 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
 
 /* ---- routes ---- */
 
-/* True if the key allows the scope of the request. Routes that do no work need no scope. */
+/* True if the key is valid for the cache scope that the request names (`scope`, by default `global`): keys may be limited to scopes. A
+ * route that does no work uses no scope, so there any key will do. */
 static bool may_name_scope(const struct http_exchange *x, const struct access_key *key)
 {
     struct sl_str scope = http_query(x, "scope");
@@ -266,8 +274,8 @@ static bool may_name_scope(const struct http_exchange *x, const struct access_ke
     return allowed;
 }
 
-/* A key with scopes may not name public sources of its own, as their files are cached for all scopes. On false the answer is
- * set. */
+/* False, with the answer set, if the client's key is limited to scopes and the request itself defines a public source: files of public
+ * sources are cached for all scopes. */
 bool access_may_use_sources(struct http_exchange *x, const struct source *sources, size_t count)
 {
     for (size_t i = 0; x->key_has_scopes && i < count; i++)
@@ -278,6 +286,7 @@ bool access_may_use_sources(struct http_exchange *x, const struct source *source
     return true;
 }
 
+/* Answers 401; the header tells which authentication schemes are accepted. */
 static void reply_unauthorized(struct http_exchange *x)
 {
     http_reply_error(x, 401, "authentication required");
@@ -286,8 +295,8 @@ static void reply_unauthorized(struct http_exchange *x)
                                                         : SL_STR("Bearer realm=\"symloom\""));
 }
 
-/* Checks the access key of a request; sets an answer if it is refused. A family that always requires a key does not exist
- * (404) if no key could open it. */
+/* Sets an answer only if the request is refused. Routes of a family that always requires a key do not exist (404) as long as no configured
+ * key has one of their rights. */
 void access_authorize(struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;

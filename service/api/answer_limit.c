@@ -1,3 +1,4 @@
+/* Limit of an answer's size (max_response_bytes). */
 #include "api/answer_limit.h"
 
 #include "core/log.h"
@@ -7,7 +8,7 @@ void answer_limit_begin(struct answer_limit *limit, const struct sl_arena *arena
     *limit = (struct answer_limit){.arena = arena, .arena_start = arena->used, .max = max};
 }
 
-/* Returns `expected`, but at most the limit and 64 KiB for the part of the answer behind the last frame. */
+/* Returns `expected`, but at most the limit plus 64 KiB: the limit holds for the frames, and more of the answer follows the last one. */
 uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected)
 {
     enum { BEHIND_LAST_FRAME = 64 * 1024 };

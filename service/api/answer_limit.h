@@ -3,7 +3,7 @@
  * A short request can ask for a long answer: a long name times many frames. So frames are counted while they are made: by the
  * least number of bytes that each takes in the answer, and by the bytes that were allocated from the request's arena. At the
  * limit no further frames are made. The writer, which alone knows the final length of the texts, leaves out the frames that do
- * not fit. The answer gives their number ("omitted_frames"). Pure: loop or pool. */
+ * not fit. The answer gives the number of omitted frames ("omitted_frames"). All functions may run on any thread. */
 #pragma once
 
 #include "base/arena.h"
@@ -12,41 +12,43 @@
 
 struct answer_limit {
     const struct sl_arena *arena;
-    uint64_t arena_start; /* `used` of the arena when this step began */
+    uint64_t arena_start; /* arena->used at answer_limit_begin() or the last answer_limit_step() */
     uint64_t max;         /* bytes of the whole answer; UINT64_MAX = no limit */
     uint64_t least;       /* lower bound of the bytes that the frames made so far take */
     uint64_t omitted;     /* frames left out, or written as they were sent */
 };
 
-/* Begins the count; frames whose texts lie in `arena` are made from here on. */
+/* Begins to count frames, whose texts are allocated from `arena`; the answer may have `max` bytes (UINT64_MAX: no limit). */
 void answer_limit_begin(struct answer_limit *limit, const struct sl_arena *arena, uint64_t max);
 
-/* Begins the next step (names, source lines), which may allocate up to the limit from the arena again. */
+/* Call before the next step of making frames (first their names, then source lines): each step may allocate as many bytes from the arena as
+ * the limit allows. */
 static inline void answer_limit_step(struct answer_limit *limit)
 {
     limit->arena_start = limit->arena->used;
 }
 
-/* True if this step may allocate further texts in the arena. */
+/* True if the current step has not allocated more bytes from the arena than the limit allows. */
 static inline bool answer_limit_has_memory(const struct answer_limit *limit)
 {
     return limit->arena->used - limit->arena_start <= limit->max;
 }
 
-/* Counts a frame that takes at least `bytes` in the answer. False when it does not fit or the job is cancelled. */
+/* Counts a frame that takes at least `bytes` in the answer. False when it does not fit, when the current step has allocated too much, or
+ * when the job is cancelled. */
 static inline bool answer_limit_take(struct answer_limit *limit, uint64_t bytes)
 {
     limit->least += bytes;
     return limit->least <= limit->max && answer_limit_has_memory(limit) && !sl_is_cancelled();
 }
 
-/* True if the text written so far and `behind` more bytes fit. */
+/* True if the answer written so far and `behind` more bytes are within the limit. */
 static inline bool answer_limit_fits(const struct answer_limit *limit, const struct sl_buf *out, uint64_t behind)
 {
     return limit->max >= behind && out->size <= limit->max - behind;
 }
 
-/* Returns how many bytes to reserve for an answer of `expected` bytes. */
+/* Returns how many bytes to reserve for an answer of `expected` bytes, of which more than the limit will not be written. */
 uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected);
 
 /* If frames were left out: writes the member "omitted_frames" into the open object, and a warning into the log. */

@@ -9,32 +9,33 @@ struct service;
 /* `config` is used until service_configure replaces it. Call after loop_init. NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
-/* Route families for the server's options, with the service as argument; the list ends with NULL. */
+/* All route families, for the options of the HTTP server; their handlers get the service as x->service. The list ends with NULL. */
 extern const struct http_family *const api_families[];
 
-/* Replaces the configuration for new work; running work holds the one that it began with. */
+/* Replaces the configuration for new requests; running ones keep the configuration with which they began. */
 void service_configure(struct service *service, const struct config *config);
 
-/* Reloads the configuration at an operator's request. False: `problems` has one problem a line. */
+/* Reloads the configuration. False if it was rejected: then `problems` gets the reasons, one per line. */
 typedef bool service_reload(void *arg, struct sl_buf *problems);
+/* Sets the function that POST /admin/reload calls. */
 void service_on_reload(struct service *service, service_reload *reload, void *arg);
 
-/* A fiber that records the counters each minute, for GET /status, until its group is cancelled. */
+/* Runs as a fiber until its group is cancelled: records the counters of the metrics each minute, for GET /status. */
 void service_watch(void *service) SL_SUSPENDS;
-/* Checks the directories of sources, as they may not be mounted yet. */
+/* Runs as a fiber: checks that the directories of filesystem sources exist, as they may not be mounted yet. */
 void service_watch_directories(void *service) SL_SUSPENDS;
 
 /* Logs the running jobs and what each waits for (debugging aid). */
 void service_log_state(const struct service *service);
 
-/* Makes health checks fail (draining); jobs go on. */
+/* Begins draining: health checks fail from now on, so that a load balancer sends no more requests; jobs go on. */
 void service_drain(struct service *service);
 
 /* True when every job is done and its result was fetched, or was not polled for 5 s. */
 bool service_idle(const struct service *service);
 size_t service_running(const struct service *service);
 
-/* Answers all waiting clients, cancels the running jobs, waits for their end and frees what they hold. Stop the server after
- * it. */
+/* Answers all waiting clients, cancels the running jobs, waits for their end and frees what they hold. Call it before stopping the HTTP
+ * server, which must still send those answers. */
 void service_stop(struct service *service) SL_SUSPENDS;
 void service_free(struct service *service);

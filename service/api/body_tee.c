@@ -1,20 +1,21 @@
+/* Several consumers read one request body concurrently through a ring buffer. A lane is one consumer with its fiber. */
 #include "api/body_tee.h"
 
 #include <stdlib.h>
 
 #include "core/loop.h"
 
-/* STEPS: a lane reads at most this part of the ring at once (body_tee.h). */
-enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, STEPS = 4 };
+/* RING_PARTS: a lane is handed at most 1 / RING_PARTS of the ring at once, so that the rest can be filled meanwhile. */
+enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, RING_PARTS = 4 };
 
 struct lanes_state;
 
 struct lane_state {
     struct lanes_state *state;
     const struct body_consumer *lane;
-    uint64_t done;
-    struct sl_bytes bytes; /* piece that the lane reads now */
-    bool good;
+    uint64_t done;         /* bytes of the body that the consumer has taken */
+    struct sl_bytes bytes; /* piece of the ring that the consumer takes now */
+    bool good;             /* result of lane->take for that piece */
 };
 
 struct lanes_state {
@@ -24,8 +25,8 @@ struct lanes_state {
     struct lane_state lane_states[BODY_TEE_MAX_CONSUMERS];
     size_t count;
     uint8_t *ring;
-    size_t size;
-    uint64_t filled;
+    size_t size;     /* of the ring */
+    uint64_t filled; /* bytes of the body copied to the ring so far */
     const struct body_tee_pace *pace;
     uint64_t waited_ms; /* time spent waiting for the client */
     bool ended;         /* the whole body was read */
@@ -33,7 +34,7 @@ struct lanes_state {
     struct sl_error error;
 };
 
-/* Stops all lanes. The code of the first call is the result. */
+/* Stops all lanes and the reader. The code of the first call is the result of body_tee_run(). */
 static void stop(struct lanes_state *t, enum sl_code code)
 {
     if (t->code == SL_OK)
@@ -41,27 +42,28 @@ static void stop(struct lanes_state *t, enum sl_code code)
     fiber_group_cancel(&t->group);
 }
 
-/* Pool work: hands the lane its piece. */
+/* Pool work: passes the lane's current piece to its consumer. */
 static void take_on_pool(void *arg)
 {
     struct lane_state *r = arg;
     r->good = r->lane->take(r->lane->arg, r->bytes);
 }
 
-/* Waits for the next piece. False at the end of the body, or when cancelled. */
+/* Sets the lane's next piece, after waiting for data if it has taken all that the ring has. False at the end of the body, or when
+ * cancelled. */
 static bool next_bytes(struct lane_state *r)
 {
     struct lanes_state *t = r->state;
     while (r->done == t->filled)
         if (t->ended || fiber_wait_on(&t->data_ready, UINT64_MAX) != FIBER_WOKEN)
             return false;
-    size_t at = r->done % t->size, size = t->filled - r->done, limit = t->size / STEPS;
-    size = size < t->size - at ? size : t->size - at;
+    size_t at = r->done % t->size, size = t->filled - r->done, limit = t->size / RING_PARTS;
+    size = size < t->size - at ? size : t->size - at; /* a piece must not pass the end of the ring */
     r->bytes = (struct sl_bytes){t->ring + at, size < limit ? size : limit};
     return true;
 }
 
-/* A fiber per lane: hands it one piece after the other, on the pool. A lane that refuses a piece stops all. */
+/* The fiber of a lane: passes one piece after the other to the consumer, on the pool. If the consumer refuses a piece, all lanes stop. */
 static void run_lane(void *arg)
 {
     struct lane_state *r = arg;
@@ -90,7 +92,7 @@ static uint64_t furthest_behind(const struct lanes_state *t)
     return done;
 }
 
-/* Copies a piece into the ring; waits for space. False when cancelled. */
+/* Copies a piece of the body into the ring, waiting for space as often as needed. False when cancelled. */
 static bool fill(struct lanes_state *t, struct sl_bytes piece)
 {
     while (piece.size > 0) {
@@ -118,7 +120,8 @@ static bool too_slow(const struct lanes_state *t)
     return rate && t->waited_ms > t->pace->grace_ms && t->waited_ms - t->pace->grace_ms > t->filled / rate * 1000;
 }
 
-/* A fiber: reads the body from the client into the ring, until its end (an empty piece). */
+/* The reader's fiber: copies the body from the client into the ring until its end, where http_body_read() returns an empty piece. Stops all
+ * lanes if the client is too slow or gone. */
 static void read_body(void *arg)
 {
     struct lanes_state *t = arg;
@@ -170,7 +173,8 @@ enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *l
     }
     fiber_group_wait(&t.group);
     free(t.ring);
-    if (t.code == SL_OK && furthest_behind(&t) < t.filled) /* a lane was cancelled while waiting */
+    if (t.code == SL_OK &&
+        furthest_behind(&t) < t.filled) /* a lane has not taken everything: its fiber was cancelled */
         t.code = SL_CANCELLED;
     if (error && t.code != SL_OK)
         *error = t.error;

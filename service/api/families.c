@@ -1,6 +1,7 @@
+/* The list of all route families. */
 #include "api/api.h"
 
-/* All route families in matching order: ROW(x) stands for `family_x`, which its file defines. */
+/* All route families, in the order in which a request's path is compared with their routes. ROW(x) stands for the variable `family_x`. */
 #define FAMILIES(ROW)                                                                                                  \
     ROW(health)                                                                                                        \
     ROW(page)                                                                                                          \

@@ -1,3 +1,4 @@
+/* Splits forms (multipart/form-data) into text parts and the files sent with them. */
 #include "api/form_files.h"
 
 #include "http/multipart.h"
@@ -9,12 +10,13 @@ struct form_splitting {
     struct request_files *files;
     struct sl_arena *arena;
     struct multipart *multipart;
-    struct form_part *parts;
+    struct form_part *parts; /* text parts that the caller asked for, `count` of them */
     size_t count;
     const struct form_part *part; /* part that is being read; NULL: a file, or an ignored part */
     struct sl_str *text;          /* text of the part or the file; NULL: ignored */
 };
 
+/* Returns the last component of a path with slashes or backslashes. */
 static struct sl_str path_base_name(struct sl_str path)
 {
     for (size_t i = path.size; i > 0; i--)
@@ -23,7 +25,8 @@ static struct sl_str path_base_name(struct sl_str path)
     return path;
 }
 
-/* Begins a file, a part named "artifact": stores its name, and `text` receives its contents. */
+/* Begins a file (a part named "artifact"): stores its name; add_piece() will collect its contents in s->text. Fails if there are more than
+ * OWN_FILES_MAX files, or when out of memory. */
 static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
 {
     struct sl_str called = multipart_file_name(s->multipart);
@@ -39,8 +42,8 @@ static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
-/* Called at the begin of each part of the form. A part "artifact" is a file; the text of a part that the caller asked for
- * is collected, of several with the same name that of the last one; any other part is skipped. */
+/* The callback for the beginning of each part of the form. A part "artifact" is a file. The text of a part that the caller asked for is
+ * collected; if several have that name, the last one counts. Any other part is skipped. */
 static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct form_splitting *s = arg;
@@ -57,7 +60,8 @@ static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *e
     return SL_OK;
 }
 
-/* Takes the next bytes of a part. The pieces of a part follow each other in the form, so its text is a view of it. */
+/* The callback for the next bytes of a part. They directly follow its earlier bytes in the form, so the part's text is a view of the form.
+ * Fails when the text is longer than the part's limit. */
 static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     const struct form_splitting *s = arg;
@@ -87,7 +91,7 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
 
 const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix)
 {
-    size_t end = 0;
+    size_t end = 0; /* the path ends at a query or fragment, which sl_js_without_parameters() may leave */
     path = sl_js_without_parameters(path);
     while (end < path.size && path.data[end] != '?' && path.data[end] != '#')
         end++;

@@ -1,5 +1,5 @@
-/* Forms (multipart/form-data), and files sent with a request for this request alone: each part `artifact` is a file, named by
- * its `filename`. They are not stored. A body of POST /symbolicate with a symbol file:
+/* Forms (multipart/form-data) with symbol files that are used for this request only and not stored: each part `artifact` is a file, named
+ * by its `filename`. A body of POST /symbolicate with a symbol file:
  *
  *     --B
  *     Content-Disposition: form-data; name="request"
@@ -29,17 +29,18 @@ struct request_files {
     size_t count;
 };
 
-struct form_part { /* a text part; the last one of that name counts */
+struct form_part { /* a part whose text the caller wants; of several with this name the last one counts */
     struct sl_str name;
     uint64_t max;       /* limit in bytes; 0: none */
     struct sl_str text; /* data NULL: not sent */
 };
 
-/* Splits the form into its files and the texts of `parts`, which are views of the form; file names are in the arena.
- * SL_MALFORMED; SL_UNSUPPORTED when a part is too large, see `error`; SL_BUSY. Pure. */
+/* Splits the form: fills `files` with its parts named `artifact`, and the texts of the `count` parts in `parts`, whose names are set.
+ * Contents and texts are views of the form; file names are in the arena. SL_MALFORMED if it is no form with this boundary or has more than
+ * OWN_FILES_MAX files; SL_UNSUPPORTED when a part is larger than its limit; SL_BUSY when out of memory. */
 enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena,
                         struct request_files *files, struct form_part *parts, size_t count, struct sl_error *error);
 
-/* Returns the first file whose name is the last component of `path` (a path, or a URL, whose parameters do not count) and `suffix`; NULL
- * if there is none. */
+/* Returns the first file whose name is the last component of `path` followed by `suffix` (".map", or ""); NULL if there is none. `path` may
+ * be a URL, whose query and fragment do not count. */
 const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix);

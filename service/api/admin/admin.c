@@ -1,10 +1,10 @@
-/* Operator requests to a running service. */
+/* Requests of operators to a running service: reload the configuration, invalidate cached files, unblock hosts. */
 #include "api/impl.h"
 #include "core/log.h"
 #include "cache_kinds/invalidate.h"
 
-/* Reads the parameters; those that are not sent stay empty. False if one occurs twice, or their combination is not
- * valid. */
+/* Reads the query parameters of DELETE /admin/cache; those that are not sent become empty. False if one occurs twice, or if their
+ * combination does not name files (invalidation_is_valid). */
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {
     const struct {
@@ -45,7 +45,7 @@ static void forget_files(struct http_exchange *x)
                  LOG_SLSTR("debug_id", what.debug_id));
         http_reply_empty(x, 204);
         break;
-    case SL_NOT_FOUND:
+    case SL_NOT_FOUND: /* the source is not configured, or the debug id is malformed: error.message says which */
     case SL_MALFORMED: http_reply_detail(x, 400, error.message, NULL); break;
     default:
         log_error("cache", "cannot invalidate the cached files of a symbol source", LOG_SLSTR("source", what.source),
@@ -54,7 +54,7 @@ static void forget_files(struct http_exchange *x)
     }
 }
 
-/* DELETE /admin/blocked-hosts: lets all processes send requests to blocked hosts again. */
+/* DELETE /admin/blocked-hosts: lets all processes of the service send requests again to hosts that were blocked after failures. */
 static void release_hosts(struct http_exchange *x)
 {
     struct sl_error error = {0};
@@ -70,7 +70,7 @@ static void release_hosts(struct http_exchange *x)
     }
 }
 
-/* Answers 400 with the reasons why a configuration was rejected; `problems` has one a line. */
+/* Answers 400 with the reasons why a configuration was rejected; `problems` has one reason per line. */
 static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
     struct sl_buf json = {0};
@@ -86,7 +86,8 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
     http_reply_json(x, 400, &json);
 }
 
-/* POST /admin/reload: loads the configuration again. A service without a reload function (a test) answers 400. */
+/* POST /admin/reload: loads the configuration again; 400 with the problems if it was rejected. Also 400 if the program has set no reload
+ * function (service_on_reload). */
 static void reload(struct http_exchange *x)
 {
     const struct service *service = x->service;

@@ -5,7 +5,7 @@
 #include "api/crash/crash.h"
 #include "api/sources.h"
 
-struct any_file { /* the member "symbolicate" */
+struct any_file { /* the member "symbolicate" of the body */
     const struct crash_kind *kind;
     struct sl_str url, token;
     struct rewrite_rules rules;
@@ -21,7 +21,7 @@ struct any_body {
 
 /* ---- the body ---- */
 
-/* The callback for the field type: chooses the kind of crash by its name. */
+/* The callback for the member `type`: sets the kind of crash file that it names. */
 static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct {
@@ -42,7 +42,7 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_fail(s, at, where, "unknown variant, expected minidump, applecrashreport or core");
 }
 
-/* The callback for the field symbolicate: where the file is, and what to rename in it. */
+/* The callback for the member `symbolicate`: what kind of file it is, its URL and access token, and rules that rename its first module. */
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -55,8 +55,7 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_object(s, at, fields, out);
 }
 
-/* Reads the whole body into s->context; the options are those of native requests, of which the source context and the order
- * of frames are then fixed, as in forms. */
+/* Reads the whole body into s->context, a struct any_body. `options` has the same members as in a body of POST /symbolicate. */
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {
@@ -72,7 +71,7 @@ static bool any_read_body(struct sl_fields *s)
 
 /* ---- the download ---- */
 
-/* Makes the request that downloads the crash file; the token is optional. NULL when out of memory. */
+/* Makes the request that downloads the crash file; without a token it has no Authorization header. NULL when out of memory. */
 static struct fetch_request *any_download(struct job *job, const struct any_file *file)
 {
     struct fetch_request *download = SL_ARENA_NEW(&job->arena, struct fetch_request);
@@ -95,7 +94,7 @@ static struct fetch_request *any_download(struct job *job, const struct any_file
     return text.data && download->url ? download : NULL;
 }
 
-/* Turns the job into the kind that the body names. NULL when out of memory. */
+/* Turns the job into one of the kind that the body names, and returns its new request, which is empty. NULL when out of memory. */
 static struct crash_work *any_become(struct job *job, const struct crash_kind *kind)
 {
     job->kind = &kind->job;
@@ -122,9 +121,12 @@ static bool any_read(struct job *job, void *arg, struct sl_str text, struct json
     request->platform = body->platform;
     request->scraping = body->scraping;
     request->options = body->options;
-    request->sources = body->sources.items; /* without sources in the body, configured ones are not used either */
+    /* replaces the configured sources that native_configure() has set: without sources in the body there are none, but for those that
+     * native_add_configured() adds if the options ask for configured sources */
+    request->sources = body->sources.items;
     request->source_count = body->sources.count;
     request->sources_number = body->sources.number;
+    /* as for crash files in forms, clients cannot choose these two options */
     request->options.apply_source_context = SL_BOOL_TRUE;
     request->options.caller_first = false;
     return native_add_configured(request, job->config);

@@ -7,9 +7,9 @@ struct apple_work {
     struct sl_crash report;
 };
 
-/* Pool work: reads the report in the form that the converter gave it, and makes a native request of it. Commands match
- * nested modules and show all details; a service shows them only if so configured, so that by default its answers are
- * those of Symbolicator. */
+/* Pool work: reads the report from the converter's output, and makes a request for native frames of it. For commands modules may overlap,
+ * and the answer has all details of the report; a service drops the details unless apple_details is configured, so that by default its
+ * answers are those of Symbolicator. */
 static enum sl_code take_report(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;
@@ -25,11 +25,13 @@ static enum sl_code take_report(struct job *job, void *arg, struct sl_error *err
     return crash_fill_request(request, &work->report) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Runs the converter that reads the Apple report, then take_report(). Commands (`local`) get all that the report has; a service what is
+ * configured. */
 static enum sl_code apple_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;
     const struct config *config = job->config;
-    bool local = work->crash.local != NULL; /* commands show everything */
+    bool local = work->crash.local != NULL;
     const struct sl_apple_options options = {.names_from_report = local || config->apple_names_from_report,
                                              .split_os_version = local || config->apple_split_os_version,
                                              .all_causes = local || config->apple_details};

@@ -5,7 +5,7 @@
 
 /* ---- ids that the core lacks ---- */
 
-/* Reads a debug id; an invalid one counts as absent. */
+/* The callback for the member `debug_id`; an invalid id counts as absent. */
 static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct crash_module_id *id = out;
@@ -16,6 +16,7 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
+/* The callback for the member `code_id`, which is stored in normalised form. */
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct crash_module_id *id = out;
@@ -26,6 +27,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     return id->code_id.data || sl_json_no_memory(s->json);
 }
 
+/* Reads one module of the request: its names and ids. */
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -48,7 +50,8 @@ bool core_read_ids(struct sl_fields *s, const struct sl_json_path *at, void *out
     return true;
 }
 
-/* Makes an index of the ids by path and by file name; the first of several with the same name counts. */
+/* Makes an index of the request's modules by path and by file name; of several with the same name the first counts. False when out of
+ * memory. */
 static bool index_ids(const struct crash_module_ids *ids, struct sl_map *by_name)
 {
     for (size_t i = 0; i < ids->count; i++) {
@@ -65,7 +68,8 @@ static bool index_ids(const struct crash_module_ids *ids, struct sl_map *by_name
     return true;
 }
 
-/* Sets the ids of a module as the request has them. A debug id that was not sent is made of the build id. */
+/* Sets the ids of a module to those in the request. If the request has no debug id for it, that is made from the code id, which is the
+ * build id of an ELF file. */
 static void set_id(struct sl_crash_module *module, const struct crash_module_id *id, bool big_endian)
 {
     uint8_t build_id[64];
@@ -80,7 +84,8 @@ static void set_id(struct sl_crash_module *module, const struct crash_module_id 
     }
 }
 
-/* Gives modules without an id that of the request's module with the same name. False when out of memory. */
+/* Gives each module of the dump that has no id the ids of the request's module with the same path or, else, the same file name. False when
+ * out of memory. */
 static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_map by_name = {.budget = arena->budget};
@@ -93,9 +98,10 @@ static bool add_ids(const struct crash_module_ids *ids, struct sl_minidump *dump
             set_id(module, id, dump->big_endian);
     }
     sl_map_free(&by_name);
-    return good && sl_minidump_map_modules(dump, arena);
+    return good && sl_minidump_map_modules(dump, arena); /* which module an address belongs to depends on the ids */
 }
 
+/* Member of struct crash_kind: adds the ids of modules that the request has. */
 static bool complete_core(struct crash_work *work, struct sl_minidump *dump)
 {
     return !work->ids.count || add_ids(&work->ids, dump, work->native.arena);
@@ -103,8 +109,8 @@ static bool complete_core(struct crash_work *work, struct sl_minidump *dump)
 
 /* ---- reading ---- */
 
-/* Makes the kernel's library a file of the request: it is in no file of a source, and threads that wait in system calls are in it
- * on 32-bit x86. */
+/* Adds the vDSO, the kernel's library, from the core to the files sent with the request: no symbol source has it, and on 32-bit x86 threads
+ * that wait in system calls are in it. Done once, as the job may run this again. */
 static enum sl_code add_vdso(struct crash_work *work, const struct core_result *result, struct sl_error *error)
 {
     bool inside = true;
@@ -117,6 +123,7 @@ static enum sl_code add_vdso(struct crash_work *work, const struct core_result *
     return code;
 }
 
+/* Member of struct crash_kind: runs the converter that reads a core file, then `take`, and adds the vDSO found to the request. */
 static enum sl_code convert_core(struct job *job, struct crash_work *work, job_step *take, struct sl_error *error)
 {
     const struct core_options options = {.command_line = job->config->core_command_line};

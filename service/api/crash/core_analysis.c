@@ -1,10 +1,10 @@
-/* The analysis of the instruction at which a thread of a core file crashed. The kernel does not write code to cores, so it comes from the
- * file of the module. */
+/* Analyses the instruction at which a thread of a core file crashed, for the details of the answer. The kernel does not write code to core
+ * files, so the instruction is read from the file of its module. */
 #include "api/crash/dump.h"
 
 #include "minidump/build.h"
 
-/* Sets the address of the instruction that crashed; false if the core does not say. */
+/* Gets the address of the instruction that crashed: the pc of the thread that crashed. False if the core has no such thread. */
 static bool find_instruction(const struct sl_minidump *dump, uint64_t *address)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++) {
@@ -19,8 +19,8 @@ static bool find_instruction(const struct sl_minidump *dump, uint64_t *address)
     return false;
 }
 
-/* Finds the file of the module: among those of the request, else on the sources. `input->bytes` stay empty if there is none. SL_BUSY and
- * SL_CANCELLED when that is not known. */
+/* Finds the file with the code of a module: among the files sent with the request, else in the symbol sources. If there is none,
+ * `input->bytes` stays empty. SL_BUSY or SL_CANCELLED if the search could not be finished. */
 static enum sl_code find_code(struct dump_work *work, size_t module, struct converter_input *input,
                               struct sl_error *error)
 {
@@ -29,7 +29,7 @@ static enum sl_code find_code(struct dump_work *work, size_t module, struct conv
     const struct supplied_object *object =
         own ? supplied_objects_find(own, &search_unwind_target, &needs->ids[module]) : NULL;
     *input = (struct converter_input){.fd = -1, .role = INPUT_CODE};
-    if (object) { /* programs have unwind tables; their debug files do not, as a rule */
+    if (object) { /* a file with unwind tables is mostly the program itself, not its debug file, which has no code */
         input->bytes = object->bytes;
         return SL_OK;
     }
@@ -45,7 +45,7 @@ static enum sl_code find_code(struct dump_work *work, size_t module, struct conv
     return SL_OK;
 }
 
-/* Pool work: makes the analysis that the converter wrote the details of the answer. */
+/* Pool work: replaces the details of the answer by the analysis in the converter's output. */
 static enum sl_code take_analysis(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
@@ -59,7 +59,8 @@ static enum sl_code take_analysis(struct job *job, void *arg, struct sl_error *e
     return SL_OK;
 }
 
-/* Adds to the details which module has the instruction, if neither the core nor a source does. */
+/* Adds `missing_code` to the details of the answer: the module that contains the instruction, when its code was found neither in the core
+ * nor in a file. SL_BUSY when out of memory. */
 static enum sl_code report_missing_code(struct dump_work *work, const struct sl_crash_module *module,
                                         struct sl_error *error)
 {
@@ -91,6 +92,7 @@ enum sl_code core_analyse(struct job *job, struct crash_work *crash, struct sl_e
     uint64_t address;
     if (!work->details || !dump->has_exception || !find_instruction(dump, &address))
         return SL_OK;
+    /* NULL if no file is needed, because the core itself has the code */
     const struct sl_crash_module *module =
         sl_minidump_memory_at(dump, address) ? NULL : sl_minidump_module_at(dump, address);
     enum sl_code code = SL_OK;
@@ -106,7 +108,7 @@ enum sl_code core_analyse(struct job *job, struct crash_work *crash, struct sl_e
         code = crash_convert(job, crash, &converter_core_analysis, CONVERTER_OPTIONS(options), &result, POOL_WALK,
                              take_analysis, error);
     crash->code.bytes.data = NULL;
-    if (code == SL_UNSUPPORTED || code == SL_MALFORMED) { /* no reason to give no stacks */
+    if (code == SL_UNSUPPORTED || code == SL_MALFORMED) { /* the stacks are answered without the analysis */
         log_warn("crash", "cannot analyse the crash of a core file", LOG_STR("error", error->message));
         return SL_OK;
     }

@@ -1,4 +1,4 @@
-/* Crash files of commands, without an HTTP request. */
+/* Symbolicates crash files for commands, without an HTTP request. */
 #include "api/crash_file.h"
 
 #include "api/crash/crash.h"
@@ -19,8 +19,8 @@ static bool file_read_ids(struct sl_fields *s)
     return core_read_ids(s, NULL, s->context);
 }
 
-/* Takes a file and options from a command (`asked`) instead of a request. False if its rewrite rules or its list of modules are
- * malformed, or when out of memory. */
+/* job_kind.read_local: takes the crash file and options from a command (`asked`, a struct crash_file) instead of an HTTP request. False if
+ * its rewrite rules or its list of modules are malformed, or when out of memory. */
 bool crash_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct crash_work *work = arg;

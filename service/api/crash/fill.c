@@ -1,12 +1,14 @@
-/* Converts a crash to a native request. */
+/* Converts the threads and modules of a crash to a request for native frames. */
 #include "api/crash/crash.h"
 
 #include "unwind/walk.h"
 
 /* enum native_trust and enum sl_trust have the same values. */
-_Static_assert(TRUST_NONE == (int)SL_TRUST_NONE && TRUST_CONTEXT == (int)SL_TRUST_CONTEXT, "one list");
+_Static_assert(TRUST_NONE == (int)SL_TRUST_NONE && TRUST_CONTEXT == (int)SL_TRUST_CONTEXT,
+               "enum native_trust and enum sl_trust differ");
 
-/* Stores the known texts in the order that native_text() expects. */
+/* Stores those texts of a frame that are known, in the order of enum native_text, and a bit for each in frame->has_text: native_text()
+ * finds a text by counting bits. False when out of memory. */
 static bool fill_texts(struct native_request *request, const struct sl_crash_frame *from, struct native_frame *frame)
 {
     const struct {
@@ -31,7 +33,7 @@ static bool fill_texts(struct native_request *request, const struct sl_crash_fra
     return kept || !count;
 }
 
-/* Copies a frame of a crash; its module is found later by the address. False when out of memory. */
+/* Copies a frame of a crash to the request; its module will be found by the address (native_prepare). False when out of memory. */
 static bool fill_frame(struct native_request *request, const struct sl_crash_frame *from, struct native_frame *frame)
 {
     *frame = (struct native_frame){
@@ -47,7 +49,7 @@ static bool fill_frame(struct native_request *request, const struct sl_crash_fra
     return fill_texts(request, from, frame);
 }
 
-/* Converts a thread. False when out of memory. */
+/* Copies a thread of a crash with its registers and frames to the request. False when out of memory. */
 static bool fill_trace(struct native_request *request, const struct sl_crash_thread *from, struct native_trace *trace)
 {
     static const enum sl_opt_bool requesting[] = {SL_BOOL_ABSENT, SL_BOOL_FALSE, SL_BOOL_TRUE};
@@ -86,8 +88,8 @@ struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_c
     };
 }
 
-/* Copies a module of a crash. It has none of the members by which profilers name uploaded symbols (`no_upload`). Size 0
- * means that it is not known. False when out of memory. */
+/* Copies a module of a crash to the request; a size of 0 is unknown. Modules of crashes have none of the members by which profilers name
+ * uploaded symbols (`no_upload`). False when out of memory. */
 static bool fill_module(struct native_request *request, const struct sl_crash *crash,
                         const struct sl_crash_module *from, struct native_module *module)
 {

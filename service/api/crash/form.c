@@ -1,6 +1,6 @@
-/* Forms with crash files; a core may also be sent as it is. The body goes to a temporary file, and its parts are views of the
- * mapping: a large dump is in memory once, as pages of that file. A crash file that was sent compressed is copied to a second
- * temporary file and unpacked there:
+/* Receives forms with crash files; the body may also be a core file itself. The body goes to a temporary file, and its parts are views of
+ * the mapped file, so a large dump is in memory only once. A crash file that was sent compressed is copied to a second temporary file and
+ * unpacked there:
  *
  *     body of the request ──▶ file, mapped ──▶ parts: JSON, debug files, the crash file
  *                                                     compressed: ──▶ second file ──▶ unpacked by a worker, mapped */
@@ -30,12 +30,12 @@ struct form_reading {
     struct crash_form *form; /* &work->form */
     const struct config *config;
     const char *tmp_dir;
-    int fd;
-    int packed; /* copy of a compressed crash file; -1 = it is not compressed */
-    struct sl_str boundary;
-    int status; /* 0: no error */
-    struct sl_buf problem;
-    const char *cause; /* detail if the form is malformed */
+    int fd;     /* temporary file with the body */
+    int packed; /* temporary file with a compressed crash file, which is unpacked in place; -1: it is not compressed */
+    struct sl_str boundary; /* of the form; data NULL: the body is the crash file itself */
+    int status;             /* HTTP status of a refusal; 0: no error */
+    struct sl_buf problem;  /* message of a refusal */
+    const char *cause;      /* detail of a refusal if the form is malformed, else NULL */
     struct sl_error error;
 };
 
@@ -52,7 +52,7 @@ uint64_t crash_body_limit(const struct http_exchange *x)
 
 /* ---- parts ---- */
 
-/* Finds the parts of the form. False: `status` and `problem` say why. */
+/* Finds the parts of the form. False if it is refused: r->status and r->problem are set. */
 static bool split_parts(struct form_reading *r)
 {
     struct form_part parts[CRASH_PARTS];
@@ -74,11 +74,12 @@ static bool split_parts(struct form_reading *r)
 
 /* ---- JSON of parts ---- */
 
-struct form_value { /* a value and its reader */
+struct form_value { /* how to read the JSON document in a part of the form */
     sl_field_read *read;
     void *out;
 };
 
+/* Adapts a sl_field_read, which reads a member, to read a whole document. */
 static bool form_read_value(struct sl_fields *s)
 {
     const struct form_value *value = s->context;
@@ -95,7 +96,7 @@ static bool form_read_platform(struct sl_fields *s, const struct sl_json_path *a
     return sl_fields_text(s, at, out);
 }
 
-/* Reads a JSON part, if it was sent. False: `status` and `problem` say why. */
+/* Reads a JSON part of the form into `out`, if it was sent. False if it is malformed: r->status and r->problem are set. */
 static bool form_read_part(struct form_reading *r, enum crash_part part, sl_field_read *read, void *out)
 {
     struct sl_str text = {(const char *)r->form->parts[part].data, r->form->parts[part].size};
@@ -108,7 +109,7 @@ static bool form_read_part(struct form_reading *r, enum crash_part part, sl_fiel
     return false;
 }
 
-/* Reads the JSON parts. Clients cannot choose the frame order or switch off source context. */
+/* Reads the JSON parts of the form into the request. False if one is malformed, or when out of memory: r->status is set. */
 static bool form_read_json(struct form_reading *r)
 {
     struct native_request *request = &r->work->native;
@@ -128,10 +129,11 @@ static bool form_read_json(struct form_reading *r)
     }
     request->files = r->form->artifacts.items;
     request->file_count = r->form->artifacts.count;
-    if (!native_add_configured(request, r->config)) {
+    if (!native_add_configured(request, r->config)) { /* adds the configured sources if the options ask for them */
         r->status = 503;
         return false;
     }
+    /* for crash files, clients cannot switch off source context or reverse the order of frames */
     request->options.apply_source_context = SL_BOOL_TRUE;
     request->options.caller_first = false;
     return true;
@@ -139,7 +141,7 @@ static bool form_read_json(struct form_reading *r)
 
 /* ---- compressed crash files ---- */
 
-/* True for gzip and zstd, and if it is a core for xz, by their magic bytes. */
+/* True if the crash file is compressed, by its magic bytes: with gzip or zstd, core files also with xz. */
 static bool is_packed(const struct crash_kind *kind, struct sl_bytes file)
 {
     static const struct sl_str gzip = SL_STR("\x1F\x8B"), zstd = SL_STR("\x28\xB5\x2F\xFD"),
@@ -156,14 +158,14 @@ static void form_fail_internal(struct form_reading *r, enum sl_code code)
     r->status = code == SL_BUSY ? 503 : 500;
 }
 
-/* Refuses a compressed core that is damaged or too large. */
+/* Sets status and message for a compressed core file that is damaged (400) or too large when decompressed (413). */
 static void form_bad_core(struct form_reading *r, enum sl_code code)
 {
     r->status = code == SL_MALFORMED ? 400 : 413;
     sl_buf_printf(&r->problem, "cannot decompress the core file: %s", r->error.message);
 }
 
-/* Copies a compressed crash file to a temporary file. */
+/* Copies a compressed crash file from the body to a temporary file of its own, r->packed. */
 static void form_copy_packed(struct form_reading *r)
 {
     r->packed = sl_unlinked_file(r->tmp_dir);
@@ -172,7 +174,7 @@ static void form_copy_packed(struct form_reading *r)
                            sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
 }
 
-/* Pool work: maps the body and reads its parts. */
+/* Pool work: maps the body and reads its parts except the crash file, which is copied if it is compressed. */
 static void form_read(void *arg)
 {
     struct form_reading *r = arg;
@@ -180,15 +182,15 @@ static void form_read(void *arg)
         form_fail_internal(r, r->error.code);
         return;
     }
-    if (!r->boundary.data)
+    if (!r->boundary.data) /* no form: the body is the crash file; form_read_json() then only sets defaults */
         r->form->parts[PART_FILE] = r->form->body.bytes;
     bool good = (!r->boundary.data || split_parts(r)) && form_read_json(r);
     if (good && is_packed(r->work->kind, r->form->parts[PART_FILE]))
         form_copy_packed(r);
 }
 
-/* Decompresses the copy of the crash file, if there is one. If that fails, a core is refused; other files stay as they are, and are
- * rejected later. */
+/* Decompresses a compressed crash file in place, in r->packed. If the data are damaged or too large, a core file is refused here; other
+ * files stay as they were sent, and their reader will reject them. */
 static void form_unpack(struct form_reading *r) SL_SUSPENDS
 {
     if (r->packed < 0 || r->status)
@@ -206,7 +208,7 @@ static void form_unpack(struct form_reading *r) SL_SUSPENDS
 
 /* ---- answers ---- */
 
-/* Answers a form that was refused: with its status, problem and cause, or 503 without memory. */
+/* Answers a refused form with r->status, r->problem and r->cause. Status 503 always means that memory was short. */
 static void form_refuse(struct http_exchange *x, struct form_reading *r)
 {
     sl_buf_u8(&r->problem, 0);
@@ -217,7 +219,7 @@ static void form_refuse(struct http_exchange *x, struct form_reading *r)
         http_reply_detail(x, r->status, text ? text : "cannot read the request", r->cause);
 }
 
-/* Returns the error message for a missing or unsuitable crash file; NULL if no problem was found yet. */
+/* Returns the error message for a crash file that is missing or that kind->refuse() rejects; NULL if there is no such problem. */
 static const char *form_problem(const struct form_reading *r)
 {
     const struct crash_kind *kind = r->work->kind;
@@ -227,8 +229,8 @@ static const char *form_problem(const struct form_reading *r)
     return kind->refuse ? kind->refuse(file) : NULL;
 }
 
-/* Keeps the descriptor of the file that contains the crash file, for the worker that will read it, and closes the other
- * one. */
+/* Of the two temporary files, keeps the one with the (unpacked) crash file open as form->fd, for the worker that will read it, and closes
+ * the other one. */
 static void keep_file(struct form_reading *r)
 {
     struct crash_form *form = r->form;
@@ -239,7 +241,7 @@ static void keep_file(struct form_reading *r)
     sl_close(is_unpacked ? r->fd : r->packed);
 }
 
-/* Receives the form and reads it on the pool. False: the answer is set, or the client is gone. */
+/* Receives the body and reads it on the pool. False if it was refused, and the answer is set, or if the client is gone. */
 static bool form_take(struct http_exchange *x, struct form_reading *r)
 {
     struct sl_error error;
@@ -269,7 +271,8 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
     struct form_reading r = {
         .work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir(), .packed = -1};
     if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
-        r.boundary = (struct sl_str){NULL, 0}; /* the body is the file: job_check has refused other requests */
+        r.boundary =
+            (struct sl_str){NULL, 0}; /* no form, so the body is the crash file: job_check() has refused all else */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
     memory_resize(&x->memory, work->native.arena->used); /* the body and the unpacked file are in files */

@@ -1,4 +1,4 @@
-/* Job of a crash file. */
+/* The steps of a job for a crash file, common to all formats. */
 #include "api/crash/crash.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@ static enum sl_code map_download(struct job *job, void *arg, struct sl_error *er
     return sl_map_fd(work->form.fd, &work->form.body, error);
 }
 
-/* Downloads the file. A failure becomes the answer, with SL_MALFORMED. */
+/* Downloads the crash file to a temporary file and maps it. If the server fails or has no such file, that becomes the job's answer, and
+ * SL_MALFORMED is returned. Else SL_OK, SL_BUSY, SL_CANCELLED or SL_INTERNAL. */
 static enum sl_code crash_download(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -36,8 +37,8 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
 /* ---- crash journal ---- */
 enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
 
-/* Names the file by its size and samples of its bytes: the cost does not grow with the file. Fails with SL_UNSUPPORTED if the
- * service died of it before. */
+/* Pool work: makes the crash file's entry for the crash journal, identified by the file's size and samples of its bytes, as hashing all of
+ * it would take too long. SL_UNSUPPORTED if the service has died of this file before (quarantine). */
 static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
@@ -57,8 +58,8 @@ static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error
     return code;
 }
 
-/* Registers the file as the work of this fiber: if the service dies of it, it is not read again. A file of which it has
- * died before is answered as failed. */
+/* Registers the crash file in the crash journal as what this fiber works on: if the service dies meanwhile, it will not read the file
+ * again. If it has died of the file before, the answer becomes "failed", and SL_UNSUPPORTED is returned. */
 static enum sl_code crash_name(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     enum sl_code code = job_work(job, POOL_IO, name_file, error);
@@ -74,7 +75,7 @@ static enum sl_code crash_name(struct job *job, struct crash_work *work, struct 
 
 /* ---- reading ---- */
 
-/* Pool work: the copy is made first, as the process that wrote the file may still change it. */
+/* Pool work: copies the converter's output, as the worker process that wrote it may still change it, and lets work->take read the copy. */
 static enum sl_code take_packed(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
