@@ -34,7 +34,7 @@ struct crash_kind {
     /* For kinds with stacks to walk: calls crash_convert() with the converter of the format, and passes `take` on to it. */
     enum sl_code (*convert)(struct job *job, struct crash_work *work, job_step *take,
                             struct sl_error *error) SL_SUSPENDS;
-    /* Kinds with stacks to walk: adds what the request says of modules to the dump, on the pool. False when out of memory. NULL: nothing. */
+    /* Kinds with stacks to walk: adds what the request says of modules to the dump, on the pool. False when out of memory. May be NULL. */
     bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
     /* Called after the stacks were walked: adds details of the crash for which files of modules must be searched. NULL: nothing. */
     enum sl_code (*analyse)(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
@@ -86,8 +86,7 @@ struct crash_work { /* request of a job */
     bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
     /* used while crash_convert() runs */
-    struct converter_input
-        code; /* a further input: the file of the module with the instruction that crashed; no bytes: none */
+    struct converter_input code;    /* also read: the file with the instruction that crashed; no bytes: none */
     struct sl_str code_id;          /* that the file in `code` must have */
     int packed_fd;                  /* file with the converter's output */
     struct sl_bytes packed;         /* a copy of that output in the arena */

@@ -5,11 +5,13 @@
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
-enum { MIN_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget of the stack walks is computed */
+enum {
+    MIN_SIZE = 1 << 20
+}; /* bytes added to the dump's size when the work budget of the stack walks is computed from it */
 
 /* ---- steps on the pool ---- */
 
-/* Returns the result of pool steps that can fail only for lack of memory. */
+/* Returns SL_OK if `good`; else the error for lack of memory, the only one that these pool steps can have. */
 static enum sl_code dump_end(bool good, struct sl_error *error)
 {
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -20,7 +22,8 @@ static bool same_debug_id(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id == b->has_debug_id && (!a->has_debug_id || sl_debug_id_equal(&a->debug_id, &b->debug_id));
 }
 
-/* Renames the module at the lowest address for the look-up, and all modules with the same debug id. */
+/* Applies the request's rules (rewrite_first_module) to the debug file name of the first module and of all modules with the same debug id.
+ * The new names are used for searches only. False when out of memory. */
 static bool rewrite_first(struct dump_work *work, struct object_id *ids, size_t count)
 {
     const struct object_id first = count ? ids[0] : (struct object_id){.type = OBJECT_UNKNOWN};
@@ -33,7 +36,7 @@ static bool rewrite_first(struct dump_work *work, struct object_id *ids, size_t 
     return !failed;
 }
 
-/* Makes the ids of the modules for look-ups. False when out of memory. */
+/* Makes the ids by which files of the dump's modules are searched, and prepares the stack walks. False when out of memory. */
 static bool make_modules(struct dump_work *work)
 {
     const struct sl_crash *crash = &work->dump.crash;
@@ -47,7 +50,8 @@ static bool make_modules(struct dump_work *work)
     return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count) && dump_walk_prepare(&work->walk);
 }
 
-/* Pool work: takes the dump that was read, and prepares the look-ups of its modules. */
+/* Pool work: reads the dump from the converter's output, adds what the request says of its modules (kind->complete), and prepares the
+ * search for files of the modules. */
 static enum sl_code take_dump(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
@@ -58,6 +62,7 @@ static enum sl_code take_dump(struct job *job, void *arg, struct sl_error *error
     return code == SL_OK ? dump_end((!complete || complete(crash, &work->dump)) && make_modules(work), error) : code;
 }
 
+/* Member of struct crash_kind: runs the converter that reads a minidump; then `take` reads its output. */
 static enum sl_code convert_minidump(struct job *job, struct crash_work *crash, job_step *take, struct sl_error *error)
 {
     struct dump_work *work = (struct dump_work *)crash; /* begins with it */
@@ -66,7 +71,8 @@ static enum sl_code convert_minidump(struct job *job, struct crash_work *crash, 
                          error);
 }
 
-/* Sets the package of frames in unloaded modules: "(unloaded gone.dll@0x1234)". */
+/* Sets the package of a thread's frames that lie in a module which was already unloaded, as "(unloaded gone.dll@0x1234)". False when out of
+ * memory. */
 static bool name_unloaded(struct dump_work *work, size_t index)
 {
     const struct sl_crash_thread *thread = &work->dump.crash.threads[index];
@@ -75,7 +81,7 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     for (size_t i = 0; i < thread->frame_count && work->dump.unloaded_count; i++) {
         struct sl_crash_frame *frame = &thread->frames[i];
         bool is_exact = !i || frame->is_exact || frame->trust == SL_TRUST_PREWALKED;
-        /* the call that a return address belongs to: it may be the last instruction of its module */
+        /* a return address is looked up by its call instruction, which may be the last one of the module */
         uint64_t instruction = frame->address - (is_exact ? 0 : numbers.call);
         struct sl_buf text = {.budget = work->crash.native.arena->budget};
         if (sl_minidump_module_at(&work->dump, instruction))
@@ -87,8 +93,8 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     return true;
 }
 
-/* Drops modules that no stack touched and that have no id, for which no symbols could be found. False when out of
- * memory. */
+/* Drops modules that no stack touched (`cfi` was not looked up) and that have no id, so that no symbols could be found for them. False when
+ * out of memory. */
 static bool drop_unknown_modules(struct dump_work *work)
 {
     struct sl_crash *crash = &work->dump.crash;
@@ -105,7 +111,8 @@ static bool drop_unknown_modules(struct dump_work *work)
     return !is_shorter || sl_minidump_map_modules(&work->dump, work->crash.native.arena);
 }
 
-/* Renames the first module for symbol look-ups; the answer keeps the name of the dump. */
+/* Applies the request's rules (rewrite_first_module) to the debug file name of the first module, for the search for its symbols. The
+ * answer shows the name in the dump, which unwind.debug_file keeps. False when out of memory. */
 static bool rename_first(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -122,7 +129,8 @@ static bool rename_first(struct dump_work *work)
     return !failed;
 }
 
-/* Lets the answer report the unwind information of each module. */
+/* Points the native request to what the walks found out about unwind information of each module, which the answer reports. False when out
+ * of memory. */
 static bool set_unwind_info(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -132,7 +140,8 @@ static bool set_unwind_info(struct dump_work *work)
     return request->unwind || !request->module_count;
 }
 
-/* Gives the walked dump to a command that wants it, then replaces stacks with those that the client walked. */
+/* Passes the walked dump to a command that wants it, then replaces the stacks of threads which the crashed program itself had walked and
+ * stored in the dump (`prewalked`). With `details`, also names unloaded modules. False when out of memory. */
 static bool take_frames(struct dump_work *work)
 {
     const struct crash_file *local = work->crash.local;
@@ -150,7 +159,8 @@ static bool take_frames(struct dump_work *work)
     return good;
 }
 
-/* Pool work: makes a request for native frames of the walked dump. Each step is false only when out of memory. */
+/* Pool work: makes a request for native frames of the walked dump. The order matters: modules are dropped before they are copied to the
+ * request, and rename_first() changes that copy. Each step is false only when out of memory. */
 static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
@@ -163,8 +173,8 @@ static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *er
 
 /* ---- steps on the loop ---- */
 
-/* Walks the stacks within a budget of work that grows with the size of the dump. When it is used up, the frames found so far
- * are the result. */
+/* Walks the stacks of all threads. The work budget is the size of the dump plus MIN_SIZE steps; when it is used up, a warning is logged,
+ * and the frames found so far are the result. */
 static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct sl_error *error)
 {
     struct native_request *request = &work->crash.native;
@@ -172,7 +182,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     struct dump_walk *walk = &work->walk;
     size_t size = work->crash.form.parts[PART_FILE].size;
     bool is_core = work->crash.kind->is_core;
-    if (work->result.is_foreign)
+    if (work->result.is_foreign) /* a minidump of a CPU that Symbolicator does not know, in compat mode */
         log_info("crash", "not walking the stacks of a RISC-V minidump, because Symbolicator does not either; set "
                           "`minidump.compat: none` to walk them");
     walk->needs.where = native_search_scope(request);
@@ -180,7 +190,8 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     walk->frame_pointer_first = job->config->unwind_strategy == 1; /* fp_first */
     walk->keeps_registers = local && local->walked && local->wants_registers;
     walk->wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
-    walk->finds_symbols = !work->crash.rules.count && !work->client_count; /* else names or frames change later */
+    /* symbols are prefetched for the frames found, unless modules will be renamed or stacks replaced by those of the dump */
+    walk->finds_symbols = !work->crash.rules.count && !work->client_count;
     walk->max_frames = job->config->max_request_frames;
     sl_budget_init(&walk->work, size + MIN_SIZE);
     uint64_t begin = clock_mono_ns();
@@ -197,19 +208,20 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     return code;
 }
 
-/* Reads the dump on the pool, walks its stacks as a fiber, since that waits for symbols, and then fills the request. A
- * job that is run again, because a cache file was damaged, begins here too. */
+/* crash_kind.read: reads the dump, walks its stacks, which may wait for symbols, analyses the crash, and fills in the request for native
+ * frames. Called again if the job is repeated because a cache file was damaged. */
 enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
     struct native_request *request = &work->crash.native;
     const struct crash_file *local = work->crash.local;
-    bool is_core = work->crash.kind->is_core; /* cores have no `compat`, as Symbolicator does not read them */
-    if (!is_core && !work->walk.dump)         /* not on a repeated run */
+    bool is_core = work->crash.kind->is_core;
+    if (!is_core && !work->walk.dump) /* `walk.dump` is set already if the job is repeated: it is counted once */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
-    /* Commands want all details, unless they print the dump themselves. */
+    /* commands get all details, unless they print the dump themselves (`walked`) */
     work->details = job->config->minidump_details || (local && !local->walked);
-    /* compat: minidump.compat is `symbolicator` (0), and the request does not ask for all frames */
+    /* answer as Symbolicator does, if minidump.compat is `symbolicator` (0) and the request does not ask for all frames; not for core
+     * files, which Symbolicator does not read */
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.file = &work->crash, .dump = &work->dump, .compat = work->compat};
@@ -236,10 +248,10 @@ void dump_work_release(void *arg)
 
 /* ---- the request ---- */
 
-/* Refuses files that are themselves a form: some clients nest forms. */
+/* crash_kind.refuse: returns an error message if the minidump is itself a multipart form, as some clients send it; else NULL. */
 static const char *dump_refuse(struct sl_bytes file)
 {
-    /* A log of Android is no form, although it begins with "--------- beginning of main". */
+    /* an Android log with a microdump is no form, although it begins with "--------- beginning of main" */
     bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0 && !sl_microdump_is_in(file);
     if (is_form)
         metric_add(METRIC_MINIDUMP_MULTIPART, 1, NULL, NULL, NULL);

@@ -1,5 +1,5 @@
-/* POST /page/named: starts a job for a profile or a sample report, sent like a crash file. The answer has the file with names,
- * byte for byte as `symloom symbolicate` writes it:
+/* POST /page/named: starts a job for a profile or a sample report, sent like a crash file. The answer contains the file with function names
+ * added, byte for byte as `symloom symbolicate` writes it:
  *
  *     {"status": "completed", "named": "..."}
  *
@@ -11,13 +11,17 @@
 #include "base/budget.h"
 #include "function/path.h"
 
-enum { LARGE_FILE = 1 << 20, MEMORY_TIMES = 4 };
+enum {
+    LARGE_FILE = 1 << 20, /* bytes from which reading a file counts as heavy work */
+    MEMORY_TIMES = 4,     /* reading or writing a file takes at most so many times its size of memory */
+};
 
 struct named_work {
     struct crash_work crash;
     struct named_file file;
 };
 
+/* Returns the profile or sample report that the client sent. */
 static struct sl_bytes named_bytes(const struct named_work *work)
 {
     return work->crash.form.parts[PART_FILE];
@@ -25,7 +29,7 @@ static struct sl_bytes named_bytes(const struct named_work *work)
 
 /* ---- conversion to a native request ---- */
 
-/* Makes the native module number `index`. False when out of memory. */
+/* Makes module number `index` of the request for native frames from the file's module with that number. False when out of memory. */
 static bool named_fill_module(struct named_work *work, size_t index)
 {
     static const struct native_upload no_upload;
@@ -49,7 +53,8 @@ static bool named_fill_module(struct named_work *work, size_t index)
     return true;
 }
 
-/* Makes one trace with a frame for each address. */
+/* Makes the request for native frames: the file's modules, and one stack trace with a frame for each of its addresses. The addresses are
+ * exact, as return addresses have already been moved into the call. False when out of memory. */
 static bool named_fill(struct named_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -73,7 +78,7 @@ static bool named_fill(struct named_work *work)
     return native_prepare(request);
 }
 
-/* Refuses files with too many addresses or modules, instead of symbolicating a part. */
+/* SL_UNSUPPORTED for files with more addresses or modules than requests may have: a file of which only a part has names is useless. */
 static enum sl_code named_check(const struct named_work *work, const struct config *config, struct sl_error *error)
 {
     if (work->file.address_count > config->max_request_frames)
@@ -85,8 +90,8 @@ static enum sl_code named_check(const struct named_work *work, const struct conf
     return SL_OK;
 }
 
-/* Reads a sample report or a profile and makes a native request of its addresses. SL_BUSY when out of memory; else the
- * error of the reader or of a limit. */
+/* Pool work: reads a sample report or a profile and makes a request for native frames of its addresses. SL_BUSY when out of memory; else
+ * the error of the reader, or SL_UNSUPPORTED above a limit. */
 static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -106,7 +111,8 @@ struct naming_scratch { /* scratch memory for one address, reused for the next *
     struct sl_buf path;
 };
 
-/* Makes the call of a frame; `*known` is false if it has no name. False when out of memory. */
+/* Fills `call` with function, path and line of a symbolicated frame. `*known` is false if the frame has no name; then `call` is not set.
+ * Texts are in `scratch` or in the request. False when out of memory. */
 static bool named_make_call(const struct named_work *work, const struct native_result_frame *frame,
                             struct named_call *call, struct naming_scratch *scratch, bool *known)
 {
@@ -126,7 +132,8 @@ static bool named_make_call(const struct named_work *work, const struct native_r
     return true;
 }
 
-/* Stores the calls of one address. If one of them has no name, nothing is stored: the address stays without names. */
+/* Stores the `count` calls at one address in the file's format. If one of them has no name, nothing is stored, and the address stays as it
+ * is: a stack in which a call is missing would be wrong. False when out of memory. */
 static bool named_take(struct named_work *work, const struct native_result_frame *frames, size_t count,
                        struct naming_scratch *scratch)
 {
@@ -140,8 +147,8 @@ static bool named_take(struct named_work *work, const struct native_result_frame
     return items && (!known || work->file.format->take(&work->file, outermost->index, &calls));
 }
 
-/* Hands the calls of each address to the file's format. Consecutive frames with one index are the inlined calls at one
- * address. */
+/* Stores the calls at each address in the file's format. The result has one frame per call; consecutive frames with the same index are the
+ * inlined calls at one address. False when out of memory. */
 static bool named_take_all(struct named_work *work)
 {
     const struct native_result_trace *trace = work->crash.native.results;
@@ -161,13 +168,15 @@ static bool named_take_all(struct named_work *work)
 
 /* ---- the answer ---- */
 
+/* Sets and returns the error for a text that would exceed max_response_bytes; `what` names it. */
 static enum sl_code named_too_large(const struct config *config, const char *what, struct sl_error *error)
 {
     return sl_fail(error, SL_UNSUPPORTED, "%s would be larger than %llu bytes (max_response_bytes)", what,
                    (unsigned long long)config->max_response_bytes);
 }
 
-/* Writes the answer; fails if it is larger than the configured size. */
+/* Writes the answer with the symbolicated file `named`. SL_UNSUPPORTED if it is larger than max_response_bytes: JSON escapes add to the
+ * file's size. */
 static enum sl_code named_put_answer(struct job *job, struct sl_str named, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(&job->answer);
@@ -175,14 +184,14 @@ static enum sl_code named_put_answer(struct job *job, struct sl_str named, struc
     sl_json_member_str(&w, "status", SL_STR("completed"));
     sl_json_member_str(&w, "named", named);
     sl_json_end_object(&w);
-    if (w.out->failed || w.out->size <= job->config->max_response_bytes)
+    if (w.out->failed || w.out->size <= job->config->max_response_bytes) /* the caller of the step checks `failed` */
         return SL_OK;
     sl_buf_clear(&job->answer);
     return named_too_large(job->config, "the answer", error);
 }
 
-/* Writes the file within a memory limit: its output may be as large as an answer, the writer's tables a few times that. A
- * writer that fails at this limit would have written too large a file. */
+/* Writes the symbolicated file and the answer with it. The format's writer gets a memory limit of a few times max_response_bytes, for its
+ * output and its tables; if it exceeds that, the file counts as too large. */
 static enum sl_code named_write_file(struct job *job, struct named_work *work, struct sl_error *error)
 {
     uint64_t most = job->config->max_response_bytes;
@@ -201,7 +210,7 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
     return code;
 }
 
-/* True if addresses were not looked up because there were too many frames. */
+/* True if the last addresses of the file have no frames in the result, because that has reached max_response_frames. */
 static bool named_is_cut(const struct named_work *work, const struct config *config)
 {
     const struct native_result_trace *trace = work->crash.native.results;
@@ -209,7 +218,7 @@ static bool named_is_cut(const struct named_work *work, const struct config *con
     return work->crash.native.result_count >= config->max_response_frames && last < work->file.address_count;
 }
 
-/* Writes the answer. A file of which only a part has names is refused. */
+/* job_kind.write: writes the answer. SL_UNSUPPORTED if a limit has left out frames: a file of which only a part has names is useless. */
 static enum sl_code named_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -230,7 +239,7 @@ static uint64_t named_memory(const void *work)
     return MEMORY_TIMES * named_bytes(work).size;
 }
 
-/* Reads the file. Its output is at least as large as itself, so a file beyond the limit of answers is refused at once. */
+/* crash_kind.read: reads the file on the pool. With names the file only grows, so one larger than max_response_bytes is refused at once. */
 static enum sl_code named_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -242,13 +251,15 @@ static enum sl_code named_read(struct job *job, void *arg, struct sl_error *erro
     return code == SL_OK ? job_work(job, POOL_SYMBOLICATE | heavy, named_read_file, error) : code;
 }
 
-/* Like the executor of native answers, but never the loop: writing the file may take long even if the names are in memory. */
+/* job_kind.executor: where the answer is written. Never on the loop, because writing the file may take long even if all names are in
+ * memory. */
 static unsigned named_executor(void *work)
 {
     unsigned executor = native_results_executor(work);
     return executor == JOB_ON_LOOP ? POOL_SYMBOLICATE : executor;
 }
 
+/* job_kind.undo: drops what was read from the file, before it is read again. */
 static void named_forget_file(void *arg)
 {
     struct named_work *work = arg;
@@ -256,7 +267,7 @@ static void named_forget_file(void *arg)
     work->file = (struct named_file){.format = NULL};
 }
 
-/* Forgets the names of a run that is repeated; keeps what was read from the file. */
+/* job_kind.reset: drops the names that were looked up, before they are looked up again; keeps what was read from the file. */
 static void named_reset(void *arg)
 {
     struct named_work *work = arg;
@@ -303,5 +314,5 @@ static bool named_enabled(const void *service)
     return ((const struct service *)service)->config->page_enabled;
 }
 
-/* In the group `symbolicate`, as it does that API's work; the page is only its client. */
+/* In the access group `symbolicate` like POST /symbolicate, because it does the same work; the web page is only its client. */
 const struct http_family family_named = {.routes = routes, .enabled = named_enabled, .group = "symbolicate"};

@@ -1,3 +1,4 @@
+/* Renames the debug file of a minidump's first module by regular expressions, with limits on their work. */
 #include "api/crash/rewrite.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -15,11 +16,11 @@ enum {
     MATCH_LIMIT = 100000, /* PCRE2 match limit (backtracking) */
     DEPTH_LIMIT = 1000,   /* PCRE2 depth limit */
     HEAP_LIMIT = 1024,    /* PCRE2 heap limit, KiB */
-    COMPILE_STEPS = 512,  /* work of compiling a pattern, which a dump with many modules repeats for each */
+    COMPILE_STEPS = 512,  /* charged for compiling a pattern, which is done again for each module name */
 };
 
 struct rewrite_rule {
-    struct sl_str from, to;
+    struct sl_str from, to; /* pattern; replacement, in which $1 and ${name} stand for groups */
 };
 
 /* ---- patterns ---- */
@@ -32,7 +33,8 @@ static bool starts_with_any(struct sl_str text, const struct sl_str *starts, siz
     return false;
 }
 
-/* True at a construct that makes matching more than linear in the name. */
+/* True if `rest` begins with a construct of PCRE2 that RE2 does not have, such as look-around, back-references, recursion or possessive
+ * repetition. */
 static bool is_refused(struct sl_str rest)
 {
     static const struct sl_str starts[] = {
@@ -46,7 +48,7 @@ static bool is_refused(struct sl_str rest)
     return numbered || recursive || starts_with_any(rest, starts, sizeof starts / sizeof *starts);
 }
 
-/* Returns the offset of the first refused construct; the pattern's size if there is none. */
+/* Returns the offset of the first construct in the pattern that RE2 does not have (is_refused); the pattern's size if there is none. */
 static size_t find_refused(struct sl_str pattern)
 {
     bool in_class = false;
@@ -64,8 +66,9 @@ static size_t find_refused(struct sl_str pattern)
     return pattern.size;
 }
 
-/* Compiles the pattern. NULL: error `*number` at `*where`. Auto-callouts before every item let count_step count the work, as
- * PCRE2's own limits count neither start positions nor loops without backtracking. */
+/* Compiles the rule's pattern; NULL if that fails, with PCRE2's error `*number` at offset `*where`. PCRE2_AUTO_CALLOUT makes PCRE2 call
+ * count_step() before every item of the pattern, because PCRE2's own limits count neither start positions nor loops without backtracking;
+ * PCRE2_NO_START_OPTIMIZE, because its search for a start position would not be counted. */
 static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number, PCRE2_SIZE *where)
 {
     return pcre2_compile((PCRE2_SPTR)rule->from.data, rule->from.size,
@@ -74,7 +77,7 @@ static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number,
                          number, where, NULL);
 }
 
-/* Checks a rule. False: the failure is set. */
+/* Checks that the rule's pattern is short enough and compiles. False if not: then the error of the request is set. */
 static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, const struct rewrite_rule *rule)
 {
     int number;
@@ -94,7 +97,7 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
     return true;
 }
 
-/* The callback for one rule: a pattern and its replacement. */
+/* Reads one rule from JSON: {"from": pattern, "to": replacement}. */
 static bool rewrite_read_rule(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -137,7 +140,7 @@ static bool is_group_character(char c)
     return sl_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* Returns the number of a group that is given by name or number; -1 if there is none. */
+/* Returns the number of the capture group with this name or number in decimal; -1 if the pattern has no group of this name. */
 static int group_number(const struct rewrite_match *m, struct sl_str group)
 {
     char name[64];
@@ -152,7 +155,7 @@ static int group_number(const struct rewrite_match *m, struct sl_str group)
     return found > 0 ? found : -1;
 }
 
-/* Appends a group; nothing if it does not exist or did not match. */
+/* Appends the text that a capture group (name or number) has matched; nothing if it does not exist or did not match. */
 static void put_group(const struct rewrite_match *m, struct sl_str group, struct sl_buf *out)
 {
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(m->data);
@@ -162,7 +165,8 @@ static void put_group(const struct rewrite_match *m, struct sl_str group, struct
     sl_buf_add(out, m->name.data + offsets[2 * number], offsets[2 * number + 1] - offsets[2 * number]);
 }
 
-/* Expands a reference after a dollar: $$, $name, ${name}. Returns the characters used; 0: the dollar is literal. */
+/* Expands the reference of which `rest` is the part behind the dollar: $$, $name, ${name}. Returns how many characters of `rest` belong to
+ * it; 0 if the dollar is literal. */
 static size_t put_reference(const struct rewrite_match *m, struct sl_str rest, struct sl_buf *out)
 {
     size_t size = 0;
@@ -183,7 +187,7 @@ static size_t put_reference(const struct rewrite_match *m, struct sl_str rest, s
     return size;
 }
 
-/* Appends the replacement text with its references expanded; a dollar that begins none stays. */
+/* Appends the rule's replacement, with references to groups expanded; a dollar that begins no reference stays. */
 static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
 {
     struct sl_str to = m->rule->to;
@@ -195,7 +199,7 @@ static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
     }
 }
 
-/* Returns the name with the matched part replaced, in the arena. Lack of memory sets `*failed`. */
+/* Returns the name, in the arena, with the part that the pattern matched replaced. When out of memory sets `*failed`. */
 static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *arena, bool *failed)
 {
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(m->data);
@@ -208,15 +212,16 @@ static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *ar
     return name;
 }
 
-/* Matches the rule against the name; on a match sets `*result` to the new name. False if it does not match, or when out
- * of memory, which sets `*failed`. */
+/* Searches the rule's pattern in the name; if it matches, sets `*result` to the new name. False if it does not match, if the match takes
+ * too much work, or when out of memory, which also sets `*failed`. */
 static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, struct sl_arena *arena,
                        struct sl_str *result, bool *failed)
 {
     int number;
     PCRE2_SIZE where;
     bool done = false;
-    m->code = rewrite_compile(m->rule, &number, &where); /* compiled before, by rewrite_check */
+    m->code = rewrite_compile(m->rule, &number,
+                              &where); /* fails only for lack of memory: rewrite_check() has tried the pattern */
     m->data = m->code ? pcre2_match_data_create_from_pattern(m->code, NULL) : NULL;
     *failed |= !m->data;
     if (m->data)
@@ -233,7 +238,8 @@ struct match_work {
     PCRE2_SIZE at; /* position in the name at the last step */
 };
 
-/* Called before each pattern item: counts it, and the bytes that the item before it passed over. */
+/* Called by PCRE2 before each item of the pattern: charges one step and, as the item before may be a loop, one for each byte that it passed
+ * over. A result other than 0 ends the match: when the steps are used up, or the job is cancelled. */
 static int count_step(pcre2_callout_block *block, void *arg)
 {
     struct match_work *work = arg;
@@ -243,8 +249,7 @@ static int count_step(pcre2_callout_block *block, void *arg)
     return work->steps < 0 || sl_is_cancelled() ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-/* Applies the first rule that matches. `*steps` is the work that is left, for all names together; when it is used up, names
- * stay as they are. */
+/* Each rule costs COMPILE_STEPS and the steps of its match, whether it matches or not. */
 struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,
                            struct sl_arena *arena, bool *failed)
 {

@@ -13,13 +13,16 @@ struct rewrite_rules {
     size_t count;
 };
 
-/* Reads an array of {"from": pattern, "to": replacement} into struct rewrite_rules. A sl_field_read. */
+/* A callback for JSON members (sl_field_read): reads an array of {"from": pattern, "to": replacement} into a struct rewrite_rules. False,
+ * and the request's error is set, if a pattern is invalid or there are too many rules. */
 bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* Limit of matching for one dump: steps of (pattern item, byte of the name), and those of compiling the patterns. */
+/* How many steps of work the names of one dump may take together: one for each item of a pattern that is tried and each byte of a name that
+ * an item passes over, and some for compiling a pattern. */
 enum { REWRITE_STEPS = 1 << 22 };
 
-/* Returns the new name, in the arena, or `name` when no rule matches. `*steps` is REWRITE_STEPS at first; when it is used up,
- * `name` is returned and a warning logged. Sets `*failed` when out of memory. Pure: pool. */
+/* Applies the first rule that matches. Returns the new name, in the arena, or `name` when no rule matches. `*steps` is the work that is
+ * left for the names of this dump, REWRITE_STEPS at first; when it is used up, `name` is returned and a warning logged. Sets `*failed` when
+ * out of memory. On the pool. */
 struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,
                            struct sl_arena *arena, bool *failed);

@@ -1,3 +1,4 @@
+/* Walks the stacks of a dump in rounds: searching tables of modules, and running the converter that walks (walk.h). */
 #include "api/crash/walk.h"
 
 #include <errno.h>
@@ -9,18 +10,19 @@
 #include "core/pool.h"
 
 enum {
-    MAX_AT_ONCE = 64, /* look-ups */
-    COMPAT_FRAMES = 256,
-    MAX_ON_LOOP = 64 << 10,       /* bytes of an answer that the loop reads */
+    MAX_AT_ONCE = 64,             /* searches at the same time */
+    COMPAT_FRAMES = 256,          /* frames per stack with `compat` */
+    MAX_ON_LOOP = 64 << 10,       /* bytes of the converter's answer up to which the loop reads it, not the pool */
     MAX_FORGOTTEN = 64,           /* how often the tables may be dropped because they are too many */
     MAX_OFFERED = 48,             /* tables that the first round gets without having asked for them */
-    MAX_PEEKED = 256,             /* modules whose tables may be offered: each is a look-up in memory */
-    MAX_OFFERED_BYTES = 64 << 20, /* together: what is offered counts towards the limit of a worker's input */
+    MAX_PEEKED = 256,             /* modules for which such tables are looked for in memory */
+    MAX_OFFERED_BYTES = 64 << 20, /* of such tables together, as they count towards the limit of a worker's input */
 };
 
 /* ---- modules ---- */
 
-/* Looks up the module. NULL: the whole walk ends, for SL_BUSY or SL_CANCELLED, which say nothing about the module. */
+/* Searches the files of module `index` for this use. NULL if the search ended with SL_BUSY or SL_CANCELLED, which say nothing about the
+ * module: w->error is set, and the whole walk will end. */
 static const struct search_result *walk_find(struct dump_walk *w, size_t index, const struct search_target *use)
 {
     const struct search_result *found = module_needs_get(&w->needs, index, use);
@@ -41,18 +43,20 @@ static const struct search_target *choose_symbols_target(const struct dump_walk 
     return search_symbols_target(&w->needs.ids[module], w->wants_variables);
 }
 
-struct symbol_prefetch {
+struct symbol_prefetch { /* argument of a fiber */
     struct dump_walk *w;
     size_t module;
 };
 
+/* A fiber: searches the symbols of a module. The result stays in w->needs, where a later search finds it at once. */
 static void prefetch_symbols(void *arg)
 {
     const struct symbol_prefetch *ahead = arg;
     module_needs_get(&ahead->w->needs, ahead->module, choose_symbols_target(ahead->w, ahead->module));
 }
 
-/* Prefetches the symbols of a module with a frame. Modules without a debug id wait, as their file may supply it. */
+/* Starts a fiber that searches the symbols of a module. Not for modules without a debug id or debug file name, which may still be found in
+ * their CFI cache; nor if too many such fibers run. */
 static void start_symbol_prefetch(struct dump_walk *w, size_t index)
 {
     const struct sl_crash_module *known = &w->dump->crash.modules[index];
@@ -64,8 +68,8 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
     fiber_start_helper(&w->ahead, prefetch_symbols, ahead);
 }
 
-/* Adds a table of the module to those that the walks get; `table` NULL: there is none. Addresses of the module and of its table differ
- * by the size of segments that a tool put in front (symbol_table_base). */
+/* Adds a table of the module to those that the next round gets; with `table` NULL the round is told that there is none. Addresses relative
+ * to the module and to its table differ by `ahead` if a tool has put segments in front of those of the program (symbol_table_base). */
 static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const struct search_result *found,
                       const struct sl_table *table)
 {
@@ -79,12 +83,13 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
     w->modules[index].has[is_symbols] = true;
     if (!table)
         return;
+    /* a table that is a whole cache file is passed by the file's descriptor, one inside a file as bytes */
     bool is_whole = table->bytes.data == found->item->mapping.bytes.data;
     w->inputs[w->found_count++] =
         (struct converter_input){table->bytes, -1, INPUT_TABLE, is_whole ? found->item->place : NULL};
 }
 
-/* Returns the table that a look-up has found; NULL if it found none. */
+/* Returns the table that a search has found: the symbols if `is_symbols`, else the CFI cache; NULL if it found none. */
 static const struct sl_table *table_of(const struct search_result *found, bool is_symbols)
 {
     if (is_symbols)
@@ -93,7 +98,7 @@ static const struct sl_table *table_of(const struct search_result *found, bool i
     return cfi ? &cfi->table : NULL;
 }
 
-/* Called with the first use of a module: its symbols are prefetched, as they will be needed for its frames. */
+/* Called when a walk needs the CFI cache of a module: the first time, prefetches its symbols, as they will be needed for its frames. */
 static void begin_use(struct dump_walk *w, size_t index)
 {
     if (w->modules[index].is_asked)
@@ -102,7 +107,7 @@ static void begin_use(struct dump_walk *w, size_t index)
     start_symbol_prefetch(w, index);
 }
 
-/* Looks up the unwind rules of a module. */
+/* Searches the CFI cache of a module and adds it to the tables of the next round. */
 static void find_cfi(struct dump_walk *w, size_t index)
 {
     begin_use(w, index);
@@ -113,7 +118,7 @@ static void find_cfi(struct dump_walk *w, size_t index)
     add_table(w, index, false, found, table_of(found, false));
 }
 
-/* Looks up the symbols of a module, which tell the walk where functions are. */
+/* Searches the symbols of a module, which tell the walk where functions are, and adds them to the tables of the next round. */
 static void find_symbols(struct dump_walk *w, size_t index)
 {
     const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
@@ -121,12 +126,13 @@ static void find_symbols(struct dump_walk *w, size_t index)
         add_table(w, index, true, found, table_of(found, true));
 }
 
-struct wanted_table {
+struct wanted_table { /* a table that a walk waits for: the symbols or the CFI cache of a module */
     struct dump_walk *w;
     size_t module;
     bool is_symbols;
 };
 
+/* A fiber: searches one table that a walk waits for. */
 static void find_table(void *arg)
 {
     const struct wanted_table *wanted = arg;
@@ -136,7 +142,8 @@ static void find_table(void *arg)
         find_cfi(wanted->w, wanted->module);
 }
 
-/* Drops the tables if those that are wanted now may not fit: walks then ask again for what they need. */
+/* If the tables found so far and the `wanted` new ones are more than a converter can get, drops the old ones; a walk that still needs one
+ * will ask again. SL_UNSUPPORTED if that has happened too often: a file can be made so that it never ends. */
 static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_error *error)
 {
     if (w->found_count + wanted <= CONVERTER_MAX_TABLES || !w->found_count)
@@ -149,7 +156,8 @@ static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_erro
     return SL_OK;
 }
 
-/* Collects what the walks need, each table once. SL_MALFORMED if a walk needs what it has. */
+/* Collects the tables that walks wait for, each once, at most CONVERTER_MAX_TABLES; `pointers` get the addresses of the `items`.
+ * SL_MALFORMED if a walk asks for a table that it has been given: then the converter's answer is wrong. */
 static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *items, void **pointers, size_t *count,
                                    struct sl_error *error)
 {
@@ -157,7 +165,7 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
     for (size_t i = 0; i < w->live; i++) {
         struct walked_module *module = &w->modules[w->walks[i].module];
         bool is_symbols = w->walks[i].need == SL_WALK_NEED_SYMBOLS;
-        if (w->walks[i].need == SL_WALK_DONE) /* only before the first round */
+        if (w->walks[i].need == SL_WALK_DONE) /* before the first round: a walk whose first frame is in no module */
             continue;
         if (module->has[is_symbols])
             return sl_fail(error, SL_MALFORMED, "the reader gave no proper stacks for this file");
@@ -173,7 +181,7 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
     return SL_OK;
 }
 
-/* Looks up the tables that walks need. */
+/* Searches all tables that walks wait for, at the same time. */
 static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
 {
     struct wanted_table items[CONVERTER_MAX_TABLES];
@@ -193,7 +201,8 @@ static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
 
 /* ---- tables that are offered ---- */
 
-/* Offers a table of a module if it is in memory. True if it is known now, also that there is none. */
+/* Adds a table of a module to those of the round if the result of an earlier search for it is in memory, and it has at most `*bytes`, which
+ * are reduced. True if the round knows the table now, or knows that there is none. */
 static bool offer_table(struct dump_walk *w, size_t index, bool is_symbols, uint64_t *bytes)
 {
     if (w->modules[index].has[is_symbols])
@@ -208,7 +217,8 @@ static bool offer_table(struct dump_walk *w, size_t index, bool is_symbols, uint
     return true;
 }
 
-/* Offers tables for the first round. Symbols are needed only where there are unwind rules, or the answer that there are none. */
+/* Adds tables to the first round that no walk has asked for yet, but whose search results are in memory. For a module whose CFI cache is
+ * not among them, walks do not get to the point where they need its symbols. */
 static void offer_tables(struct dump_walk *w)
 {
     uint64_t bytes = MAX_OFFERED_BYTES;
@@ -223,7 +233,8 @@ static void offer_tables(struct dump_walk *w)
     }
 }
 
-/* Treats the offered tables that walks have needed like those that they have asked for, for which this changes nothing. */
+/* After a round: marks the modules whose CFI caches the walks have used as touched, also if no walk had to ask for the cache because the
+ * first round got it unasked. */
 static void take_used_tables(struct dump_walk *w)
 {
     for (size_t i = 0; i < w->table_count; i++) {
@@ -237,7 +248,7 @@ static void take_used_tables(struct dump_walk *w)
 
 /* ---- threads ---- */
 
-/* Makes the walk of a thread. The first frame needs the rules of its module, whatever the stack is. */
+/* Makes the walk of a thread. It begins by asking for the CFI cache of the module in which the thread was, if any. */
 static struct thread_walk begin_thread(const struct sl_minidump *dump, size_t thread)
 {
     struct thread_walk walk = {.thread = thread};
@@ -275,6 +286,7 @@ struct answer_reading {
     int fd;
 };
 
+/* Reads the converter's answer into w->walks and w->tables. */
 static enum sl_code read_answer(void *arg, struct sl_error *error)
 {
     const struct answer_reading *reading = arg;
@@ -296,7 +308,7 @@ static void swap_walks(struct thread_walk *a, struct thread_walk *b)
     *b = kept;
 }
 
-/* Moves the walks that are over behind the others. */
+/* Moves the walks that are over behind the others, and reduces w->live to the number of others. */
 static void drop_ended(struct dump_walk *w)
 {
     for (size_t i = 0; i < w->live;)
@@ -306,8 +318,9 @@ static void drop_ended(struct dump_walk *w)
             swap_walks(&w->walks[i], &w->walks[--w->live]);
 }
 
-/* Lets the walks go on with the tables. The converter reads the list of modules and memory in each round, and a stack may be made to
- * name another module in each, so this is work of the walks, too. When the work is used up, they end where they are. */
+/* Runs the converter for one round with the tables found so far, and reads its answer. In each round it reads the lists of modules and
+ * memory again, and a hostile stack can cause many rounds, so their size is charged to the work budget of the walks, too. When that is used
+ * up, the walks end where they are. */
 static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
 {
     walks_write_request(w->walks, w->live, w->tables, w->table_count, request);
@@ -327,20 +340,21 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
     converter_add_bytes(&call, INPUT_STACKS, sl_buf_bytes(&w->stacks));
     if (w->dump->bytes.data == w->file->form.parts[PART_FILE].data)
         crash_add_file(&call, w->file);
-    else
-        converter_add_bytes(&call, INPUT_FILE, w->dump->bytes); /* what was made of a microdump */
+    else /* a microdump is text; its memory was decoded into other bytes */
+        converter_add_bytes(&call, INPUT_FILE, w->dump->bytes);
     enum sl_code code = conversion_run(&about, &converter_walk, &call, &result, error);
     if (code != SL_OK)
         return code;
     if (result.steps < options.steps)
         atomic_store(&w->work.steps, result.steps);
-    if (result.out_of_work)
+    if (result.out_of_work) /* makes w->work count as used up */
         sl_budget_spend(&w->work, UINT32_MAX);
     struct answer_reading reading = {w, out};
     return get_file_size(out) > MAX_ON_LOOP ? pool_call(POOL_WALK, read_answer, &reading, error)
                                             : read_answer(&reading, error);
 }
 
+/* Runs the converter once, with a file in memory for its output. */
 static enum sl_code run_round(struct dump_walk *w, struct sl_error *error)
 {
     struct sl_buf request = {0};
@@ -353,7 +367,7 @@ static enum sl_code run_round(struct dump_walk *w, struct sl_error *error)
     return code;
 }
 
-/* Walks until all threads are over. */
+/* Searches the tables that walks wait for and lets the walks go on, again and again, until all are over. */
 static enum sl_code run_rounds(struct dump_walk *w, struct sl_error *error)
 {
     w->live = w->walk_count;
@@ -371,7 +385,8 @@ static enum sl_code run_rounds(struct dump_walk *w, struct sl_error *error)
     return code;
 }
 
-/* Takes the frames of a walk. False when out of memory. */
+/* Copies the first `count` frames of a finished walk, and their registers if they are kept, to the thread in the dump. False when out of
+ * memory. */
 static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, size_t count)
 {
     struct sl_crash_thread *thread = &w->dump->crash.threads[walk->thread];
@@ -382,6 +397,7 @@ static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, siz
         const struct sl_walk_frame *frame = &walk->frames[i];
         thread->frames[i] = (struct sl_crash_frame){.address = frame->resume,
                                                     .trust = (uint8_t)frame->trust,
+                                                    /* a caller that was interrupted by a signal, not called */
                                                     .is_exact = i && frame->instruction == frame->resume};
     }
     thread->frame_count = count;
@@ -397,7 +413,8 @@ static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, siz
 
 SL_ORDER_BY(walk_by_thread, struct thread_walk, thread)
 
-/* Takes the frames of all threads; beyond the limit only the first frame of each. False when out of memory. */
+/* Copies the frames of all walks to the dump, in the order of the threads. When max_frames are reached, further threads get only their
+ * first frame. False when out of memory. */
 static bool take_all(struct dump_walk *w)
 {
     qsort(w->walks, w->walk_count, sizeof *w->walks, walk_by_thread);
@@ -414,7 +431,8 @@ static bool take_all(struct dump_walk *w)
 
 /* ---- the dump ---- */
 
-/* Records the module's unwind status; adds ids and names that the dump lacks and its file has. */
+/* Sets the unwind status of module `index` for the answer: "unused" if no walk touched the module. If the dump lacks its debug id or debug
+ * file name and the CFI cache has them, adds them. */
 static void take_module(struct dump_walk *w, size_t index)
 {
     struct walked_module *module = &w->modules[index];
@@ -433,7 +451,7 @@ static void take_module(struct dump_walk *w, size_t index)
         known->debug_file = cfi->debug_file;
 }
 
-/* Walks all threads, then adds what the look-ups found out about the modules. */
+/* Even after an error waits for the fibers that prefetch symbols, as they use `walk`. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
 {
     fiber_group_init(&walk->ahead, fiber_group_current());

@@ -1,7 +1,7 @@
-/* Writes the answer of a crash. */
+/* Writes the answer of a job for a crash file. */
 #include "api/crash/crash.h"
 
-/* Returns the CPU of the crash file; if it does not say, that of the first module with a file. */
+/* Returns the architecture that the crash file has; if it has none, that of the first module whose symbols were found. */
 static enum sl_arch crash_arch(const struct native_request *request, const struct sl_crash *crash)
 {
     enum sl_arch arch = crash->system.arch;
@@ -11,7 +11,7 @@ static enum sl_arch crash_arch(const struct native_request *request, const struc
     return arch;
 }
 
-/* Writes the system; the architecture is that of the crash or, if it has none, of a module. */
+/* Writes the member `system_info`. */
 static void write_system(const struct native_request *request, const struct sl_crash *crash, struct sl_json_writer *w)
 {
     const struct sl_crash_system *system = &crash->system;
