@@ -83,7 +83,7 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
     w->modules[index].has[is_symbols] = true;
     if (!table)
         return;
-    /* a table that is a whole cache file is passed by the file's descriptor, one inside a file as bytes */
+    /* of a table that is a whole cache file the worker gets the file (`place`); of one inside a file it gets a copy */
     bool is_whole = table->bytes.data == found->item->mapping.bytes.data;
     w->inputs[w->found_count++] =
         (struct converter_input){table->bytes, -1, INPUT_TABLE, is_whole ? found->item->place : NULL};

@@ -18,86 +18,90 @@ enum { DEBUGINFOD_MAX_PATH = 4096 }; /* bytes of a source file's path, decoded *
 
 struct debuginfod_request {
     struct http_exchange *x;
-    const struct config *config; /* held until debuginfod_end */
+    const struct config *config; /* a reference, released by debuginfod_end() */
     const char *type;            /* for the metric: "debuginfo", "executable", "section", "source" */
-    struct object_id id;         /* of an ELF file */
-    struct search_scope where;
-    uint64_t max_size; /* X-DEBUGINFOD-MAXSIZE; UINT64_MAX: no limit */
-    uint64_t end_ms;   /* until when the request may wait for sources (debuginfod.hold), by loop_now_ms */
-    int64_t begun_s;   /* seconds since the epoch */
-    bool answered;     /* the metric has counted it */
+    struct object_id id;         /* the build id, as the code id of an ELF file */
+    struct search_scope where;   /* in which sources, and on whose behalf, files are searched */
+    uint64_t max_size;           /* of a file that the client accepts (X-DEBUGINFOD-MAXSIZE); UINT64_MAX: no limit */
+    uint64_t end_ms;             /* until when the request may wait for sources (debuginfod.hold), by loop_now_ms() */
+    int64_t begun_s;             /* when the request began, seconds since the epoch */
+    bool answered;               /* METRIC_DEBUGINFOD_REQUESTS has counted it */
 };
 
 /* ---- routes.c ---- */
 
-/* On whose behalf other debuginfod servers are asked: values of header fields, allocated from the exchange's arena. */
+/* Header fields of requests to other debuginfod servers (upstreams), which tell on whose behalf they are asked; in the exchange's arena. */
 struct debuginfod_forwarding {
     struct sl_str forwarded_for, via; /* X-Forwarded-For and Via; data NULL when out of memory */
-    bool skips_upstreams; /* they must not be asked: the request was passed on too often, or came through here before */
+    bool skips_upstreams; /* ask no upstreams: the request was passed on too often, or came through here before */
 };
-/* Reads the clients and servers that the request has passed, and adds this one. Servers that ask each other would do so
- * for ever; and as equal requests join, one that comes back here would wait for itself. */
+/* Makes X-Forwarded-For and Via from those of the request, with its client and this process appended. Also finds out whether servers ask
+ * each other in a circle: that would never end, and a request that comes back here would join itself, as equal ones do, and wait. */
 void debuginfod_read_forwarding(struct http_exchange *x, const struct config *config,
                                 struct debuginfod_forwarding *forwarding);
 
-/* Functions of the families of this folder (http_family); `service` is a struct service. */
+/* Members `enabled` and `prefix` of struct http_family, for the route families of this folder; `service` is a struct service. */
 bool debuginfod_is_enabled(const void *service);
 const char *debuginfod_path_prefix(const void *service);
 
-/* Reads the build id and where to look. False: 404 is answered, or that memory is short. Ends with debuginfod_end either way. */
+/* Initialises `r` from the request's path and headers. `type` names the kind of request in the metric. False if the build id is malformed
+ * or memory is short: an answer is set. Call debuginfod_end() in either case. */
 bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type);
 void debuginfod_end(struct debuginfod_request *r);
 
-/* What an answer consists of. `release(arg)` is called when it is sent, also if another answer is sent instead. */
+/* An answer with a file or a part of it. `release(arg)` is called when it has been sent, or if it is not sent. */
 struct debuginfod_answer {
     struct sl_bytes bytes;
-    struct sl_str name;          /* X-DEBUGINFOD-FILE: a name, or the path of a member in its package; empty = none */
-    struct sl_str package;       /* X-DEBUGINFOD-ARCHIVE: name of that package; empty = none */
-    const char *note;            /* header fields of the upstream that it came from (origin_note_field), or NULL */
-    const char *etag;            /* quoted */
-    int64_t time_created;        /* seconds since the epoch: when its cache entry was made */
+    struct sl_str name;    /* X-DEBUGINFOD-FILE: a file name, or the path of a member of a package; empty = none */
+    struct sl_str package; /* X-DEBUGINFOD-ARCHIVE: name of the package; empty = the file is in none */
+    const char *note;      /* header fields of the upstream that sent the file (origin_note_field), or NULL */
+    const char *etag;      /* with its quotes */
+    int64_t time_created;  /* seconds since the epoch: when its cache entry was made */
     bool is_public, is_resident; /* the source is public; all bytes are in memory */
     void (*release)(void *arg);
     void *arg;
 };
 
-/* Sends the answer, or 406 if the client does not want one of this size. */
+/* Sends the answer, or 406 if it is larger than the client accepts. */
 void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answer *answer);
-/* Answers that no source has it. */
+/* Answers 404: no source has the file. */
 void debuginfod_not_found(struct debuginfod_request *r);
-/* Answers why nothing was found; `code` is that of debuginfod_retry. */
+/* Answers for a result of debuginfod_retry() other than SL_OK: 404 for SL_NOT_FOUND, 406 for SL_UNSUPPORTED (too large), nothing for
+ * SL_CANCELLED, else 503, instead of which the connection may be reset. */
 void debuginfod_fail(struct debuginfod_request *r, enum sl_code code);
 
-/* Makes a strong entity tag for a file of this origin and size. */
+/* Makes a strong entity tag, with quotes, from where the file comes from, its size, and when its cache entry was made. */
 void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t size, int64_t time_created, char out[64]);
 
 /* ---- find.c ---- */
 
-/* Makes one attempt to find something. SL_OK: it is found. SL_NOT_FOUND: every source has said that it has none. SL_BUSY: a source could
- * not say. SL_UNSUPPORTED: it is known without fetching it that the file is larger than the client wants. SL_CANCELLED. `arg` may still have
- * the result of the attempt before, which the attempt must release first. */
+/* Makes one attempt to find what the client wants. SL_OK: found. SL_NOT_FOUND: every source has said that it does not have it. SL_BUSY: a
+ * source could not say. SL_UNSUPPORTED: the file is larger than the client accepts, which was known without fetching it. SL_CANCELLED.
+ * `arg` receives the result; it may still have that of the attempt before, which the attempt must release first. */
 typedef enum sl_code debuginfod_attempt(struct debuginfod_request *r, void *arg) SL_SUSPENDS;
 
-/* Repeats the attempt, with pauses, until its result is other than SL_BUSY, or r->end_ms; that time also cancels an attempt that runs.
- * SL_OK, SL_NOT_FOUND, SL_UNSUPPORTED: as the attempt; SL_BUSY: it was still undecided at the end; SL_CANCELLED: the client is gone. */
+/* Repeats the attempt, with pauses, until its result is other than SL_BUSY or the time r->end_ms is reached, which also cancels a running
+ * attempt. Returns the last result; SL_BUSY thus means that a source could not say until the end, SL_CANCELLED that the client is gone. */
 enum sl_code debuginfod_retry(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg) SL_SUSPENDS;
 
-/* A file that is found; zeros = none. */
+/* A file that is searched, and what was found. */
 struct debuginfod_file {
-    enum purpose purpose;       /* PURPOSE_DEBUG_FILE, PURPOSE_CODE_FILE */
-    struct search_result found; /* `item`: a reference */
+    enum purpose purpose;       /* PURPOSE_DEBUG_FILE or PURPOSE_CODE_FILE */
+    struct search_result found; /* `item`: a reference to the file; NULL: none */
 };
 
-/* A debuginfod_attempt with a struct debuginfod_file. SL_BUSY with an item: a lesser file is found, a source may have a better one. */
+/* A debuginfod_attempt; `arg` is a struct debuginfod_file. SL_BUSY although an item is found: a source that could not answer may have a
+ * better file for the purpose. */
 debuginfod_attempt debuginfod_find_file;
+/* Releases the reference to what was found. */
 void debuginfod_release_file(struct debuginfod_file *file);
 
-/* Finds a file, with debuginfod_retry. At the end of that time it takes a lesser file if a source may still have a better one. SL_OK,
- * SL_NOT_FOUND, SL_BUSY ... as debuginfod_retry. */
+/* Finds a file by debuginfod_retry(). If at its end a file was found, but a source that could not answer may have a better one, returns
+ * SL_OK with that file. Else the code of debuginfod_retry(). */
 enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purpose,
                                  struct debuginfod_file *file) SL_SUSPENDS;
 
-/* After an undecided attempt: lets the sources that failed be asked again soon (origin_hurry_probe). */
+/* Lets those of the sources asked for these candidates that failed be asked again soon (origin_hurry_probe), because a client waits. */
 void debuginfod_hurry(const struct candidate_list *candidates);
 
 /* ---- files.c, sources.c ---- */

@@ -8,15 +8,15 @@ static void release(void *arg)
     cache_release(arg);
 }
 
-/* Returns the name of a file within its source: the last component, never the path of a directory of this machine. */
+/* Returns the last component of a path, for headers: clients must not learn paths of directories of this machine. */
 static struct sl_str base_name(struct sl_str path)
 {
     const char *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
     return slash ? (struct sl_str){slash + 1, path.size - (size_t)(slash + 1 - path.data)} : path;
 }
 
-/* Splits the path of a scanned file that is a member of a package, "<path of the package>!<path in it>", of which the latter begins with
- * a slash. Other sources have no packages. */
+/* Sets the names of the file and of its package, for headers. A scanned file that is a member of a package has the path "<path of the
+ * package>!<path in it>", where the path in it begins with a slash. Files of other sources are in no package, which stays empty. */
 static void describe_place(const struct search_result *found, struct sl_str *package, struct sl_str *name)
 {
     const char *mark =
@@ -26,7 +26,7 @@ static void describe_place(const struct search_result *found, struct sl_str *pac
     *name = mark ? (struct sl_str){mark + 1, found->path.size - before - 1} : base_name(found->path);
 }
 
-/* Sends a part of the file, whose reference goes to the answer. */
+/* Sends `part`, the file or one of its sections. The reference to the cache entry moves to the answer, which releases it when sent. */
 static void send_part(struct debuginfod_request *r, struct debuginfod_file *file, struct sl_bytes part,
                       const char *etag)
 {
@@ -53,12 +53,13 @@ static void make_etag(const struct debuginfod_file *file, struct sl_bytes part, 
     debuginfod_make_etag(found->source, found->path, part.size, found->item->time_created, out);
 }
 
-/* Answers with the whole file of this purpose. */
+/* Answers a request for a whole file: the debug file or the program (`purpose`). */
 static void serve(struct http_exchange *x, const char *type, enum purpose purpose)
 {
     struct debuginfod_request r;
     struct debuginfod_file file;
     if (debuginfod_begin(&r, x, type)) {
+        /* searches leave out larger files; there 0 means no limit, so a client's limit of 0 bytes becomes 1 */
         r.where.max_size = r.max_size == UINT64_MAX ? 0 : r.max_size ? r.max_size : 1;
         enum sl_code code = debuginfod_get_file(&r, purpose, &file);
         char etag[64];
@@ -92,9 +93,9 @@ struct section_search {
     struct sl_bytes bytes;
 };
 
-/* Gets a file and looks for the section in it. SL_OK: `store` says whether the file has it. SL_NOT_FOUND if there is no
- * such file. A file that cannot be read says nothing about the section (SL_BUSY); one whose mapping faulted leaves the
- * cache. */
+/* Gets the debug file or the program (`purpose`) and looks for the section in it. SL_OK: s->store says whether the file has it.
+ * SL_NOT_FOUND: there is no such file. SL_BUSY: a source could not say, or the file cannot be read, so the section may still exist. A file
+ * whose mapping faulted (SL_INTERNAL) is dropped from the cache. */
 static enum sl_code look_into(struct debuginfod_request *r, enum purpose purpose, struct section_search *s)
 {
     struct sl_error error = {0};
@@ -108,14 +109,14 @@ static enum sl_code look_into(struct debuginfod_request *r, enum purpose purpose
     return code == SL_OK || code == SL_CANCELLED ? code : SL_BUSY;
 }
 
-/* Looks into the debug file, then into the program. A debug file has the headers of all sections of its program: a section without one
- * is not worth asking upstreams for the program, which gdb would cause at each start with .gdb_index. */
+/* Looks for the section in the debug file, then in the program. A debug file has headers of all sections of its program. So if it has no
+ * header for this one, upstreams are not asked for the program: gdb asks for .gdb_index at each start, and mostly there is none. */
 static enum sl_code find_section(struct debuginfod_request *r, struct section_search *s)
 {
     enum sl_code code = look_into(r, PURPOSE_DEBUG_FILE, s);
     if ((code == SL_OK && s->store == SL_SECTION_STORED) || (code != SL_OK && code != SL_NOT_FOUND))
         return code;
-    if (code == SL_OK && s->store == SL_SECTION_ABSENT) {
+    if (code == SL_OK && s->store == SL_SECTION_ABSENT) { /* there is not even a header */
         r->where.skips_upstreams = true;
         r->where.list = 0; /* a search without upstreams must not be cached as one with them */
     }
@@ -123,7 +124,7 @@ static enum sl_code find_section(struct debuginfod_request *r, struct section_se
     return code == SL_OK && s->store != SL_SECTION_STORED ? SL_NOT_FOUND : code;
 }
 
-/* Makes a tag that differs from those of the file's other sections. */
+/* Makes the entity tag of a section, from the file's path and the section's name. */
 static void make_section_etag(const struct section_search *s, char out[64])
 {
     const struct search_result *found = &s->file.found;

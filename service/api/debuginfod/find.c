@@ -1,22 +1,22 @@
-/* Asks the sources, and waits while one of them cannot answer. */
+/* Searches files in the symbol sources for debuginfod requests, and repeats a search while a source cannot answer. */
 #include "api/debuginfod/debuginfod.h"
 
 #include "core/loop.h"
 #include "origin/failures.h"
 
-/* Pauses between attempts: a source is asked again by rules of its own (origin/failures.h), so an attempt mostly costs a few look-ups in
- * memory. */
+/* Pauses between attempts. They can be short, because an attempt mostly costs a few look-ups in memory: a source that failed is not asked
+ * again in each (origin/failures.h). */
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 2000 };
 
-/* Requests that wait between attempts keep a fiber each; beyond this number they fail at once, so that fibers are left for others. */
+/* Each request that pauses between attempts keeps a fiber. If so many pause, further ones fail at once: fibers must be left for others. */
 enum { MAX_PAUSING = 4000 };
 static size_t pausing_requests; /* requests that wait now */
 
-struct bounded_attempt {
+struct bounded_attempt { /* an attempt in a fiber of its own, which a deadline cancels */
     struct debuginfod_request *request;
     debuginfod_attempt *attempt;
     void *arg;
-    enum sl_code code;
+    enum sl_code code; /* result */
 };
 
 static void run_attempt(void *arg)
@@ -31,7 +31,8 @@ static uint64_t time_left_ms(const struct debuginfod_request *r)
     return r->end_ms > now ? r->end_ms - now : 0;
 }
 
-/* Makes one attempt in a fiber that is cancelled at r->end_ms. SL_BUSY if no fiber is available, or if that time cancelled it. */
+/* Makes one attempt in a fiber of its own, which is cancelled at r->end_ms, and returns its result. SL_BUSY if no fiber is available, or if
+ * that time cancelled the fiber. */
 static enum sl_code attempt_once(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
 {
     struct bounded_attempt b = {r, attempt, arg, SL_BUSY};
@@ -41,6 +42,7 @@ static enum sl_code attempt_once(struct debuginfod_request *r, debuginfod_attemp
     fiber_group_deadline(&group, left ? left : 1); /* a first attempt is made even if requests may not wait */
     fiber_start_admitted(&group, run_attempt, &b);
     fiber_group_wait(&group);
+    /* only the attempt's fiber was cancelled, not the request's: the time is up */
     return b.code == SL_CANCELLED && !fiber_cancelled() ? SL_BUSY : b.code;
 }
 
@@ -70,7 +72,8 @@ void debuginfod_release_file(struct debuginfod_file *file)
     file->found.item = NULL;
 }
 
-/* Sums up a search: whether its result is final. */
+/* Returns the result of a search as a debuginfod_attempt returns it: SL_BUSY if a later search may find a (better) file, SL_UNSUPPORTED if
+ * the best file is larger than the client accepts. */
 static enum sl_code judge(const struct search_result *found)
 {
     return found->code == SL_CANCELLED                  ? SL_CANCELLED
@@ -87,8 +90,8 @@ void debuginfod_hurry(const struct candidate_list *candidates)
             origin_hurry_probe(candidates->items[i].source, candidates->items[i].location);
 }
 
-/* Searches for files of the type: first where such a file usually is, then, unless that has the best file there can be,
- * everywhere. */
+/* Searches a file of the object format `type`: first only at the usual locations (the "narrow" targets); then everywhere, unless the file
+ * found is the best that there can be. */
 static enum sl_code search_type(struct debuginfod_request *r, struct debuginfod_file *file, enum object_type type)
 {
     bool is_debug = file->purpose == PURPOSE_DEBUG_FILE;
@@ -105,7 +108,7 @@ static enum sl_code search_type(struct debuginfod_request *r, struct debuginfod_
     return judge(&file->found);
 }
 
-/* Asks for ELF files, then for WASM modules, which have ids of the same form. */
+/* Searches ELF files, then WASM modules, whose build ids have the same form. */
 enum sl_code debuginfod_find_file(struct debuginfod_request *r, void *arg)
 {
     struct debuginfod_file *file = arg;
@@ -117,7 +120,7 @@ enum sl_code debuginfod_find_file(struct debuginfod_request *r, void *arg)
     return code;
 }
 
-/* True if the cache of finished searches has the file, which needs no fiber. */
+/* True if the result of a finished search for the file is cached, and the file is the best that there can be. Does not suspend. */
 static bool peek(struct debuginfod_request *r, struct debuginfod_file *file)
 {
     const struct search_target *use =
@@ -133,10 +136,10 @@ enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purp
     *file = (struct debuginfod_file){.purpose = purpose};
     bool is_cached = peek(r, file);
     if (r->where.max_size)
-        r->where.list = 0; /* other requests want other sizes */
+        r->where.list = 0; /* do not cache the result of this search: other requests may accept larger files */
     enum sl_code code = is_cached ? SL_OK : debuginfod_retry(r, debuginfod_find_file, file);
     if (code == SL_BUSY && file->found.code == SL_OK && file->found.item)
-        code = SL_OK; /* a lesser file */
+        code = SL_OK; /* the source that may have a better file did not answer in time: take what was found */
     if (code != SL_OK)
         debuginfod_release_file(file);
     return code;

@@ -1,5 +1,5 @@
-/* GET /metadata?key=file|glob&value=PATH: build ids of files by the path where they are installed, as newer debuginfod clients
- * ask for them. Answers from the scanned packages and the uploads, and adds what the configured debuginfod servers answer. */
+/* GET /metadata?key=file|glob&value=PATH: lists the build ids of files that are installed under a path, as newer debuginfod clients ask for
+ * them: of files in scanned packages, of uploaded files, and what the configured debuginfod servers (upstreams) answer. */
 #include <stdio.h>
 
 #include "api/debuginfod/debuginfod.h"
@@ -11,20 +11,21 @@
 enum {
     MAX_RESULTS = 10000,
     MAX_VALUE = 4096,
-    MAX_UPSTREAM = 16 << 20, /* bytes of an answer */
+    MAX_UPSTREAM = 16 << 20, /* bytes of an upstream's answer */
 };
 
 struct metadata_request {
     struct http_exchange *x;
-    struct sl_str key, value;
-    struct sl_json_writer *w;
-    size_t count;
-    bool complete;
-    uint64_t end_ns;
+    struct sl_str key, value; /* of the query: "file" or "glob", and the path or pattern */
+    struct sl_json_writer *w; /* the answer, in the array of results */
+    size_t count;             /* results written */
+    bool complete;            /* the list has all results */
+    uint64_t end_ns;          /* when the search must end, by clock_mono_ns() */
 };
 
 /* ---- scanned packages and uploads ---- */
 
+/* Begins the JSON object of a result: type and build id. */
 static void begin_result(struct metadata_request *r, const struct sl_index_id *id, bool is_executable)
 {
     char hex[2 * SL_INDEX_ID_BYTES + 1];
@@ -44,7 +45,7 @@ static void write_scanned(struct metadata_request *r, const struct scan_named_fi
     r->count++;
 }
 
-/* Adds the files of scanned packages. The search ends at the deadline of the request; then the list is not complete. */
+/* Adds the files of scanned packages. Sets r->complete: false if the search was ended by the deadline or has too many results. */
 static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *error)
 {
     struct scan_named_file *files;
@@ -59,8 +60,8 @@ static enum sl_code add_scanned(struct metadata_request *r, struct sl_error *err
     return code;
 }
 
-/* Adds the uploaded files with build ids. As only their base name is known, their path is that with a slash in
- * front. False if there may be others. */
+/* Adds the uploaded files with build ids, ELF and WASM. Only their base names are known, so the path in the result is "/" and that name.
+ * False if there may be more such files. */
 static bool add_uploaded(struct metadata_request *r)
 {
     struct uploaded_files found;
@@ -73,7 +74,8 @@ static bool add_uploaded(struct metadata_request *r)
         const struct uploaded_file *file = &found.items[i];
         if (file->id.type != SL_INDEX_CODE_ID || (file->format != SL_FORMAT_ELF && file->format != SL_FORMAT_WASM))
             continue;
-        if (file->id.size > SL_INDEX_ID_BYTES) { /* only the beginning of the id is known */
+        if (file->id.size >
+            SL_INDEX_ID_BYTES) { /* the index has only the beginning of so long an id: it cannot be answered */
             found.complete = false;
             continue;
         }
@@ -92,8 +94,8 @@ static bool add_uploaded(struct metadata_request *r)
 
 /* ---- other servers ---- */
 
-/* Copies a result of another server: only the members that are known, and only texts. A result without one of the first
- * three, or beyond MAX_RESULTS, is left out. False if the JSON is malformed. */
+/* Copies one result of an upstream: of its members, only the texts `type`, `buildid`, `file` and `archive`. A result without one of the
+ * first three is left out, and so are all results beyond MAX_RESULTS. False if the JSON is malformed. */
 static bool copy_result(struct metadata_request *r, struct sl_json *j)
 {
     static const char *const names[] = {"type", "buildid", "file", "archive"};
@@ -123,8 +125,8 @@ static bool copy_result(struct metadata_request *r, struct sl_json *j)
     return true;
 }
 
-/* Copies the results of an answer {"results":[..],"complete":b}. False if the list is not complete: the answer is
- * malformed, says so itself, or the results are too many. */
+/* Copies the results of an upstream's answer {"results":[..],"complete":b}. False if the list is not complete: because the answer is
+ * malformed, has no `complete` or says false, or because there are too many results. */
 static bool copy_answer(struct metadata_request *r, struct sl_str answer)
 {
     struct sl_json j = sl_json(answer, &r->x->arena, false);
@@ -156,6 +158,7 @@ static void copy_on_pool(void *arg)
     copy->is_complete = copy_answer(copy->request, copy->answer);
 }
 
+/* Returns the URL of the same query at an upstream; NULL when out of memory. */
 static const char *upstream_url(struct metadata_request *r, const struct source *source)
 {
     struct sl_buf url = {0};
@@ -170,7 +173,7 @@ static const char *upstream_url(struct metadata_request *r, const struct source 
     return sl_buf_move_to_arena(&url, &r->x->arena).data;
 }
 
-/* Asks another server. A server that fails or is too slow makes the answer incomplete. */
+/* Asks an upstream and adds its results. If it fails or is too slow, r->complete becomes false. */
 static void ask_upstream(struct metadata_request *r, const struct source *source,
                          const struct debuginfod_forwarding *forwarding)
 {
@@ -201,12 +204,12 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
     struct answer_copy copy = {.request = r, .answer = sl_buf_view(&answer)};
     if (code == SL_OK)
         r->complete = pool_run(POOL_JSON, copy_on_pool, &copy, &error) == SL_OK && copy.is_complete && r->complete;
-    else if (code != SL_NOT_FOUND) /* servers before 0.192 have no such route */
+    else if (code != SL_NOT_FOUND) /* 404: debuginfod before 0.192 has no such route, so nothing is missing */
         r->complete = false;
     sl_buf_free(&answer);
 }
 
-/* Asks the configured debuginfod servers one after the other, until one makes the answer incomplete. */
+/* Asks the configured debuginfod servers one after the other. Once the list is not complete, no further ones are asked. */
 static void add_upstream(struct metadata_request *r, const struct config *config)
 {
     struct debuginfod_forwarding forwarding;
@@ -220,6 +223,7 @@ static void add_upstream(struct metadata_request *r, const struct config *config
 
 /* ---- the answer ---- */
 
+/* Reads the query. False if it is malformed: 400 is answered. */
 static bool read_request(struct metadata_request *r)
 {
     r->key = http_query(r->x, "key");
@@ -233,7 +237,7 @@ static bool read_request(struct metadata_request *r)
     return false;
 }
 
-/* Answers with a list also if results cannot be had: that only makes the list incomplete ("complete": false). */
+/* Handler of GET /metadata. If results cannot be obtained the answer is still a list, with "complete": false. */
 static void metadata_handle(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

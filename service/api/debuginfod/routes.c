@@ -1,4 +1,4 @@
-/* Routes of the debuginfod server: reading requests, headers and errors of answers. */
+/* Routes of the debuginfod server: reads requests, and writes headers and errors of answers. */
 #include "api/debuginfod/debuginfod.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 /* ---- requests ---- */
 
-/* A build id is 1 to 64 bytes in hex. Sets also the debug id that files with this build id have, for sources that list by it.
- * SL_NOT_FOUND: the text is none; SL_BUSY. */
+/* Reads the build id in the request's path, 1 to 64 bytes in hex, as a code id. Also sets the debug id of files with this build id, for
+ * sources whose layout uses it. SL_NOT_FOUND if it is malformed; SL_BUSY when out of memory. */
 static enum sl_code read_id(struct http_exchange *x, struct object_id *id)
 {
     struct sl_str text = x->captures[0];
@@ -25,7 +25,8 @@ static enum sl_code read_id(struct http_exchange *x, struct object_id *id)
     return id->code_id.size ? SL_OK : SL_BUSY;
 }
 
-/* Appends the entries of all fields of a name, which are one list, each with ", " behind it; returns their number. */
+/* Appends the values of all header fields with this name, which form one comma-separated list, each value with ", " behind it. Returns the
+ * number of entries in the list. */
 static uint64_t add_list(const struct http_exchange *x, struct sl_str name, struct sl_buf *out)
 {
     uint64_t count = 0;
@@ -42,7 +43,8 @@ static uint64_t add_list(const struct http_exchange *x, struct sl_str name, stru
     return count;
 }
 
-/* Returns the entry of this process in Via (RFC 9110, 7.6.3): "1.1 symloom-" and a random number. */
+/* Returns the entry that this process adds to Via (RFC 9110, 7.6.3): "1.1 symloom-" and a random number, by which it recognises requests
+ * that come back to it. */
 static struct sl_str via_of_process(void)
 {
     static char text[40];
@@ -66,7 +68,7 @@ void debuginfod_read_forwarding(struct http_exchange *x, const struct config *co
     forwarding->via = sl_buf_move_to_arena(&servers, &x->arena);
 }
 
-/* Sets on whose behalf upstreams are asked. */
+/* Sets in r->where on whose behalf upstreams are asked, or that they are not asked. */
 static void read_forwarded(struct debuginfod_request *r)
 {
     struct debuginfod_forwarding forwarding;
@@ -75,7 +77,7 @@ static void read_forwarded(struct debuginfod_request *r)
     r->where.forwarded_for = forwarding.forwarded_for;
     r->where.via = forwarding.via;
     if (r->where.skips_upstreams)
-        r->where.list = 0; /* the result is not that of other requests */
+        r->where.list = 0; /* do not cache the search result: other requests do ask upstreams */
 }
 
 bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type)
@@ -101,6 +103,7 @@ void debuginfod_end(struct debuginfod_request *r)
 
 /* ---- answers ---- */
 
+/* Counts the request in the metric, once. */
 static void count(struct debuginfod_request *r, const char *result)
 {
     if (!r->answered)
@@ -108,6 +111,7 @@ static void count(struct debuginfod_request *r, const char *result)
     r->answered = true;
 }
 
+/* Answers 406: the file is larger than the client accepts. */
 static void refuse_size(struct debuginfod_request *r)
 {
     char body[64];
@@ -123,7 +127,8 @@ static void set_copied(struct http_exchange *x, const char *name, struct sl_str 
         http_set_header(x, name, (struct sl_str){copy, value.size});
 }
 
-/* Sets the headers that describe the file. What an upstream said of it wins over what this service knows. */
+/* Sets the headers that describe the file. If an upstream sent the file, its headers for file name and package are passed on; else they
+ * are what this service knows. */
 static void describe(struct debuginfod_request *r, const struct debuginfod_answer *answer)
 {
     char size[24];
@@ -160,7 +165,8 @@ void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answe
     http_reply_file(r->x, "application/octet-stream", part, answer->etag, answer->time_created, answer->release,
                     answer->arg);
     r->x->file_is_resident = answer->is_resident;
-    count(r, answer->time_created >= r->begun_s ? "fetched" : "hit"); /* its cache entry is new, or older */
+    /* a cache entry made since the request began was fetched for it, or for an equal one */
+    count(r, answer->time_created >= r->begun_s ? "fetched" : "hit");
 }
 
 void debuginfod_not_found(struct debuginfod_request *r)
@@ -194,7 +200,7 @@ const char *debuginfod_path_prefix(const void *service)
     return ((const struct service *)service)->config->debuginfod.path_prefix;
 }
 
-/* Errors as text, as clients print them. */
+/* http_family.error: writes errors as plain text, because clients of debuginfod print them. */
 static void write_error(struct http_exchange *x, int status, const char *detail)
 {
     if (status == 404)
@@ -205,8 +211,8 @@ static void write_error(struct http_exchange *x, int status, const char *detail)
                                       : "error"));
 }
 
-/* True if the connection is reset instead of answering 503. elfutils' clients retry after a reset, while they remember
- * any status as "no such file". A proxy would turn the reset into a status of its own. */
+/* http_family.prefers_reset: true if the connection is to be reset instead of answering 503. Clients of elfutils try again after a reset,
+ * but remember a status as "no such file". Not behind a proxy, which would turn the reset into a status of its own. */
 static bool prefers_reset(const struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -214,7 +220,7 @@ static bool prefers_reset(const struct http_exchange *x)
            sl_str_starts(http_header(x, "user-agent"), SL_STR("elfutils/")) && !http_is_proxied(x);
 }
 
-/* Keeps other APIs from taking the path for one of theirs. */
+/* Handler of all other paths below /buildid/: answers 404, so that they do not reach the routes of other APIs. */
 static void unknown_path(struct http_exchange *x)
 {
     http_reply_empty(x, 404);

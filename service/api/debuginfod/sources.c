@@ -1,4 +1,4 @@
-/* GET /buildid/{id}/source/{path}: the text of a source file.
+/* GET /buildid/{id}/source/{path}: answers with the text of a source file. It is searched in this order:
  *
  *     source bundles and embedded texts of the id ─▶ directories of this machine, if a line table names the path
  *         ─▶ scanned source packages of the program's package ─▶ upstreams
@@ -15,12 +15,12 @@
 
 struct source_search {
     struct sl_str path, canonical; /* as requested; without `.`, `..` and empty segments */
-    /* the result: a cache entry, or a text with its own memory */
+    /* the result: a reference to a cached file or, if that is NULL, a text */
     struct cache_item *item;
     struct sl_buf text;
-    struct sl_str source;
-    bool is_public;
-    bool undecided; /* a source could not say */
+    struct sl_str source; /* id of the source of the cached file */
+    bool is_public;       /* that source, or the one of the debug information, is public */
+    bool undecided;       /* a source could not say whether it has the file */
 };
 
 static void release_item(void *arg)
@@ -33,6 +33,7 @@ static void release_text(void *arg)
     free(arg);
 }
 
+/* Releases the result of an attempt. */
 static void clear(struct source_search *s)
 {
     cache_release(s->item);
@@ -41,7 +42,8 @@ static void clear(struct source_search *s)
     s->undecided = false;
 }
 
-/* Notes a result that is neither "found" nor "not found". False if the search must end, because the request was cancelled. */
+/* Sets s->undecided if the code is a failure that says nothing about the file. False if the search must end, because the request was
+ * cancelled. */
 static bool note_failure(struct source_search *s, enum sl_code code)
 {
     s->undecided =
@@ -72,7 +74,8 @@ static void read_text(void *arg)
     sl_buf_free(&url);
 }
 
-/* Reads the text from the first object that has it. */
+/* Reads the text from the first of the bundles and debug files in `lookup` that has it, under one of its paths; `relative` may be empty.
+ * SL_NOT_FOUND also if one could not be read: s->undecided is set. SL_CANCELLED. */
 static enum sl_code read_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup,
                                  struct sl_str relative)
 {
@@ -91,11 +94,12 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
     return SL_NOT_FOUND;
 }
 
-/* Finds the bundles and debug files of the id, and reads the text from them. */
+/* Finds the source bundles and debug files with the build id, which go to `lookup`, and reads the text from them. SL_NOT_FOUND if none has
+ * it; SL_CANCELLED. */
 static enum sl_code find_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
 {
     struct search_scope where = r->where;
-    where.list = 0; /* the cache of finished searches does not keep whether they are decided */
+    where.list = 0; /* no cached search result: those do not tell whether a source could not answer */
     search_find_source(&where, &r->id, lookup);
     if (!note_failure(s, lookup->code))
         return SL_CANCELLED;
@@ -105,11 +109,11 @@ static enum sl_code find_objects(struct debuginfod_request *r, struct source_sea
     return read_objects(r, s, lookup, SL_STR(""));
 }
 
-/* ---- what the line tables say ---- */
+/* ---- line tables ---- */
 
-/* Asks the debug file of the id whether its line tables name the path, and how (`relative`). SL_NOT_FOUND: there is no debug file, it does
- * not name the path, or that could not be found out (s->undecided). SL_CANCELLED: the search must end. Makes one attempt to find the debug
- * file and does not wait for sources that cannot answer now: find_source as a whole is attempted again for them. */
+/* Looks whether the line tables of the debug file with the build id name the path. SL_OK: they do; `*relative` is the path below the
+ * compilation directory, or empty. SL_NOT_FOUND: they do not, there is no debug file, or that could not be found out (s->undecided).
+ * SL_CANCELLED. Does not wait for sources that cannot answer now, because find_source() as a whole is attempted again for them. */
 static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_search *s, struct sl_str *relative)
 {
     struct debuginfod_file file = {.purpose = PURPOSE_DEBUG_FILE};
@@ -128,8 +132,9 @@ static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_
 
 /* ---- files ---- */
 
-/* Gets a file of a source as it is. It may be HTML, like any text; an empty one is only taken from a directory.
- * SL_NOT_FOUND also stands for failures, which are noted. */
+/* Gets the file from one source, as it is there, into s->item. It may be HTML, which elsewhere counts as a server's error page; an empty
+ * file is accepted from a directory only. SL_NOT_FOUND also after a failure that says nothing about the file: s->undecided is set.
+ * SL_CANCELLED. */
 static enum sl_code get_file(struct debuginfod_request *r, struct source_search *s, const struct source *source,
                              struct remote_file *file)
 {
@@ -162,8 +167,9 @@ static struct sl_str below(struct sl_str root, struct sl_str path)
     return (struct sl_str){path.data + root.size + 1, path.size - root.size - 1};
 }
 
-/* Reads the file from a configured directory of this machine. Files of the kernel's making and links that lead out of the directory are
- * refused where all sources are opened (origin/filesystem.c). */
+/* Reads the file from one of the configured directories of this machine (debuginfod.source_roots) that contains the path. Paths in /proc
+ * and the like, and links that lead out of the directory, are refused where files of all filesystem sources are opened
+ * (origin/filesystem.c). SL_NOT_FOUND, SL_CANCELLED, SL_BUSY when out of memory. */
 static enum sl_code read_local(struct debuginfod_request *r, struct source_search *s)
 {
     enum sl_code code = SL_NOT_FOUND;
@@ -183,7 +189,7 @@ static enum sl_code read_local(struct debuginfod_request *r, struct source_searc
     return code;
 }
 
-/* Asks one upstream, which compares the path with its own debug information. */
+/* Asks one upstream, another debuginfod server, for the source file. Codes as of get_file(); SL_BUSY when out of memory. */
 static enum sl_code ask_upstream(struct debuginfod_request *r, struct source_search *s, const struct source *source)
 {
     struct sl_buf path = {0};
@@ -197,8 +203,8 @@ static enum sl_code ask_upstream(struct debuginfod_request *r, struct source_sea
     return get_file(r, s, source, &file);
 }
 
-/* Asks the upstreams one after the other. Those with path_patterns are left out: patterns match names of modules, and the
- * request only has a build id. */
+/* Asks the upstreams one after the other until one has the source file. Upstreams with path_patterns are left out: the patterns match names
+ * of modules, and the request only has a build id. */
 static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_search *s)
 {
     enum sl_code code = SL_NOT_FOUND;
@@ -212,7 +218,8 @@ static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_se
 
 /* ---- packages ---- */
 
-/* Searches the scanned packages that were built from the same source as the program. */
+/* Searches the file in the scanned packages that were built from the same source package as the program. SL_NOT_FOUND also after a failure,
+ * which sets s->undecided; SL_CANCELLED; SL_BUSY when out of memory. */
 static enum sl_code ask_packages(struct debuginfod_request *r, struct source_search *s)
 {
     struct sl_error error = {0};
@@ -233,9 +240,9 @@ static enum sl_code ask_packages(struct debuginfod_request *r, struct source_sea
 
 /* ---- all together ---- */
 
-/* Finds a source that the debug information names. That is read only if something depends on it: a bundle that lacks the
- * path may have the file relative to the compilation directory; a directory of this machine is only searched for paths
- * that it names. */
+/* Finds a source file whose path the line tables of the program name. They are read only if that matters: bundles (`lookup`) may have the
+ * file under its path relative to the compilation directory, and directories of this machine are searched only for paths that line tables
+ * name, so that clients cannot read other files there. */
 static enum sl_code find_named(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
 {
     struct sl_str relative = {NULL, 0};
@@ -249,8 +256,8 @@ static enum sl_code find_named(struct debuginfod_request *r, struct source_searc
     return code == SL_NOT_FOUND ? read_local(r, s) : code;
 }
 
-/* A debuginfod_attempt: searches everywhere, in the order of the figure above. SL_BUSY: not found, but a source could not
- * say. */
+/* A debuginfod_attempt, `arg` is a struct source_search: searches bundles and debug files, directories of this machine, scanned packages,
+ * then upstreams. SL_BUSY: not found, but a source could not say. */
 static enum sl_code find_source(struct debuginfod_request *r, void *arg)
 {
     struct source_search *s = arg;
@@ -270,7 +277,7 @@ static enum sl_code find_source(struct debuginfod_request *r, void *arg)
 
 /* ---- the answer ---- */
 
-/* Sends a file from the cache. The answer takes over the reference to it. */
+/* Sends a file from the cache under this name. The reference s->item moves to the answer, which releases it when sent. */
 static void send_item(struct debuginfod_request *r, struct source_search *s, struct sl_str name)
 {
     struct cache_item *item = s->item;
@@ -289,7 +296,8 @@ static void send_item(struct debuginfod_request *r, struct source_search *s, str
     debuginfod_send(r, &answer);
 }
 
-/* Sends a text of a bundle or debug file; its tag is made of the contents, which are in memory. */
+/* Sends a text that was read from a bundle or debug file. It has no creation time, so its entity tag is made of its contents. The memory of
+ * s->text moves to the answer. */
 static void send_text(struct debuginfod_request *r, struct source_search *s, struct sl_str name)
 {
     struct sl_bytes bytes = sl_buf_bytes(&s->text);
@@ -306,7 +314,8 @@ static void send_text(struct debuginfod_request *r, struct source_search *s, str
     debuginfod_send(r, &answer);
 }
 
-/* Sets the path in both forms. SL_NOT_FOUND if it cannot be that of a file; SL_BUSY. */
+/* Sets s->path, as requested, and s->canonical, without `.` and `..`. SL_NOT_FOUND if it is too long or names no file; SL_BUSY when out of
+ * memory. */
 static enum sl_code read_path(struct http_exchange *x, struct source_search *s)
 {
     struct sl_str rest = x->captures[1], name, directory;
