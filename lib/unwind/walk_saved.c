@@ -57,6 +57,7 @@ void sl_registers_pack(const struct sl_registers *registers, struct sl_buf *out)
             sl_buf_u64(out, registers->value[i]);
 }
 
+/* Reads what sl_registers_pack() has written; r->failed is set if bytes are missing. */
 void sl_registers_unpack(struct sl_reader *r, struct sl_registers *registers)
 {
     *registers = (struct sl_registers){.valid = sl_read_u64(r)};
@@ -67,6 +68,7 @@ void sl_registers_unpack(struct sl_reader *r, struct sl_registers *registers)
             registers->value[i] = sl_read_u64(r);
 }
 
+/* Appends a saved walk as bytes: its registers, then the other members. */
 void sl_walk_pack(const struct sl_walk_saved *saved, struct sl_buf *out)
 {
     sl_registers_pack(&saved->registers, out);
@@ -78,6 +80,7 @@ void sl_walk_pack(const struct sl_walk_saved *saved, struct sl_buf *out)
     sl_buf_u8(out, saved->is_return);
 }
 
+/* Reads what sl_walk_pack() has written. If bytes are missing or a member has an impossible value, r->failed is set. */
 void sl_walk_unpack(struct sl_reader *r, struct sl_walk_saved *saved)
 {
     *saved = (struct sl_walk_saved){.frame_count = 0};

@@ -154,6 +154,7 @@ static size_t ring_size(const struct http_exchange *x)
     return size;
 }
 
+/* Runs a fiber that reads the body and one for each consumer, and waits for all of them. */
 enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *lanes, size_t count,
                           const struct body_tee_pace *pace, struct sl_error *error)
 {

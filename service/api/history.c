@@ -1,3 +1,4 @@
+/* Counters of the service for each of the last minutes, for GET /status. */
 #include "api/history.h"
 
 #include <stdlib.h>
@@ -7,19 +8,19 @@
 #include "core/metrics.h"
 #include "catalog/catalog.h"
 
-struct history_sample {
-    int64_t t;
+struct history_sample { /* the counters at the start of a minute */
+    int64_t t;          /* seconds since the epoch */
     struct history_counts counts;
 };
 
 struct history {
-    size_t count; /* number of moments; the last one is the start of the current minute */
-    struct history_sample moments[HISTORY_POINTS + 1];
+    size_t count; /* of `samples`; the last one is from the start of the current minute */
+    struct history_sample samples[HISTORY_POINTS + 1];
 };
 
 /* ---- current counters ---- */
 
-/* Counts requests, and as errors those with a status of 5xx (the third label). */
+/* Callback for the series of METRIC_HTTP_REQUESTS: adds the requests of one series. Its third label is the HTTP status; 5xx are errors. */
 static void add_request(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -28,7 +29,8 @@ static void add_request(void *arg, const struct metric_sample *sample)
         counts->errors += (uint64_t)sample->value;
 }
 
-/* Adds the look-ups of one series: labels are the cache and the layer that answered; "computed" is the one that is costly. */
+/* Callback for the series of METRIC_CACHE_LOOKUPS: adds the look-ups of one series. Its labels are the kind of cache and where the result
+ * came from; "computed" means that no cache had it. */
 static void add_lookup(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -45,7 +47,8 @@ static void add_lookup(void *arg, const struct metric_sample *sample)
     }
 }
 
-/* Counts the finished jobs of one series; its second label is the outcome, of which all but "completed" are failures. */
+/* Callback for the series of METRIC_JOBS_FINISHED: adds the jobs of one series. Its second label is the outcome, of which all but
+ * "completed" are failures. */
 static void add_job(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -54,7 +57,8 @@ static void add_job(void *arg, const struct metric_sample *sample)
         counts->jobs_failed += (uint64_t)sample->value;
 }
 
-/* Adds the buckets of one series; the last one, number `bucket_count`, counts requests above the highest bound. */
+/* Callback for the series of METRIC_HTTP_REQUEST_DURATION: adds the counts in the buckets of one series. The last bucket, with index
+ * `bucket_count`, has the requests above the highest bound. */
 static void add_latency(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -62,6 +66,7 @@ static void add_latency(void *arg, const struct metric_sample *sample)
         counts->latency[i] += sample->buckets[i];
 }
 
+/* Reads the current counters from the metrics. */
 static void count_now(struct history_counts *counts)
 {
     *counts = (struct history_counts){0};
@@ -71,7 +76,7 @@ static void count_now(struct history_counts *counts)
     metrics_for_each(METRIC_HTTP_REQUEST_DURATION, add_latency, counts);
 }
 
-/* Subtracts all counters: the struct has only members of type uint64_t, so it is an array of them. */
+/* Subtracts each counter of `what` from that in `from`. The struct has only members of type uint64_t, so it is treated as an array. */
 static void subtract(struct history_counts *from, const struct history_counts *what)
 {
     uint64_t *a = (uint64_t *)from;
@@ -94,27 +99,28 @@ void history_free(struct history *history)
     free(history);
 }
 
-/* Takes the counters of this moment; drops the oldest ones when the history is full. */
+/* Stores the current counters as a new sample; drops the oldest sample when the history is full. */
 void history_minute(struct history *history)
 {
-    enum { MAX_MOMENTS = sizeof history->moments / sizeof *history->moments };
-    if (history->count == MAX_MOMENTS)
-        memmove(history->moments, history->moments + 1, --history->count * sizeof *history->moments);
-    struct history_sample *moment = &history->moments[history->count++];
-    moment->t = clock_wall_s();
-    count_now(&moment->counts);
+    enum { MAX_SAMPLES = sizeof history->samples / sizeof *history->samples };
+    if (history->count == MAX_SAMPLES)
+        memmove(history->samples, history->samples + 1, --history->count * sizeof *history->samples);
+    struct history_sample *sample = &history->samples[history->count++];
+    sample->t = clock_wall_s();
+    count_now(&sample->counts);
 }
 
 void history_last_hour(const struct history *history, struct history_counts *counts)
 {
     size_t from = history->count > HISTORY_HOUR ? history->count - HISTORY_HOUR : 0;
     count_now(counts);
-    if (from) /* a younger service has counted only what belongs to this hour */
-        subtract(counts, &history->moments[from].counts);
+    if (from) /* else the service runs for less than an hour, and all that it has counted is of this hour */
+        subtract(counts, &history->samples[from].counts);
 }
 
-/* Returns a quantile of the request times, interpolated linearly within a bucket; -1 if there were no requests. The
- * bucket of the slowest requests has no upper bound: a quantile in it is given as its lower bound. */
+/* Returns the quantile `share` (0.5: the median) of the request latencies, interpolated linearly within a bucket; -1 if there were no
+ * requests. `bounds` has the upper bounds of the buckets. That of the slowest requests has none: a quantile in it is given as its lower
+ * bound. */
 static double quantile_ms(const struct history_counts *counts, const struct metric_sample *bounds, double share)
 {
     double total = 0, below = 0;
@@ -131,12 +137,13 @@ static double quantile_ms(const struct history_counts *counts, const struct metr
     return 1e3 * bounds->bounds[bounds->bucket_count - 1];
 }
 
+/* Callback for the series of a histogram: keeps the last series, for the bounds of its buckets, which are the same in all. */
 static void take_bounds(void *arg, const struct metric_sample *sample)
 {
     *(struct metric_sample *)arg = *sample;
 }
 
-/* Makes a point for each minute: the difference to the next moment; for the current minute, to now. */
+/* The counts of a minute are the next sample minus the sample at its start; for the current minute, the current counters minus that. */
 size_t history_points(const struct history *history, struct history_point points[HISTORY_POINTS + 1])
 {
     struct history_counts counts;
@@ -144,11 +151,11 @@ size_t history_points(const struct history *history, struct history_point points
     metrics_for_each(METRIC_HTTP_REQUEST_DURATION, take_bounds, &bounds);
     for (size_t i = 0; i < history->count; i++) {
         if (i + 1 < history->count)
-            counts = history->moments[i + 1].counts;
+            counts = history->samples[i + 1].counts;
         else
             count_now(&counts);
-        subtract(&counts, &history->moments[i].counts);
-        points[i] = (struct history_point){.t = history->moments[i].t,
+        subtract(&counts, &history->samples[i].counts);
+        points[i] = (struct history_point){.t = history->samples[i].t,
                                            .requests = counts.requests,
                                            .errors = counts.errors,
                                            .lookups = counts.lookups,

@@ -1,3 +1,4 @@
+/* Detects the format of an input by its content. */
 #include "api/input_kind.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static bool begins(struct sl_bytes bytes, const char *text)
     return bytes.size >= strlen(text) && memcmp(bytes.data, text, strlen(text)) == 0;
 }
 
-/* True if the first line is a complete JSON object: the header of an Apple report. */
+/* True if the first line of the text is a complete JSON value, as the header of an Apple report (`.ips`) is. */
 static bool has_header_line(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -54,7 +55,7 @@ static bool has_header_line(struct sl_str text)
     return is_header;
 }
 
-/* True if another report follows the first one: the text is a list of Apple's reports as JSON. */
+/* True if the text has a second Apple report in JSON behind the first. */
 static bool has_several_reports(struct sl_str text)
 {
     struct sl_text reader;
@@ -62,7 +63,7 @@ static bool has_several_reports(struct sl_str text)
     struct sl_str line;
     bool was_in_report = false, ends = false;
     sl_text_begin(&reader);
-    while (!ends && sl_text_next_line(&text, &line)) {
+    while (!ends && sl_text_next_line(&text, &line)) { /* up to the end of the first report */
         while (sl_text_next(&reader, &line, &piece))
             ;
         ends = was_in_report && !sl_text_is_in_report(&reader);
@@ -73,8 +74,9 @@ static bool has_several_reports(struct sl_str text)
     return ends && text.size && text.data[0] == '{' && has_header_line(text);
 }
 
-/* Returns the kind of a JSON object by its members. An Apple report is two objects, the first of them in one line, or one
- * object with threads and images. An object with none of the known members counts as an event. */
+/* Returns the kind of a text that begins with `{`. It is an Apple report if it is two JSON objects, the first of them in one line, or one
+ * object with threads and images. Other objects are recognised by their members; an object with none of the known members counts as an
+ * event. */
 static enum input_kind kind_of_object(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -106,8 +108,8 @@ static enum input_kind kind_of_object(struct sl_str text)
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
-/* Detects stacks in the first lines of a text: those of native code, if it has frames without names or symbolizer markup;
- * else those of scripts, which need a URL. */
+/* Looks for stacks in the first LINES lines of a text. Returns INPUT_TEXT if there are native frames without names, or LLVM symbolizer
+ * markup; else INPUT_JSSTACK if there are JavaScript frames with a URL, without which they cannot be symbolicated; else INPUT_UNKNOWN. */
 static enum input_kind kind_of_stacks(struct sl_str text)
 {
     enum { LINES = 10000 };
@@ -125,25 +127,26 @@ static enum input_kind kind_of_stacks(struct sl_str text)
     return native ? INPUT_TEXT : script ? INPUT_JSSTACK : INPUT_UNKNOWN;
 }
 
-/* True if there is no NUL at the beginning. */
+/* True if the first HEAD bytes of the input contain no NUL. */
 static bool looks_like_text(struct sl_bytes bytes)
 {
     enum { HEAD = 1 << 16 };
     return !bytes.size || !memchr(bytes.data, 0, bytes.size < HEAD ? bytes.size : HEAD);
 }
 
-/* Detects the format: first by magic bytes, then by the members of a JSON object, at last by lines of text. */
+/* First by magic bytes, then by the members of a JSON object, at last by lines of text. */
 enum input_kind input_kind_detect(struct sl_bytes bytes)
 {
     /* how Apple's crash reports begin; translated ones with dashes */
     static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};
-    size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
+    size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0; /* behind a byte order mark */
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))
         return INPUT_MINIDUMP;
     struct sl_str whole = {(const char *)bytes.data, bytes.size};
     if (sl_elfcore_is(bytes))
         return INPUT_CORE;
-    if (input_unread_kind(bytes)) /* of these formats only tombstones are text with frames, which can be symbolicated */
+    if (input_unread_kind(
+            bytes)) /* formats without a reader; one of them, Android tombstones, is text with native frames */
         return looks_like_text(bytes) && kind_of_stacks(whole) == INPUT_TEXT ? INPUT_TEXT : INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;

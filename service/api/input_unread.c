@@ -1,14 +1,14 @@
-/* Detects formats that symloom cannot read, to name them in messages. */
+/* Detects inputs that symloom cannot read or need not symbolicate, to name their formats in messages. */
 #include "api/input_kind.h"
 
 #include <string.h>
 
 #include "object/object.h"
 
-/* How many bytes of an input are searched: for lines that begin a format; for stacks, which may stand far down in a log. */
+/* How many bytes of an input are searched: HEAD for a line that marks a format, LOG_HEAD for stacks, which may stand far down in a log. */
 enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
 
-/* True if the word occurs in the first `head` bytes. */
+/* True if the word occurs in the first `head` bytes of the text. */
 static bool head_has(struct sl_str text, size_t head, const char *word)
 {
     size_t size = text.size < head ? text.size : head;
@@ -25,9 +25,8 @@ static bool has_line(struct sl_str text, const char *begin)
     return false;
 }
 
-/* Returns the name of an object file's format, which lookup and dump-syms read; NULL for other inputs. Binary formats
- * have a NUL among their first bytes, so a text that happens to begin with "MZ" is no PE file. The two bytes of ELF's
- * e_type are summed as one of them is zero, whatever the byte order is. */
+/* Returns what an object file is ("an ELF file: a program or library"); NULL for other inputs. Object files are binary and have a NUL among
+ * their first bytes, so a text that happens to begin with "MZ" is no PE file; Breakpad symbol files are text. */
 static const char *object_kind(struct sl_bytes bytes)
 {
     enum { EARLY = 64, ELF_TYPE = 16, ELF_CORE = 4 };
@@ -35,13 +34,14 @@ static const char *object_kind(struct sl_bytes bytes)
     const char *about = sl_format_traits(format)->about;
     if (!about)
         return NULL;
+    /* one of the two bytes of ELF's e_type is zero, whichever the byte order is, so their sum is its value */
     if (format == SL_FORMAT_ELF && bytes.size > ELF_TYPE + 1)
         return bytes.data[ELF_TYPE] + bytes.data[ELF_TYPE + 1] == ELF_CORE ? "a core dump" : about;
     bool is_text = !memchr(bytes.data, 0, bytes.size < EARLY ? bytes.size : EARLY);
     return is_text == (format == SL_FORMAT_BREAKPAD) ? about : NULL;
 }
 
-/* Formats that their first bytes show. */
+/* Formats that are recognised by their first bytes. */
 static const struct {
     struct sl_str magic;
     const char *what;
@@ -51,22 +51,21 @@ static const struct {
     {SL_STR("PERFILE2"), "a perf recording"},          {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a V8 profile"},
 };
 
-/* True for a profile of pprof (protobuf): one of the first fields is usually a sample_type (field 1, 4 bytes) of {type: 1,
- * unit: 2}. */
+/* True for a pprof profile (protobuf): among its first fields is usually sample_type (field 1, 4 bytes) with {type: 1, unit: 2}. */
 static bool is_pprof(struct sl_str text)
 {
     enum { FIRST_FIELDS = 64 };
     return head_has(text, FIRST_FIELDS, "\n\x04\x08\x01\x10\x02");
 }
 
-/* Formats that one of their first lines shows, by how that line begins. */
+/* Formats that are recognised by the beginning of one of their first lines. */
 static const struct {
     const char *line, *what;
 } heads[] = {
     {"*** *** *** *** *** ***", "an Android tombstone"},
 };
 
-/* Apple report types without readable stacks. */
+/* Types of Apple reports that the reader refuses, as they have no stacks that it can read. */
 static const struct {
     const char *type, *what;
 } apple_types[] = {
@@ -75,7 +74,6 @@ static const struct {
     {"298", "a jetsam report (memory use of processes)"},
 };
 
-/* Returns what an Apple report is that cannot be read, by the type number its error message ends with; NULL for others. */
 const char *input_unread_report(struct sl_str message)
 {
     for (size_t i = 0; i < sizeof apple_types / sizeof *apple_types; i++) {
@@ -86,8 +84,8 @@ const char *input_unread_report(struct sl_str message)
     return NULL;
 }
 
-/* True for a frame of a Java stack: "at a.b.c(SourceFile:12)", after any log prefix. JavaScript frames have a blank
- * before the parenthesis. */
+/* True for a frame of a Java stack: "at a.b.c(SourceFile:12)", behind any log prefix. False for JavaScript frames, "at a.b (x.js:1:2)",
+ * which have a blank before the parenthesis. */
 static bool is_jvm_frame(struct sl_str line)
 {
     const char *at = line.size ? memmem(line.data, line.size, "at ", 3) : NULL;
@@ -100,7 +98,7 @@ static bool is_jvm_frame(struct sl_str line)
     return close && dot && dot < open && (!blank || blank > open);
 }
 
-/* "   at Shop.Main(String[] args) in /src/a.cs:line 12" */
+/* True for a frame of a .NET exception: "   at Shop.Main(String[] args) in /src/a.cs:line 12". */
 static bool is_dotnet_frame(struct sl_str line)
 {
     return line.size && head_has(line, line.size, ":line ") && head_has(line, line.size, ") in ") &&
@@ -116,7 +114,7 @@ bool input_is_dotnet(struct sl_str text)
     return false;
 }
 
-/* True for "#0 0x4a5f in f /src/a.c:12", as sanitizers print it. */
+/* True for a line that begins like a sanitizer's frame: "#0 0x4a5f in f /src/a.c:12". */
 static bool is_sanitizer_frame(struct sl_str line)
 {
     line = sl_str_trimmed(line);
@@ -209,8 +207,8 @@ static bool has_suffix(const char *path, const char *suffix)
     return sl_str_ends(sl_str(path), sl_str(suffix));
 }
 
-/* Names an input that was given as symbols by mistake. Symbols themselves may look like inputs: source maps are JSON, and
- * scripts quote stack traces, so these two count only with further signs. */
+/* Symbols themselves may look like inputs: source maps are JSON, and scripts quote stack traces. So a JSON object without known members,
+ * and a JavaScript stack, count as inputs only with a further sign. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};

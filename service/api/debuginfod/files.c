@@ -134,6 +134,7 @@ static void make_section_etag(const struct section_search *s, char out[64])
     debuginfod_make_etag(found->source, text, s->bytes.size, found->item->time_created, out);
 }
 
+/* Handler of GET /buildid/{id}/section/{name}: answers with the contents of an ELF section. */
 void debuginfod_section(struct http_exchange *x)
 {
     enum { MAX_NAME = 255 };

@@ -35,6 +35,7 @@ static void begin_result(struct metadata_request *r, const struct sl_index_id *i
     sl_json_member_str(r->w, "buildid", sl_str(hex));
 }
 
+/* Writes the result for a file of a scanned package. */
 static void write_scanned(struct metadata_request *r, const struct scan_named_file *file)
 {
     begin_result(r, &file->id, file->is_executable);

@@ -335,6 +335,7 @@ static enum sl_code read_path(struct http_exchange *x, struct source_search *s)
     return name.size && s->canonical.data[0] == '/' ? SL_OK : SL_NOT_FOUND;
 }
 
+/* Handler of GET /buildid/{id}/source/{path}. */
 void debuginfod_source(struct http_exchange *x)
 {
     struct debuginfod_request r;

@@ -1,3 +1,4 @@
+/* Mozilla's health checks (Dockerflow): version, dependencies, liveness. */
 #include "api/health/dockerflow.h"
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ struct version_text {
     struct sl_buf text;
 };
 
-/* Makes the path of version.json in the program's directory. False if that is unknown. */
+/* Writes the path of version.json in the program's directory into `path`. False if that directory is unknown. */
 static bool beside_program(char *path, size_t size)
 {
     static const char name[] = "version.json";
@@ -30,8 +31,8 @@ static bool beside_program(char *path, size_t size)
     return slash;
 }
 
-/* Reads the file if it is a JSON document of at most about MAX_VERSION bytes; else `text` stays empty. O_NONBLOCK:
- * opening a named pipe must not block the pool thread. */
+/* Pool work: reads the version file. If it is not a JSON document of at most about MAX_VERSION bytes, version->text stays empty.
+ * O_NONBLOCK, because opening a named pipe must not block the pool thread. */
 static void read_version(void *arg)
 {
     struct version_text *version = arg;
@@ -52,7 +53,7 @@ static void read_version(void *arg)
         sl_buf_clear(&version->text);
 }
 
-/* Writes version, commit and compiler of this program, for a service without a version file. */
+/* Writes version, commit and compiler of this program, as the answer of a service without a version file. */
 static void own_version(struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
@@ -64,8 +65,8 @@ static void own_version(struct sl_buf *out)
     sl_json_end_object(&w);
 }
 
-/* Answers with the version file. If the configured file cannot be read the answer is {}; if none is configured and there
- * is none beside the program, the program describes itself. */
+/* GET /__version__: answers with the version file. If the configured file cannot be read, the answer is {}; if none is configured and there
+ * is no version.json in the program's directory, the program describes itself. */
 void dockerflow_version(struct http_exchange *x)
 {
     struct version_text version = {.file = ((const struct service *)x->service)->config->mozilla.version_file};
@@ -88,8 +89,8 @@ enum { FINE = 0, WARNING = 30, ERROR = 40 };
 
 struct health_check {
     const char *name;
-    int level;
-    const char *id, *message;
+    int level;                /* FINE, WARNING or ERROR */
+    const char *id, *message; /* of the problem, unless FINE */
 };
 
 static const char *level_name(int level)
@@ -97,7 +98,7 @@ static const char *level_name(int level)
     return level == ERROR ? "error" : level == WARNING ? "warning" : "ok";
 }
 
-/* Writes the details of a check that is not fine. */
+/* Writes the member of "details" for a check that found a problem: status, level and message. */
 static void write_details(struct sl_json_writer *w, const struct health_check *check)
 {
     sl_json_member_object(w, check->name);
@@ -109,7 +110,8 @@ static void write_details(struct sl_json_writer *w, const struct health_check *c
     sl_json_end_object(w);
 }
 
-/* Writes all checks in the form of Dockerflow: states of all, details of those that are not fine. `worst` is the highest level. */
+/* Writes the answer of Dockerflow's heartbeat: the status of all checks together (`worst`, the highest level of any), that of each check,
+ * and details of those that found a problem. */
 static void write_checks(struct sl_json_writer *w, const struct health_check *checks, size_t count, int worst)
 {
     sl_json_begin_object(w);
@@ -126,8 +128,8 @@ static void write_checks(struct sl_json_writer *w, const struct health_check *ch
     sl_json_end_object(w);
 }
 
-/* Answers with the state of the dependencies: 500 if one of those has an error without which requests fail, the symbol
- * stores and the cache directory. Redis is not one: its errors are warnings. */
+/* GET /__heartbeat__: answers with the state of the service's dependencies. Status 500 if requests would fail, because a symbol store or
+ * the cache directory does not work. Without Redis they would not, so its errors are warnings. */
 void dockerflow_heartbeat(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
@@ -162,7 +164,8 @@ void dockerflow_alive(struct http_exchange *x)
     http_reply(x, service->draining ? 503 : 200, "application/json; charset=utf-8", SL_STR(""));
 }
 
-/* Answers the endpoint that fails on purpose, so that operators can see an error report; 404 unless it is enabled. */
+/* GET /__broken__: fails on purpose with status 500 and an error in the log, so that operators can test error reports. 404 unless it is
+ * enabled. */
 void dockerflow_broken(struct http_exchange *x)
 {
     const struct service *service = x->service;

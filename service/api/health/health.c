@@ -1,4 +1,5 @@
-/* Health checks and metrics: answered from memory, even at saturation; only Mozilla's heartbeat queries the symbol stores. */
+/* Health checks and metrics. Health checks are answered from memory, even when the service is overloaded; only Mozilla's heartbeat queries
+ * the symbol stores. */
 #include <sys/statvfs.h>
 
 #include "api/health/dockerflow.h"
@@ -34,7 +35,7 @@ static void answer_live(struct http_exchange *x)
 
 enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: an earlier date means that the clock is not set */
 
-/* Lists the reasons why the service is not ready, as static strings; returns their number. */
+/* Writes the reasons why the service cannot take requests to `out`, as static strings. Returns their number; 0: it is ready. */
 static size_t not_ready_reasons(const struct service *service, const char *out[5])
 {
     size_t count = 0;
@@ -57,8 +58,8 @@ const char *service_state(const struct service *service)
     return service->draining ? "draining" : not_ready_reasons(service, why) ? "not ready" : "ready";
 }
 
-/* Answers 200 if the service can take requests, else 503 with the reasons. http_reply sets the head and an empty body;
- * the JSON is then written into x->body. */
+/* GET /ready: answers 200 if the service can take requests, else 503 with the reasons. http_reply() sets an empty body, to which the JSON
+ * is then written directly (`w` writes to x->body). */
 static void answer_ready(struct http_exchange *x)
 {
     const char *why[5];
@@ -80,10 +81,11 @@ static void answer_ready(struct http_exchange *x)
 struct metrics_text {
     const struct config *config;
     struct sl_buf text;
-    bool open_metrics;
+    bool open_metrics; /* in the OpenMetrics format, else in Prometheus' text format */
 };
 
-/* Sets the metrics of a file system; nothing if the directory is not known. */
+/* Sets the metrics of free and total bytes of the file system with this directory, under a label; nothing if `dir` is NULL or cannot be
+ * queried. */
 static void measure_disk(const char *dir, const char *label)
 {
     struct statvfs disk;
@@ -93,7 +95,7 @@ static void measure_disk(const char *dir, const char *label)
     metric_set(METRIC_DISK_SIZE, (double)disk.f_blocks * (double)disk.f_frsize, label, NULL, NULL);
 }
 
-/* Writes all metrics, after updating those that are measured only now. Runs on the pool, as it queries file systems. */
+/* Pool work: writes all metrics, after measuring those that are only measured on demand: file systems and the quarantine directory. */
 static void write_metrics(void *arg)
 {
     struct metrics_text *metrics = arg;
@@ -106,9 +108,9 @@ static void write_metrics(void *arg)
 }
 
 /* ---- several processes: the one that answers queries the others ---- */
-enum { MAX_TRIES = 10 };
+enum { MAX_TRIES = 10 }; /* how often the metrics are gathered again because a process died meanwhile */
 
-struct metrics_summation {
+struct metrics_summation { /* metrics texts to be summed by the pool */
     const struct sl_str *texts;
     size_t count;
     struct sl_buf sum;
@@ -120,8 +122,9 @@ static void add_up(void *arg)
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
-/* Collects the metrics of the other processes. For those that do not answer or have died, texts[count] gets the counts in
- * shared memory. Starts again if a process died meanwhile, as it would be counted twice. */
+/* Collects the metrics of the other processes: texts[i] gets the answer of process i; texts[count], with the number of processes, what
+ * those that do not answer or have died have counted in shared memory. Starts again if a process died meanwhile, because its counts, now
+ * merged with those of dead processes, would be counted twice. */
 static void gather_processes(struct http_exchange *x, struct sl_str accept, struct sl_buf *texts, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -140,8 +143,8 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     }
 }
 
-/* Replaces the metrics of this process by the sums over all processes. When out of memory at the beginning, they stay
- * those of this process; later, `own` is marked as failed. */
+/* Replaces the metrics of this process in `own` by the sums over all processes. When out of memory before the others were asked, leaves
+ * `own` as it is; if the sums cannot be made, own->failed is set. */
 static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -165,8 +168,8 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     *own = a.sum;
 }
 
-/* Answers with the metrics: those of all processes if a client asks, those of this process if another process does. They
- * are written on the pool, as there are hundreds of series, and all open descriptors are counted. */
+/* GET /metrics: answers with the metrics of all processes of the service or, if another of these processes asks, of this one. They are
+ * written on the pool, because there are hundreds of series and file systems are queried. */
 static void answer_metrics(struct http_exchange *x)
 {
     struct service *service = x->service;
@@ -193,7 +196,7 @@ static void answer_metrics(struct http_exchange *x)
                metrics.open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                     : "text/plain; version=0.0.4; charset=utf-8",
                SL_STR(""));
-    sl_buf_free(&x->body);
+    sl_buf_free(&x->body); /* http_reply() has set an empty body; the text is not copied */
     x->body = metrics.text;
 }
 
