@@ -153,8 +153,8 @@ static bool read_gdb(struct sl_str line, struct sl_scan name, struct sl_text_fra
 
 /* ---- systemd: "#0  0x00007f.. epoll_wait (libc.so.6 + 0x119877)" ---- */
 
-/* Reads the rest of "#1 0x00007f0e2a f (libc.so.6 + 0x2a1ca)" behind the address, as `coredumpctl info` prints it. `n/a` stands for no
- * name. */
+/* Reads the rest of "#1 0x00007f0e2a f (libc.so.6 + 0x2a1ca)" behind the address, as `coredumpctl info` prints it; "n/a" in place of `f`
+ * means that the name is unknown. The number in brackets is the offset from the module's load address. */
 static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *open;

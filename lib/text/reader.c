@@ -55,7 +55,7 @@ void sl_text_flush(struct sl_text *t, struct sl_buf *out)
 
 /* ---- scripts ---- */
 
-/* True for source files of compiled languages: Rust prints lines such as "at ./library/std/src/rt.rs:165:17". */
+/* True for source files of compiled languages. Lines such as Rust's "at ./library/std/src/rt.rs:165:17" look like JavaScript frames. */
 static bool is_compiled(struct sl_str url)
 {
     static const struct sl_str ends[] = {SL_STR(".rs"), SL_STR(".c"), SL_STR(".h"), SL_STR(".cc"), SL_STR(".cpp")};

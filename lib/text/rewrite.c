@@ -302,6 +302,7 @@ static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text
     char number[32];
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
+        /* the number as the text has it, cut after 20 digits, more than a 64-bit number has */
         snprintf(number, sizeof number, "#%.*s", sl_str_precision(f->number) < 20 ? sl_str_precision(f->number) : 20,
                  f->number.data);
         sl_buf_printf(out, "%6s", number);

@@ -32,7 +32,7 @@ static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str 
 
 uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
 {
-    char key[MAX_NAME + 130];
+    char key[MAX_NAME + 130]; /* NAME, a line feed, ID */
     if (!name.size || name.size > MAX_NAME || id.size > 128)
         return SL_TEXT_NO_MODULE;
     memcpy(key, name.data, name.size);
@@ -40,7 +40,8 @@ uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
     if (id.size)
         memcpy(key + name.size + 1, id.data, id.size);
     struct sl_str whole = {key, name.size + 1 + id.size};
-    size_t index = (uintptr_t)sl_map_get(&t->by_name, whole);
+    size_t index =
+        (uintptr_t)sl_map_get(&t->by_name, whole); /* the map stores index + 1, because NULL means "not found" */
     if (index)
         return (uint32_t)index - 1;
     uint32_t made = add_module(t, name, id);
@@ -95,7 +96,7 @@ bool sl_text_is_nearly_full(const struct sl_text *t)
 
 bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, uint64_t *value, bool *of_file)
 {
-    size_t at = ranges_before(t, address);
+    size_t at = ranges_before(t, address); /* the first range that ends above the address */
     if (at == t->range_count || address < t->ranges[at].start)
         return false;
     const struct sl_text_range *range = &t->ranges[at];

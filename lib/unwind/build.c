@@ -242,8 +242,9 @@ void builder_close_spans(struct unwind_builder *b)
 
 bool builder_gap(const struct unwind_builder *b, uint64_t start, uint64_t end, struct unwind_span *gap)
 {
-    size_t low = SL_PARTITION_POINT(middle, 0, b->span_count, b->spans[middle].end <= start);
-    if (low < b->span_count && b->spans[low].start <= start)
+    size_t low = SL_PARTITION_POINT(middle, 0, b->span_count,
+                                    b->spans[middle].end <= start); /* first that ends behind `start` */
+    if (low < b->span_count && b->spans[low].start <= start) /* it covers `start`: the gap can only begin at its end */
         start = b->spans[low++].end;
     *gap = (struct unwind_span){start, low < b->span_count && b->spans[low].start < end ? b->spans[low].start : end};
     return start < end;

@@ -38,6 +38,7 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
     enum sl_code code = sl_table_open(bytes, &cfi_format, &cfi->table, error);
     if (code != SL_OK)
         return code;
+    /* the 32-bit word at CFI_AT_FLAGS has the flags in its low half and the architecture (CFI_AT_ARCH) in its high half */
     uint32_t flags = sl_table_u32(h + CFI_AT_FLAGS) & UINT16_MAX;
     struct sl_bytes module = cfi->table.sections[CFI_MODULE];
     cfi->big_endian = flags & CFI_FLAG_BIG_ENDIAN;

@@ -324,11 +324,12 @@ enum sl_code ehabi_read(struct sl_object *object, struct unwind_builder *b)
     if (!sl_object_section(object, "ARM.exidx", &t.index, &t.index_at))
         return b->code;
     sl_object_section(object, "ARM.extab", &t.table, &t.table_at);
-    builder_close_spans(b);
+    builder_close_spans(b); /* from now on add_uncovered() can ask which code other tables cover */
     b->ra = ARM_LR;
     struct sl_reader r = sl_reader(t.index, t.big_endian);
     uint64_t at = t.index_at, start = function_at(at, &r);
-    while (b->code == SL_OK && sl_reader_left(&r) >= 4) {
+    while (b->code == SL_OK &&
+           sl_reader_left(&r) >= 4) { /* `r` is at the second word of the entry, whose first gave `start` */
         uint32_t content = sl_read_u32(&r);
         bool is_last = sl_reader_left(&r) < 8;
         /* entries have no end: a function reaches to the next one, the last one to the end of its section */

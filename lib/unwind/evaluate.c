@@ -274,6 +274,7 @@ uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *fra
     struct sl_unwind_win win;
     if (s->cpu->family != SL_CPU_X86 || frame->module == SL_WALK_NO_MODULE)
         return 0;
+    /* loaded before, as walk_step() waits for the CFI of each frame's module */
     const struct sl_cfi *cfi = atomic_load_explicit(&s->modules[frame->module].cfi, memory_order_acquire);
     uint64_t address = address_in_cfi(s, frame);
     bool found = cfi && (sl_cfi_find_win(cfi, 4, address, &win) || sl_cfi_find_win(cfi, 0, address, &win));

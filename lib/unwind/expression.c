@@ -301,7 +301,7 @@ static void expression_step(struct translation *t)
 bool expression_translate(struct sl_bytes expression, enum sl_cpu_family family, bool big_endian, bool pushes_cfa,
                           struct sl_arena *arena, struct sl_str *text)
 {
-    struct translation t;
+    struct translation t; /* its large arrays are not cleared */
     t.r = sl_reader(expression, big_endian);
     t.family = family;
     t.size = t.count = 0;
@@ -312,6 +312,7 @@ bool expression_translate(struct sl_bytes expression, enum sl_cpu_family family,
         expression_step(&t);
     if (t.failed || t.r.failed || !t.count)
         return false;
+    /* the result is the topmost item; texts of items below it are dropped */
     size_t begin = t.items[t.count - 1].begin, size = t.size - begin;
     char *data = sl_arena_strndup(arena, t.text + begin, size);
     *text = (struct sl_str){data, size};

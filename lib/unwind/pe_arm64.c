@@ -313,15 +313,15 @@ static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, ui
     builder_end(b, (uint64_t)begin + length);
 }
 
-/* Reads the exception directory: for each function its address, and a word with packed unwind data or the address of
- * a record. Functions whose data cannot be read are counted as skipped. */
+/* Reads the exception directory: for each function its address, and a word with packed unwind data or the address of an .xdata record.
+ * Functions whose data cannot be read are counted in sink->skipped. */
 enum sl_code pe_read_arm64(const struct pe_tables *t, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(t->directory, false);
     b->ra = LR;
     while (sl_reader_left(&r) >= 8 && b->code == SL_OK) {
         uint32_t begin = sl_read_u32(&r), word = sl_read_u32(&r), length, flag = word & 3;
-        struct steps steps;
+        struct steps steps; /* its large array is not cleared */
         steps.count = 0;
         steps.bad = false;
         if (!begin && !word) /* padding */

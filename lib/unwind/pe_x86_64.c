@@ -26,8 +26,9 @@ enum {
 };
 
 struct info { /* UNWIND_INFO */
-    uint8_t version, flags, count, frame_register, frame_offset;
-    const uint8_t *codes; /* `count` codes of two bytes */
+    uint8_t version, flags, count;
+    uint8_t frame_register, frame_offset; /* Microsoft's number of the register; units of 16 bytes */
+    const uint8_t *codes;                 /* `count` slots of two bytes; a code has one to three of them */
 };
 
 struct unwind_x86_64_code {

@@ -21,6 +21,7 @@ bool is_text(struct sl_str line)
         return true;
     for (size_t i = plain; i < line.size; i++) {
         uint8_t c = (uint8_t)line.data[i];
+        /* a CR is allowed at the end only: a line that ended with CR LF */
         if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
             return false;
     }

@@ -86,7 +86,7 @@ static bool form_read_value(struct sl_fields *s)
     return value->read(s, NULL, value->out);
 }
 
-/* Reads the platform, which may be null: then it stays unset. */
+/* The callback for the part `platform`, a JSON text or null; with null the platform stays unset. */
 static bool form_read_platform(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_NULL) {

@@ -125,6 +125,7 @@ enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
     enum sl_code code = SL_OK;
+    /* if the job is repeated because a cache file was damaged, the file has been downloaded and named before */
     if (work->download && !work->form.body.bytes.data)
         code = crash_download(job, work, error);
     if (code == SL_OK && !work->local && !work->is_named)
@@ -151,7 +152,8 @@ static void answer_failure(struct job *job, const struct crash_work *work, enum 
         crash_write_failure(&job->answer, what ? what : error->message, what ? error->message : NULL);
 }
 
-/* Counts the results; keeps a file that could not be processed, if the configuration says so. */
+/* job_kind.finish: removes the file from the crash journal and counts the results in metrics, or writes the answer of a failure. A file
+ * that could not be processed is stored if its kind allows that and keep_failed_dumps is configured. */
 void crash_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct crash_work *work = arg;

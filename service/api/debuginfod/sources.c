@@ -61,11 +61,11 @@ struct text_reading {
     bool found;
 };
 
-/* Pool work: looks for the text under each of the paths, until one is found. */
+/* Pool work: looks for the source text in the object under each of the paths, until it is found. */
 static void read_text(void *arg)
 {
     struct text_reading *reading = arg;
-    struct sl_buf url = {0}; /* where else it may be: clients are not sent there */
+    struct sl_buf url = {0}; /* gets a URL of the file if the object has one; it is not used */
     for (size_t i = 0; i < 3 && !reading->found; i++) {
         sl_buf_clear(reading->text);
         if (reading->paths[i].size)
@@ -157,7 +157,7 @@ static enum sl_code get_file(struct debuginfod_request *r, struct source_search 
     return note_failure(s, code) ? SL_NOT_FOUND : SL_CANCELLED;
 }
 
-/* Removes the directory `root` from the path; data NULL if the path is not below it. */
+/* Returns the path relative to the directory `root`; data NULL if it is not below that. */
 static struct sl_str below(struct sl_str root, struct sl_str path)
 {
     while (root.size && root.data[root.size - 1] == '/')
