@@ -270,7 +270,7 @@ enum sl_code frames_read_at(const struct cfi_section_data *f, uint64_t offset, s
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
         return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
-    cie->offset = UINT64_MAX;
+    forget_cie(cie);
     if (offset >= f->bytes.size || !dwarf_read_entry(f, offset, &e) || e.is_end || e.is_cie || !read_fde(f, &e, cie, b))
         b->sink->skipped++;
     free(cie);
