@@ -218,7 +218,6 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
     find_build_id(rest, &id);
     f->format = SL_TEXT_ANDROID;
     f->base = SL_TEXT_OF_FILE;
-    f->shown = sl_scan_between(rest.data, rest.data);
     f->module = sl_text_module(t, inner_name(path), id);
     sl_text_cut(f, line, s.end, s.end);
     return true;

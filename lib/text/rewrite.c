@@ -199,7 +199,6 @@ static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_cal
  * "- NAME" without number and address, with the "-" below the first one. */
 static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
-    size_t indent = (size_t)(f->number.data + f->number.size - f->head.data);
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         if (i) {
@@ -214,7 +213,7 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
         if (!calls[i].path.size)
             continue;
         sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
-        sl_buf_fill(out, ' ', indent > 0 ? 27 : 0); /* the column of "at" in backtraces of Rust */
+        sl_buf_fill(out, ' ', 27); /* the column of "at" in backtraces of Rust */
         put_place("at ", &calls[i], "", out);
         put_end(f, last, out);
     }
@@ -232,11 +231,9 @@ static void put_windows(const struct sl_text_frame *f, const struct sl_text_call
             sl_buf_str(out, f->stem);
         if (i)
             sl_buf_cstr(out, "  (inlined by) ");
-        if (i || f->cut.size) {
-            sl_buf_str(out, calls[i].function);
-            if (i + 1 == count)
-                put_offset("+", &calls[i], out);
-        }
+        sl_buf_str(out, calls[i].function);
+        if (i + 1 == count)
+            put_offset("+", &calls[i], out);
         if (calls[i].path.size) {
             sl_buf_cstr(out, " [");
             sl_buf_str(out, calls[i].path);
