@@ -213,7 +213,7 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
     struct sl_str rest = sl_scan_rest(&s);
     const char *end = memmem(rest.data, rest.size, " (", 2);
     struct sl_str path = sl_str_trimmed(sl_scan_between(rest.data, end ? end : s.end));
-    if (!path.size || path.data[0] == '<') /* "<anonymous:7f00>", "<unknown>" */
+    if (!path.size || path.data[0] == '<') /* memory of no file: "<anonymous:7f00>", "<unknown>" */
         return false;
     find_build_id(rest, &id);
     f->format = SL_TEXT_ANDROID;

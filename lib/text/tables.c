@@ -1,4 +1,5 @@
-/* Lines that list modules and mappings of a process, so that frames with absolute addresses, or without ids, find their module. */
+/* Reads lines that list modules and mappings of a process: with them the module of a frame is found that has only an address in the
+ * process, and the id of a module that frames only name. */
 #include "text/impl.h"
 
 #include "base/grow.h"

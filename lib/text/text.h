@@ -75,17 +75,23 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     struct sl_str number;      /* the frame's number as the text has it; empty in formats that have none */
     struct sl_str shown;       /* the address as the text has it; markup: the element's tag ("pc") */
     struct sl_str module_name; /* markup: name of the frame's module */
-    bool is_json;              /* Apple's `.ips`: the piece is the brace that ends the frame's object */
-    struct {                   /* is_json: the image that the frame names by its number in the report */
-        uint32_t report;       /* number of the report */
-        uint32_t index;        /* number of the image in the report */
-        uint32_t first;        /* index of the report's first image in sl_text_ips.images */
+    bool is_json;        /* the frame is a JSON object of Apple's `.ips`; its piece of text is the closing brace */
+    struct {             /* is_json: the image that the frame names by its number in the report */
+        uint32_t report; /* number of the report */
+        uint32_t index;  /* number of the image in the report */
+        uint32_t first;  /* index of the report's first image in sl_text_ips.images */
     } image;
 };
 
 struct sl_text_piece {
-    enum { SL_TEXT_COPY, SL_TEXT_NATIVE, SL_TEXT_SCRIPT, SL_TEXT_JAVA, SL_TEXT_MADE } kind;
-    struct sl_str text; /* the piece as it is; SL_TEXT_MADE: what replaces it, valid until sl_text_part() */
+    enum {
+        SL_TEXT_COPY,   /* text to copy */
+        SL_TEXT_NATIVE, /* a frame of native code */
+        SL_TEXT_SCRIPT, /* a frame of JavaScript */
+        SL_TEXT_JAVA,   /* a frame of the JVM */
+        SL_TEXT_MADE,   /* text that the reader has made in place of the input */
+    } kind;
+    struct sl_str text; /* a view of the input; SL_TEXT_MADE: the text to write instead, valid until sl_text_part() */
     enum sl_text_format format;
     union {
         struct sl_text_frame native;
@@ -127,7 +133,7 @@ struct sl_text_ips_image {
 
 struct sl_text_ips {
     bool follows_header;  /* the line before is the header of a report */
-    uint64_t depth;       /* of open objects and arrays; 0: the text is in no report */
+    uint64_t depth;       /* number of open objects and arrays; 0: the text is in no report */
     uint32_t report;      /* number of the current report, from 1 */
     uint32_t first_image; /* index in `images` of the current report's first image */
     uint32_t frame;       /* frames of the current array so far */

@@ -17,7 +17,7 @@ static bool next_hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
     return field.size <= max_digits && sl_parse_hex_u64(field, value);
 }
 
-/* Removes the next field if it is the wanted one. */
+/* Removes the next field if it equals `wanted`; else returns false and removes nothing. */
 static bool skip_word(struct sl_str *rest, struct sl_str wanted)
 {
     struct sl_str after = *rest;

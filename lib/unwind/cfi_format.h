@@ -68,7 +68,7 @@ enum cfi_win_column {
     CFI_WIN_PROGRAM = CFI_WIN_COLUMNS,
 };
 
-/* Offsets in the header. */
+/* Byte offsets of the header's fields. */
 enum {
     CFI_AT_FLAGS = 8,
     CFI_AT_ARCH = 10,

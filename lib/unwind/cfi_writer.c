@@ -217,7 +217,7 @@ SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
 SL_ORDER_BY(by_window_start, struct cfi_window, win.start, order)
 
-/* Charges the budget for sorting: n log n steps. */
+/* Charges n log n steps to the budget for sorting `count` items; false when it is used up. */
 static bool spend_sort(struct cfi_writer *w, size_t count)
 {
     return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));

@@ -318,9 +318,9 @@ static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, u
     return !r.failed && (kind == PAGE_REGULAR || kind == PAGE_COMPRESSED);
 }
 
-/* Reads an entry: its address and encoding. In a compressed page it is one word: 8 bits are the index of an encoding, which counts the
- * common ones of the file first, then the page's own; 24 bits are the offset from the page's base. False if the index is invalid or the
- * page is cut off. */
+/* Reads an entry: its address and encoding. In a compressed page it is one word: 24 bits are the offset from the page's base, 8 bits the
+ * index of an encoding; the first indexes are those of the encodings that all pages share, further ones of the page's own. False if the
+ * index is invalid or the page is cut off. */
 static bool read_item(const struct compact *c, struct page *page, uint64_t *address, uint32_t *encoding)
 {
     uint32_t word = sl_read_u32(&page->entries), number = word >> 24;

@@ -86,7 +86,8 @@ static void machine_swap(struct stack_machine *m, size_t below)
     top[-(ptrdiff_t)below] = value;
 }
 
-/* Executes an operation on the two topmost values; division by zero fails. False for any other operation. */
+/* Executes an operation that replaces the two topmost values by one. A division by zero sets m->failed. False, and nothing is done, for any
+ * other operation. */
 static bool machine_binary(struct stack_machine *m, unsigned op)
 {
     if (op < DW_OP_and || op > DW_OP_ne || op == DW_OP_neg || op == DW_OP_not || op == DW_OP_plus_uconst ||

@@ -28,12 +28,12 @@ enum {
     SL_UNWIND_NAMED = 0xFFFD, /* symbol files only: an unknown register, identified by name */
 };
 
-enum { SL_UNWIND_MAX_EXPRESSION = 1024 }; /* in bytes; longer expressions are ignored */
+enum { SL_UNWIND_MAX_EXPRESSION = 1024 }; /* bytes of a DWARF expression; the value of a longer one counts as unknown */
 
 enum sl_unwind_kind {
     SL_UNWIND_UNDEFINED, /* the caller's value is lost; for SL_UNWIND_RA: there is no caller */
     SL_UNWIND_SAME,      /* unchanged: the callee's value */
-    SL_UNWIND_REGISTER,  /* base */
+    SL_UNWIND_REGISTER,  /* the value of the register `base` */
     SL_UNWIND_OFFSET,    /* base + offset */
     SL_UNWIND_MEMORY,    /* the pointer-sized word at base + offset */
     SL_UNWIND_PROGRAM,   /* a postfix expression */

@@ -9,7 +9,7 @@ enum { EBX = 3, ESP, EBP, ESI, EDI, EIP, MAX_VARIABLES = 32, MAX_DEPTH = 64 };
 struct windows_program_variable {
     struct sl_str name;
     uint32_t value;
-    bool set, assigned; /* `assigned`: by the program */
+    bool set, assigned; /* it has a value; the program has assigned one */
 };
 
 struct windows_program_item { /* stack item: a number, `.undef`, or a variable, to which a value may be assigned */
@@ -164,7 +164,7 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     define(&p, SL_STR(".raSearchStart"), start);
     if (!run_win_program(&p, win->program))
         return false;
-    bool says_both = true; /* return address and stack pointer */
+    bool says_both = true; /* the program has assigned both return address and stack pointer */
     for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
         unsigned number = win_registers[i].number;
         size_t at = find_variable(&p, win_registers[i].name);

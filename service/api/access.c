@@ -142,7 +142,7 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 {
     uint64_t now = loop_now_ms();
     struct guesser wanted = guesser_new(x->client, key_id, now), *guesser = guesser_find(&wanted);
-    guesser->last_ms = now ? now : 1; /* 0 would mark the slot as free */
+    guesser->last_ms = now ? now : 1; /* 0 would mark the record as free */
     if (now < guesser->blocked_until_ms)
         return false;
     if (now - guesser->began_ms >= WINDOW_MS) {

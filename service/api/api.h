@@ -6,7 +6,7 @@
 
 struct service;
 
-/* `config` is used until service_configure replaces it. Call after loop_init. NULL when out of memory. */
+/* Makes the service. `config` is used until service_configure replaces it. Call after loop_init. NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
 /* All route families, for the options of the HTTP server; their handlers get the service as x->service. The list ends with NULL. */
@@ -31,8 +31,9 @@ void service_log_state(const struct service *service);
 /* Begins draining: health checks fail from now on, so that a load balancer sends no more requests; jobs go on. */
 void service_drain(struct service *service);
 
-/* True when every job is done and its result was fetched, or was not polled for 5 s. */
+/* True when the service can stop without loss: every job is done, and its result was fetched or has not been polled for 5 s. */
 bool service_idle(const struct service *service);
+/* Returns the number of running jobs. */
 size_t service_running(const struct service *service);
 
 /* Answers all waiting clients, cancels the running jobs, waits for their end and frees what they hold. Call it before stopping the HTTP

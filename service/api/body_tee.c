@@ -74,7 +74,7 @@ static void run_lane(void *arg)
         if (code != SL_OK && t->code == SL_OK)
             t->error = error;
         if (code != SL_OK || !r->good) {
-            /* a refused piece; a pool job that failed; or the pool did not take the job */
+            /* SL_MALFORMED: the consumer refused the piece; SL_INTERNAL: the pool job failed; SL_BUSY: the pool did not take the job */
             stop(t, code == SL_OK ? SL_MALFORMED : code == SL_INTERNAL ? code : SL_BUSY);
             return;
         }

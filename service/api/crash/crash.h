@@ -38,7 +38,7 @@ struct crash_kind {
     bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
     /* Called after the stacks were walked: adds details of the crash for which files of modules must be searched. NULL: nothing. */
     enum sl_code (*analyse)(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
-    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is the detail. NULL: the error's text alone. */
+    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is then the detail. NULL: it is the message. */
     const char *malformed, *unsupported;
 };
 extern const struct crash_kind crash_apple, crash_core, crash_minidump;

@@ -147,7 +147,7 @@ static bool copy_answer(struct metadata_request *r, struct sl_str answer)
     return sl_json_end(&j) && complete && r->count < MAX_RESULTS;
 }
 
-struct answer_copy { /* pool work */
+struct answer_copy { /* argument of copy_on_pool() */
     struct metadata_request *request;
     struct sl_str answer;
     bool is_complete;

@@ -160,7 +160,7 @@ void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answe
             http_reply_no_memory(r->x);
         return;
     }
-    *part = (struct sl_mapping){.bytes = answer->bytes}; /* a view: only read */
+    *part = (struct sl_mapping){.bytes = answer->bytes}; /* a view; answer->release() frees what it points to */
     describe(r, answer);
     http_reply_file(r->x, "application/octet-stream", part, answer->etag, answer->time_created, answer->release,
                     answer->arg);
