@@ -378,7 +378,9 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
     uint32_t index = sl_read_u32(&r), count = sl_read_u32(&r);
     sl_reader_seek(&r, index);
     if (r.failed || version != 1)
-        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid header");
+        return b->code =
+                   sl_fail(b->error, SL_MALFORMED,
+                           "__unwind_info: invalid header (unknown version, or an offset outside of the section)");
     if (count > sl_reader_left(&r) / 12)
         return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid index of %u pages at offset 0x%x",
                                  count, index);

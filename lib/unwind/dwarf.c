@@ -250,7 +250,8 @@ enum sl_code frames_read(const struct cfi_section_data *f, struct unwind_builder
     while (b->code == SL_OK && offset < f->bytes.size) {
         if (!dwarf_read_entry(f, offset, &e)) {
             if (f->bytes.size - offset >= 4) /* fewer bytes are padding */
-                b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx extends beyond the end",
+                b->code = sl_fail(b->error, SL_MALFORMED,
+                                  "%s: the entry at offset 0x%llx extends beyond the end of the section",
                                   f->is_eh ? "eh_frame" : "debug_frame", (unsigned long long)offset);
             break;
         }

@@ -90,7 +90,7 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
     struct conversion_description about = {.location = SL_STR("a crash file")};
     struct converter_call call = {.options = options, .out = conversion_new_output("crash")};
     if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory for the output of a worker process");
     work->packed_fd = call.out;
     work->take = take;
     crash_add_file(&call, work);

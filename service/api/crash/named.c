@@ -82,10 +82,10 @@ static bool named_fill(struct named_work *work)
 static enum sl_code named_check(const struct named_work *work, const struct config *config, struct sl_error *error)
 {
     if (work->file.address_count > config->max_request_frames)
-        return sl_fail(error, SL_UNSUPPORTED, "%zu addresses, more than %llu (max_request_frames)",
+        return sl_fail(error, SL_UNSUPPORTED, "the file has %zu addresses, more than %llu (max_request_frames)",
                        work->file.address_count, (unsigned long long)config->max_request_frames);
     if (work->file.module_count > config->max_request_modules)
-        return sl_fail(error, SL_UNSUPPORTED, "%zu modules, more than %llu (max_request_modules)",
+        return sl_fail(error, SL_UNSUPPORTED, "the file has %zu modules, more than %llu (max_request_modules)",
                        work->file.module_count, (unsigned long long)config->max_request_modules);
     return SL_OK;
 }
@@ -225,7 +225,8 @@ static enum sl_code named_write(struct job *job, void *arg, struct sl_error *err
     if (job->limit.omitted)
         return named_too_large(job->config, "the names", error);
     if (named_is_cut(work, job->config))
-        return sl_fail(error, SL_UNSUPPORTED, "more than %llu frames with inlined functions (max_response_frames)",
+        return sl_fail(error, SL_UNSUPPORTED,
+                       "the addresses have more than %llu frames, with inlined functions (max_response_frames)",
                        (unsigned long long)job->config->max_response_frames);
     enum sl_code code = named_write_file(job, work, error);
     native_check_residency(&work->crash.native);

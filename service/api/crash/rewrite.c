@@ -87,7 +87,7 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
         return sl_fields_fail(s, at, s->json->at, "the pattern is longer than %d bytes", MAX_PATTERN);
     size_t refused = find_refused(rule->from);
     if (refused < rule->from.size)
-        return sl_fields_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
+        return sl_fields_fail(s, at, s->json->at, "regex parse error at %zu: this construct is not supported", refused);
     pcre2_code *code = rewrite_compile(rule, &number, &where);
     if (!code) {
         pcre2_get_error_message(number, text, sizeof text);

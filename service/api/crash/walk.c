@@ -168,7 +168,8 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
         if (w->walks[i].need == SL_WALK_DONE) /* before the first round: a walk whose first frame is in no module */
             continue;
         if (module->has[is_symbols])
-            return sl_fail(error, SL_MALFORMED, "the reader gave no proper stacks for this file");
+            return sl_fail(error, SL_MALFORMED,
+                           "walking the stacks failed: the worker process asked again for data that it has");
         if (module->wants[is_symbols] || *count == CONVERTER_MAX_TABLES)
             continue;
         module->wants[is_symbols] = true;
@@ -361,7 +362,7 @@ static enum sl_code run_round(struct dump_walk *w, struct sl_error *error)
     struct sl_buf request = {0};
     int out = conversion_new_output("walks");
     if (out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory for the output of a worker process");
     enum sl_code code = run_converter(w, out, &request, error);
     sl_buf_free(&request);
     close(out);

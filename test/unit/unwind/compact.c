@@ -197,8 +197,8 @@ TEST(malformed_tables_are_left_out)
         size_t at;
         uint32_t value;
         const char *message;
-    } bad[] = {{0, 2, "__unwind_info: invalid header"},
-               {20, 0xFFFF, "__unwind_info: invalid header"},
+    } bad[] = {{0, 2, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
+               {20, 0xFFFF, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
                {24, 0x10000000, "__unwind_info: invalid index of 268435456 pages at offset 0x1c"}};
     for (size_t i = 0; i < 3; i++) {
         info = regular(entries, 1);
