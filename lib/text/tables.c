@@ -86,7 +86,7 @@ bool sl_text_map_module(struct sl_text *t, uint64_t address, uint64_t size)
     uint64_t end = size && address + size > address ? address + size : UINT64_MAX;
     t->modules[index] = (struct sl_text_module){.base = address, .size = size};
     if (address)
-        sl_text_add_range(t, &(struct sl_text_range){address, end, 0, index, false});
+        sl_text_add_range(t, &(struct sl_text_range){.start = address, .end = end, .module = index});
     return !t->out_of_memory;
 }
 
@@ -121,7 +121,8 @@ static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, u
         m->base = start - offset;
     if (end > m->base && m->size < end - m->base)
         m->size = end - m->base;
-    sl_text_add_range(t, &(struct sl_text_range){start, end, start - m->base, module, false});
+    sl_text_add_range(t,
+                      &(struct sl_text_range){.start = start, .end = end, .value = start - m->base, .module = module});
 }
 
 /* Reads a line of /proc/PID/maps: "7f00-7f10 r-xp 00001000 08:01 123 /lib/libc.so". True for such a line even if no path follows: then
@@ -209,7 +210,8 @@ static bool read_image(struct sl_text *t, struct sl_scan s)
     t->modules[module].size = end - start + 1;
     /* the id in `<>` is a UUID of a Mach-O file */
     t->modules[module].is_macho = hex.size > 0;
-    sl_text_add_range(t, &(struct sl_text_range){start, end < UINT64_MAX ? end + 1 : end, 0, module, false});
+    end += end < UINT64_MAX; /* now the address behind the last one */
+    sl_text_add_range(t, &(struct sl_text_range){.start = start, .end = end, .module = module});
     return true;
 }
 
@@ -308,7 +310,7 @@ static bool read_module_list(struct sl_text *t, struct sl_str line)
     /* the second number is the end if it is above the first, otherwise the size */
     m->size = words.number_count < 2 ? 0 : other > start ? other - start : other;
     uint64_t stop = m->size && start + m->size > start ? start + m->size : UINT64_MAX;
-    sl_text_add_range(t, &(struct sl_text_range){start, stop, 0, module, false});
+    sl_text_add_range(t, &(struct sl_text_range){.start = start, .end = stop, .module = module});
     return true;
 }
 

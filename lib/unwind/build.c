@@ -205,7 +205,11 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
         b->rows[i].rules = b->rules + at;
         at += b->rows[i].count;
     }
-    const struct sl_unwind_range range = {b->start, end - b->start, b->rows, b->row_count, b->signal_frame};
+    const struct sl_unwind_range range = {.start = b->start,
+                                          .size = end - b->start,
+                                          .rows = b->rows,
+                                          .row_count = b->row_count,
+                                          .signal_frame = b->signal_frame};
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;

@@ -91,7 +91,7 @@ static bool open_row(const struct sl_cfi *cfi, uint32_t index, struct sl_cfi_row
     row->address = sl_column_get(&cfi->rows[CFI_ROW_ADDRESS], index);
     row->begins = sl_column_get(&cfi->rows[CFI_ROW_BEGINS], index);
     row->signal_frame = bytes.data[0] & CFI_SET_SIGNAL_FRAME; /* the first byte has flags, the others the rules */
-    row->next = (struct sl_reader){bytes.data, bytes.data + 1, bytes.data + bytes.size, false, false};
+    row->next = (struct sl_reader){.begin = bytes.data, .at = bytes.data + 1, .end = bytes.data + bytes.size};
     return true;
 }
 

@@ -139,8 +139,9 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
-    /* set + 1, because 0 stands for no rules; the last member: whether it is the first row of the range */
-    w->rows[w->row_count++] = (struct unwind_row){row->address, set + 1, row == range->rows};
+    /* set + 1, because 0 stands for no rules; the first row of a range begins it */
+    w->rows[w->row_count++] =
+        (struct unwind_row){.address = row->address, .set = set + 1, .begins = row == range->rows};
     return true;
 }
 
@@ -159,7 +160,8 @@ static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwin
         sink->skipped++;
         return SL_OK;
     }
-    struct cached_range kept = {range->start, range->start + range->size, w->row_count, range->row_count};
+    struct cached_range kept = {
+        .start = range->start, .end = range->start + range->size, .row = w->row_count, .row_count = range->row_count};
     rules_clear(&w->now);
     for (size_t i = 0; i < range->row_count; i++)
         if (!add_cfi_row(w, range, &range->rows[i]))
@@ -205,7 +207,7 @@ static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_
     if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) ||
         !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
         return cfi_writer_fail(w, error);
-    known->items[known->count] = (struct cfi_window){*win, program, known->count};
+    known->items[known->count] = (struct cfi_window){.win = *win, .program = program, .order = known->count};
     known->count++;
     return SL_OK;
 }
@@ -303,7 +305,7 @@ static void write_interned(const void *arg, size_t unit, struct sl_buf *out)
 
 static bool add_interned(struct sl_table_writer *t, uint32_t id, const struct interned *set)
 {
-    struct sl_table_unit_source source = {write_interned, set, set->count, 1024};
+    struct sl_table_unit_source source = {.write = write_interned, .arg = set, .count = set->count, .per_chunk = 1024};
     return sl_table_add_units(t, id, id + 1, &source);
 }
 
@@ -325,7 +327,8 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
             row++;
         before[i] = (uint32_t)row;
     }
-    struct sl_table_column_source source = {fill_numbers, before, count, 1, {w->sorted_count}};
+    struct sl_table_column_source source = {
+        .fill = fill_numbers, .arg = before, .rows = count, .columns = 1, .max = {w->sorted_count}};
     bool ok = sl_table_add_columns(t, CFI_BUCKETS, &source);
     sl_table_put(t, CFI_AT_SHIFT, shift, 4);
     sl_account_free(&w->account, before, count, sizeof *before);
@@ -336,7 +339,8 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
  * False when out of memory. */
 static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
 {
-    struct sl_table_column_source source = {fill_rows, w->sorted, (uint32_t)w->sorted_count, CFI_ROW_COLUMNS, {0}};
+    struct sl_table_column_source source = {
+        .fill = fill_rows, .arg = w->sorted, .rows = (uint32_t)w->sorted_count, .columns = CFI_ROW_COLUMNS};
     source.max[CFI_ROW_ADDRESS] = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
     source.max[CFI_ROW_SET] = w->sets.count;
     source.max[CFI_ROW_BEGINS] = 1;
@@ -380,8 +384,10 @@ static void fill_programs(const void *arg, uint32_t from, uint32_t count, uint64
 static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
 {
     size_t count = w->windows[0].count + w->windows[1].count;
-    struct sl_table_column_source windows = {fill_windows, w, (uint32_t)count, CFI_WIN_COLUMNS, {0}};
-    struct sl_table_column_source programs = {fill_programs, w, (uint32_t)count, 1, {w->programs.count}};
+    struct sl_table_column_source windows = {
+        .fill = fill_windows, .arg = w, .rows = (uint32_t)count, .columns = CFI_WIN_COLUMNS};
+    struct sl_table_column_source programs = {
+        .fill = fill_programs, .arg = w, .rows = (uint32_t)count, .columns = 1, .max = {w->programs.count}};
     if (count > UINT32_MAX)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -427,8 +433,7 @@ static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *pa
     if (add_rows(w, &t) && add_interned(&t, CFI_SETS, &w->sets) && add_windows(w, &t))
         put_cfi_header(w, &t);
     else
-        t.file.failed =
-            true; /* also for failures that the table writer does not know of, so that sl_table_finish() fails */
+        t.file.failed = true; /* also for failures that the table writer does not know of: sl_table_finish() fails */
     return sl_table_finish(&t, out) ? SL_OK : cfi_writer_fail(w, error);
 }
 

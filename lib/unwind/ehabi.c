@@ -328,8 +328,8 @@ enum sl_code ehabi_read(struct sl_object *object, struct unwind_builder *b)
     b->ra = ARM_LR;
     struct sl_reader r = sl_reader(t.index, t.big_endian);
     uint64_t at = t.index_at, start = function_at(at, &r);
-    while (b->code == SL_OK &&
-           sl_reader_left(&r) >= 4) { /* `r` is at the second word of the entry, whose first gave `start` */
+    /* `start` was made of the first word of an entry; each iteration reads the second one, and the first one of the next entry */
+    while (b->code == SL_OK && sl_reader_left(&r) >= 4) {
         uint32_t content = sl_read_u32(&r);
         bool is_last = sl_reader_left(&r) < 8;
         /* entries have no end: a function reaches to the next one, the last one to the end of its section */

@@ -242,7 +242,7 @@ static void save_rules(struct unwind_program_run *run)
 }
 
 /* Executes DW_CFA_restore_state: pops the rules that DW_CFA_remember_state pushed last, CFA included. If there are none, sets run->bad. */
-static void recall(struct unwind_program_run *run)
+static void restore_rules(struct unwind_program_run *run)
 {
     if (!run->depth) {
         run->bad = true;
@@ -364,7 +364,7 @@ static void unwind_program_step(struct unwind_program_run *run)
     case DW_CFA_advance_loc4: unwind_program_advance(run, sl_read_u32(r)); break;
     case DW_CFA_MIPS_advance_loc8: unwind_program_advance(run, sl_read_u64(r)); break;
     case DW_CFA_remember_state: save_rules(run); break;
-    case DW_CFA_restore_state: recall(run); break;
+    case DW_CFA_restore_state: restore_rules(run); break;
     case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
     case DW_CFA_AARCH64_negate_ra_state_with_pc:
     case DW_CFA_AARCH64_negate_ra_state:

@@ -265,8 +265,8 @@ static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame
     }
     if (s->target.keeps_registers)
         w->registers[w->frame_count] = frame->registers;
-    w->frames[w->frame_count++] =
-        (struct sl_walk_frame){frame->resume, frame->instruction, s->frame.module, frame->trust};
+    w->frames[w->frame_count++] = (struct sl_walk_frame){
+        .resume = frame->resume, .instruction = frame->instruction, .module = s->frame.module, .trust = frame->trust};
     return true;
 }
 

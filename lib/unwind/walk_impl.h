@@ -107,8 +107,8 @@ struct sl_walk_state *walk_make(struct sl_arena *arena, const struct sl_walk_tar
 /* Returns the index of the module that contains the address, SL_WALK_NO_MODULE if none does. */
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address);
 
-/* Returns WALK_CALLER if `address` may be a return address: the byte before it is in a module whose CFI or symbols cover it, or which has
- * none. Else WALK_NOTHING, or WALK_WAIT if CFI or symbols must be loaded first. */
+/* Returns WALK_CALLER if `address` may be a return address: the byte before it is in a module and, if that has both CFI and symbols, one of
+ * them covers the byte. Else WALK_NOTHING, or WALK_WAIT if CFI or symbols must be loaded first. */
 enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t address);
 
 /* Gets the module's CFI and returns WALK_CALLER; `*cfi` is NULL if it has none. WALK_WAIT if it must be loaded first. */

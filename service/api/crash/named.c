@@ -143,7 +143,8 @@ static bool named_take(struct named_work *work, const struct native_result_frame
     for (size_t i = 0; i < count && known; i++)
         if (!named_make_call(work, &frames[i], &items[i], scratch, &known))
             return false;
-    const struct named_calls calls = {items, count, outermost->symbol_address, outermost->outermost};
+    const struct named_calls calls = {
+        .items = items, .count = count, .symbol = outermost->symbol_address, .has_symbol = outermost->outermost};
     return items && (!known || work->file.format->take(&work->file, outermost->index, &calls));
 }
 

@@ -268,7 +268,7 @@ struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name
     }
     for (size_t i = 0; i < rules->count && !done && !*failed && work.steps >= 0; i++) {
         work.steps -= COMPILE_STEPS;
-        struct rewrite_match m = {&rules->rules[i], name, NULL, NULL};
+        struct rewrite_match m = {.rule = &rules->rules[i], .name = name};
         done = rewrite_by(&m, limits, arena, &result, failed);
     }
     if (work.steps < 0)

@@ -85,8 +85,8 @@ static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const 
         return;
     /* of a table that is a whole cache file the worker gets the file (`place`); of one inside a file it gets a copy */
     bool is_whole = table->bytes.data == found->item->mapping.bytes.data;
-    w->inputs[w->found_count++] =
-        (struct converter_input){table->bytes, -1, INPUT_TABLE, is_whole ? found->item->place : NULL};
+    w->inputs[w->found_count++] = (struct converter_input){
+        .bytes = table->bytes, .fd = -1, .role = INPUT_TABLE, .place = is_whole ? found->item->place : NULL};
 }
 
 /* Returns the table that a search has found: the symbols if `is_symbols`, else the CFI cache; NULL if it found none. */

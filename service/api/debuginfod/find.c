@@ -35,7 +35,7 @@ static uint64_t time_left_ms(const struct debuginfod_request *r)
  * that time cancelled the fiber. */
 static enum sl_code attempt_once(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
 {
-    struct bounded_attempt b = {r, attempt, arg, SL_BUSY};
+    struct bounded_attempt b = {.request = r, .attempt = attempt, .arg = arg, .code = SL_BUSY};
     struct fiber_group group;
     uint64_t left = time_left_ms(r);
     fiber_group_init(&group, fiber_group_current());

@@ -80,7 +80,8 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
                                  struct sl_str relative)
 {
     for (size_t i = 0; i < lookup->count; i++) {
-        struct text_reading reading = {&lookup->objects[i], {s->path, s->canonical, relative}, &s->text, false};
+        struct text_reading reading = {
+            .object = &lookup->objects[i], .paths = {s->path, s->canonical, relative}, .text = &s->text};
         enum sl_code code = pool_run(POOL_CONVERT, read_text, &reading, NULL);
         if (code == SL_INTERNAL)
             cache_drop_faulted();
