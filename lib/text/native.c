@@ -604,9 +604,8 @@ bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, 
     if ((marks & HAS_BANG) && read_windows(t, line, f))
         return true;
     *f = blank_frame();
-    if (read_rust(
-            t, line,
-            f)) /* before read_address(), which would take the number and address of a Rust frame for its own format */
+    /* before read_address(), which would take the number and address of a Rust frame for its own format */
+    if (read_rust(t, line, f))
         return true;
     for (unsigned i = 0; i < (prefix ? 2 : 1);
          i++) { /* behind a log prefix as long as the last frame's, then at the line's start */

@@ -209,8 +209,8 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
         sl_text_next_markup(t, rest, piece);
         if (piece->kind == SL_TEXT_MADE)
             return true;
-    } else if (
-        t->in_module_line) { /* write the pending line about a module first; this line stays in `*rest` for the next call */
+    } else if (t->in_module_line) {
+        /* the pending line about a module is written first; this line stays in `*rest` for the next call */
         piece->kind = SL_TEXT_MADE;
         piece->text = sl_text_end_module_line(t);
         return true;

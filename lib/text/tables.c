@@ -41,8 +41,8 @@ uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
     if (id.size)
         memcpy(key + name.size + 1, id.data, id.size);
     struct sl_str whole = {key, name.size + 1 + id.size};
-    size_t index =
-        (uintptr_t)sl_map_get(&t->by_name, whole); /* the map stores index + 1, because NULL means "not found" */
+    /* the map stores index + 1, because NULL means "not found" */
+    size_t index = (uintptr_t)sl_map_get(&t->by_name, whole);
     if (index)
         return (uint32_t)index - 1;
     uint32_t made = add_module(t, name, id);

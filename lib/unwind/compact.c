@@ -283,8 +283,8 @@ static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t 
         c->b->sink->skipped++;
         return;
     }
-    c->b->ra =
-        is_arm64 ? ARM64_LR : SL_UNWIND_RA; /* where the return address is at function entry: in lr, or on the stack */
+    /* where the return address is at function entry: in lr, or on the stack */
+    c->b->ra = is_arm64 ? ARM64_LR : SL_UNWIND_RA;
     builder_row(c->b, start, &rules);
     builder_end(c->b, end);
 }

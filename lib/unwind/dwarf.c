@@ -186,8 +186,7 @@ static void forget_cie(struct cie *cie)
 static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
-    if (b->arena.used >
-        MAX_ARENA) { /* programs of the CIE's rules may be in the arena, so the CIE must be read again */
+    if (b->arena.used > MAX_ARENA) { /* the CIE's rules may point into the arena, so it must be read again */
         sl_arena_reset(&b->arena);
         forget_cie(cie);
     }

@@ -18,8 +18,7 @@ enum {
     ARM_WCGR0 = 104, /* DWARF for the Arm Architecture, "DWARF register names" */
     ARM_WR0 = 112,
     ARM_D0 = 256,
-    NO_BASE =
-        0xFFFF, /* value of ehabi_machine.base after sp itself was popped: where further registers are is unknown */
+    NO_BASE = 0xFFFF, /* ehabi_machine.base after sp was popped: it is unknown where further registers are stored */
 };
 
 struct instructions {

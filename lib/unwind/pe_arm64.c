@@ -172,7 +172,7 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, X19 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
-    if (lr_pending)
+    if (lr_pending) /* lr has the last place of `integers` */
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, LR, 0, at ? p->integers - 8 : p->saved);
     at = p->integers;
     for (unsigned i = 0; p->reg_f && i < p->reg_f + 1; i += 2) {
@@ -228,8 +228,8 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
         s->items[i] = s->items[s->count - 1 - i];
         s->items[s->count - 1 - i] = swap;
     }
-    if ((word & 3) ==
-        PACKED_FRAGMENT) /* the prologue is in another part of the function, so it has no instructions in this one */
+    /* the prologue of a fragment was executed in an earlier part of the function, and has no instructions in this one */
+    if ((word & 3) == PACKED_FRAGMENT)
         for (size_t i = 0; i < s->count; i++)
             s->items[i].before = true;
     return true;

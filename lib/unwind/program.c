@@ -418,8 +418,8 @@ bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struc
     unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
     rules_clear(&cie->initial);
-    bool ok =
-        execute(&run, cie->instructions) && run.at == 0; /* in a CIE, instructions that move the location are invalid */
+    /* in a CIE, instructions that move the location are invalid */
+    bool ok = execute(&run, cie->instructions) && run.at == 0;
     unwind_program_end(&run);
     rules_copy(&cie->initial, &run.now);
     return ok;

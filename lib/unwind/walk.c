@@ -121,8 +121,8 @@ enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t addres
 {
     const struct sl_cfi *cfi;
     struct sl_cfi_row row;
-    uint64_t within =
-        address - (address > 0); /* in the call instruction: at the return address another function may begin */
+    /* an address in the call instruction: at the return address another function may begin */
+    uint64_t within = address - (address > 0);
     if (!walk_spend(s, WALK_COST_WORD))
         return WALK_NOTHING;
     uint32_t module = within ? walk_module_at(s, within) : SL_WALK_NO_MODULE;

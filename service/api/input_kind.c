@@ -145,8 +145,8 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
     struct sl_str whole = {(const char *)bytes.data, bytes.size};
     if (sl_elfcore_is(bytes))
         return INPUT_CORE;
-    if (input_unread_kind(
-            bytes)) /* formats without a reader; one of them, Android tombstones, is text with native frames */
+    /* formats without a reader; one of them, Android tombstones, is text with native frames */
+    if (input_unread_kind(bytes))
         return looks_like_text(bytes) && kind_of_stacks(whole) == INPUT_TEXT ? INPUT_TEXT : INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;

@@ -52,7 +52,9 @@ static bool fill_frame(struct native_request *request, const struct sl_crash_fra
 /* Copies a thread of a crash with its registers and frames to the request. False when out of memory. */
 static bool fill_trace(struct native_request *request, const struct sl_crash_thread *from, struct native_trace *trace)
 {
-    static const enum sl_opt_bool requesting[] = {SL_BOOL_ABSENT, SL_BOOL_FALSE, SL_BOOL_TRUE};
+    static const enum sl_opt_bool requesting[] = {[SL_REQUESTING_THREAD_UNKNOWN] = SL_BOOL_ABSENT,
+                                                  [SL_REQUESTING_THREAD_NO] = SL_BOOL_FALSE,
+                                                  [SL_REQUESTING_THREAD_YES] = SL_BOOL_TRUE};
     struct sl_arena *arena = request->arena;
     *trace = (struct native_trace){
         .thread_id = from->id,

@@ -271,8 +271,7 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
     struct form_reading r = {
         .work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir(), .packed = -1};
     if (!multipart_boundary(http_header(x, "content-type"), &r.boundary))
-        r.boundary =
-            (struct sl_str){NULL, 0}; /* no form, so the body is the crash file: job_check() has refused all else */
+        r.boundary = (struct sl_str){NULL, 0}; /* the body is the crash file: job_check() has refused all else */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
     memory_resize(&x->memory, work->native.arena->used); /* the body and the unpacked file are in files */

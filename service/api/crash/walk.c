@@ -269,8 +269,8 @@ static struct thread_walk begin_thread(const struct sl_minidump *dump, size_t th
 bool dump_walk_prepare(struct dump_walk *w)
 {
     const struct sl_minidump *dump = w->dump;
-    size_t tables =
-        2 * dump->crash.module_count + 1; /* CFI cache and symbols of each module; + 1: arrays are never empty */
+    /* CFI cache and symbols of each module; + 1, so that arrays are never empty */
+    size_t tables = 2 * dump->crash.module_count + 1;
     w->walks = SL_ARENA_ARRAY(&w->own, struct thread_walk, dump->crash.thread_count + 1);
     w->tables = SL_ARENA_ARRAY(&w->own, struct walk_table, tables);
     w->inputs = SL_ARENA_ARRAY(&w->own, struct converter_input, tables);

@@ -75,8 +75,7 @@ static bool add_uploaded(struct metadata_request *r)
         const struct uploaded_file *file = &found.items[i];
         if (file->id.type != SL_INDEX_CODE_ID || (file->format != SL_FORMAT_ELF && file->format != SL_FORMAT_WASM))
             continue;
-        if (file->id.size >
-            SL_INDEX_ID_BYTES) { /* the index has only the beginning of so long an id: it cannot be answered */
+        if (file->id.size > SL_INDEX_ID_BYTES) { /* the index has only the beginning of such an id */
             found.complete = false;
             continue;
         }
