@@ -2,9 +2,8 @@
  * matches the line without backtracking. */
 #include "text/impl.h"
 
-enum {
-    MAX_TRIES = 8
-}; /* occurrences of "#" or "+0x" tried in one line: a hostile line full of them must not cost quadratic time */
+/* How many occurrences of "#" or "+0x" are tried in one line: a hostile line full of them must not cost quadratic time. */
+enum { MAX_TRIES = 8 };
 
 static bool is_edge(char c)
 {

@@ -5,9 +5,8 @@
 
 #include <stdlib.h>
 
-enum {
-    STEPS_PER_RULE = 8
-}; /* work charged to the budget for a rule: making it, comparing it, and writing it as text */
+/* Work charged to the budget for a rule: making it, comparing it, and writing it as text. */
+enum { STEPS_PER_RULE = 8 };
 
 bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family,
                   struct sl_budget *budget, struct sl_error *error)

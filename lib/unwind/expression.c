@@ -12,10 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    MAX_ITEMS = 16,
-    MAX_TEXT = 512
-}; /* expressions that need more stack items or bytes of text are not translated */
+/* Expressions that need more stack items or bytes of text are not translated. */
+enum { MAX_ITEMS = 16, MAX_TEXT = 512 };
 
 struct unwind_stack_item {
     size_t begin;     /* its text ends where that of the next item begins */

@@ -15,10 +15,8 @@ enum {
     RSP,
     R12 = 12,
     RIP = 16,
-    MAX_FRAME_GAP =
-        128
-        << 10, /* a saved frame pointer found by scanning points at most so many bytes above the place where it is saved */
-    MAX_FRAME_OFFSET = 240, /* on Windows rbp may point so many bytes below the frame record (UWOP_SET_FPREG) */
+    MAX_FRAME_GAP = 128 << 10, /* a saved frame pointer found by scanning points at most so many bytes upwards */
+    MAX_FRAME_OFFSET = 240,    /* on Windows rbp may point so many bytes below the frame record (UWOP_SET_FPREG) */
 };
 
 #define BIT(n) (UINT64_C(1) << (n))

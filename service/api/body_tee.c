@@ -174,8 +174,8 @@ enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *l
     }
     fiber_group_wait(&t.group);
     free(t.ring);
-    if (t.code == SL_OK &&
-        furthest_behind(&t) < t.filled) /* a lane has not taken everything: its fiber was cancelled */
+    /* a lane has not taken everything: its fiber was cancelled */
+    if (t.code == SL_OK && furthest_behind(&t) < t.filled)
         t.code = SL_CANCELLED;
     if (error && t.code != SL_OK)
         *error = t.error;

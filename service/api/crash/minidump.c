@@ -5,9 +5,8 @@
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
-enum {
-    MIN_SIZE = 1 << 20
-}; /* bytes added to the dump's size when the work budget of the stack walks is computed from it */
+/* Bytes that are added to the dump's size when the work budget of the stack walks is computed from it. */
+enum { MIN_SIZE = 1 << 20 };
 
 /* ---- steps on the pool ---- */
 
