@@ -57,8 +57,8 @@ bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
 
 enum sl_trust {
     SL_TRUST_NONE,
-    /* by which method a frame was found, from the least to the most reliable; PREWALKED: the dump's writer walked the stack; CONTEXT: the
-     * innermost frame, from the registers of the thread */
+    /* by which method a frame was found, from the least to the most reliable; PREWALKED: the crashed program itself has walked the stack;
+     * CONTEXT: the innermost frame, from the registers of the thread */
     SL_TRUST_SCAN,
     SL_TRUST_CFI_SCAN,
     SL_TRUST_FP,
