@@ -295,6 +295,7 @@ static uint64_t section_end(struct sl_object *object, uint64_t address)
     uint64_t load_address = sl_object_info(object)->load_address;
     for (size_t i = 0; sl_object_section_info(object, i, &s); i++) {
         uint64_t start = s.address - load_address;
+        /* sections with address 0 are not loaded */
         if (s.address >= load_address && s.address && address >= start && address - start < s.size)
             return start + s.size;
     }

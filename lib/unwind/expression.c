@@ -205,7 +205,7 @@ static void shift(struct translation *t, bool left)
 static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;
-    /* above 2^32 the sum might overflow or be 2 * power */
+    /* larger values are refused, so that neither `power` nor the sum can overflow */
     if (!need(t, 1) || t->items[t->count - 1].max >= UINT64_C(1) << 32 || limit > UINT64_C(1) << 32) {
         t->failed = true;
         return;

@@ -90,7 +90,7 @@ static bool is_canonical(uint64_t address)
 }
 
 /* Tries to read a frame record `offset` bytes above rbp. WALK_NOTHING if there is none; WALK_END if larger offsets need not be tried
- * either, because the memory or the memory that the saved rbp points to is not in the dump. */
+ * either, because the record, or what the saved rbp points to, is not in the dump. */
 static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const struct walk_frame *callee,
                                          uint64_t offset, struct walk_frame *caller)
 {

@@ -220,8 +220,8 @@ static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, str
     int number;
     PCRE2_SIZE where;
     bool done = false;
-    m->code = rewrite_compile(m->rule, &number,
-                              &where); /* fails only for lack of memory: rewrite_check() has tried the pattern */
+    /* fails only for lack of memory: rewrite_check() has tried the pattern */
+    m->code = rewrite_compile(m->rule, &number, &where);
     m->data = m->code ? pcre2_match_data_create_from_pattern(m->code, NULL) : NULL;
     *failed |= !m->data;
     if (m->data)

@@ -16,7 +16,7 @@ static struct sl_str base_name(struct sl_str path)
 }
 
 /* Sets the names of the file and of its package, for headers. A scanned file that is a member of a package has the path "<path of the
- * package>!<path in it>", where the path in it begins with a slash. Files of other sources are in no package, which stays empty. */
+ * package>!<path in it>", where the path in it begins with a slash; its source is "scan:..". Other files are in no package: it is empty. */
 static void describe_place(const struct search_result *found, struct sl_str *package, struct sl_str *name)
 {
     const char *mark =
