@@ -12,15 +12,16 @@ enum { MAX_DEPTH = 32, MAX_RESULT = 64 << 10 };
 struct evaluation {
     const struct srcsrv *stream;
     const struct srcsrv_fields *fields;
-    struct sl_str targ;
+    struct sl_str targ; /* value of %targ% */
     struct sl_buf *out;
-    size_t begin; /* of the result in `out` */
-    uint64_t *work_left;
+    size_t begin;        /* offset in `out` where the result begins */
+    uint64_t *work_left; /* steps that may still be taken */
 };
 
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth);
 
-/* Charges steps before the work is done. False if no steps are left, or the result is too long: evaluation then ends. */
+/* Takes `work` steps from those that are left. False, which ends the evaluation, if fewer are left, the result is too long or memory has
+ * run out. */
 static bool charge_steps(struct evaluation *e, size_t work)
 {
     if (*e->work_left < work || e->out->size - e->begin > MAX_RESULT)
@@ -29,15 +30,16 @@ static bool charge_steps(struct evaluation *e, size_t work)
     return !e->out->failed;
 }
 
-static bool srcsrv_evaluate_add(struct evaluation *e, struct sl_str text)
+/* Appends text to the result. False if a limit is reached or memory runs out. */
+static bool append_text(struct evaluation *e, struct sl_str text)
 {
-    if (!charge_steps(e, text.size + 1))
+    if (!charge_steps(e, text.size + 1)) /* + 1: an empty text takes a step, too */
         return false;
     sl_buf_str(e->out, text);
     return e->out->size - e->begin <= MAX_RESULT && !e->out->failed;
 }
 
-/* Returns 7 for "var7"; 0 for other names. */
+/* Returns 7 for "var7"; 0 for all names but var1 to var10 (in any case). "var07" is none of them. */
 static size_t field_number(struct sl_str name)
 {
     if (name.size < 4 || name.size > 5 || !sl_str_equal_nocase((struct sl_str){name.data, 3}, SL_STR("var")))
@@ -47,15 +49,16 @@ static size_t field_number(struct sl_str name)
     return good && number <= SRCSRV_MAX_FIELDS ? (size_t)number : 0;
 }
 
-/* Appends the value of a variable. False if it is not defined. */
+/* Appends the expanded value of a variable. False if it is not defined, its template is bad, or a limit is reached. `depth` counts nested
+ * expansions. */
 static bool add_variable(struct evaluation *e, struct sl_str name, unsigned depth)
 {
     struct sl_str value;
     size_t number = field_number(name);
     if (number)
-        return number <= e->fields->count && srcsrv_evaluate_add(e, e->fields->items[number - 1]);
+        return number <= e->fields->count && append_text(e, e->fields->items[number - 1]);
     if (sl_str_equal_nocase(name, SL_STR("targ")))
-        return srcsrv_evaluate_add(e, e->targ);
+        return append_text(e, e->targ);
     return srcsrv_variable(e->stream, name, &value) && expand(e, &value, false, depth + 1);
 }
 
@@ -78,7 +81,8 @@ static void last_name(struct sl_buf *out, size_t from)
     out->size = from + size;
 }
 
-/* Evaluates %fnvar%: replaces the text from `from` on, a name, by the value of that variable. */
+/* Evaluates %fnvar%: replaces the text from `from` on, a name, by the value of that variable. False if there is no such variable or its
+ * value cannot be expanded. */
 static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
 {
     struct sl_buf name = {0};
@@ -90,8 +94,8 @@ static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
     return good;
 }
 
-/* Evaluates a function call; `text` is past the function's name, which is fnvar, fnbksl or fnfile. The argument is expanded behind what was
- * already written, and then changed in place. False if it is malformed or over a limit. */
+/* Evaluates a call of fnvar, fnbksl or fnfile; `text` begins after the function's name and is moved past the call. The argument is expanded
+ * at the end of the result and then changed in place. False if the call is malformed or over a limit. */
 static bool call(struct evaluation *e, struct sl_str function, struct sl_str *text, unsigned depth)
 {
     size_t from = e->out->size;
@@ -115,7 +119,8 @@ static bool is_function(struct sl_str name)
            sl_str_equal_nocase(name, SL_STR("fnfile"));
 }
 
-/* Expands a variable or function call; `text` begins with its percent sign. */
+/* Expands the variable or function call at the beginning of `text`, which is a percent sign, and moves `text` past it. False if the second
+ * percent sign is missing, if the variable is not defined, or if a limit is reached. */
 static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned depth)
 {
     const char *end = memchr(text->data + 1, '%', text->size - 1);
@@ -126,8 +131,8 @@ static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned
     return is_function(name) ? call(e, name, text, depth) : add_variable(e, name, depth);
 }
 
-/* Appends the value of the template. With `in_parentheses` it ends at the closing parenthesis, which is consumed. False if the template is
- * malformed, or a limit is reached. */
+/* Appends the value of the template `text` and moves `text` past it. With `in_parentheses`, for the argument of a function, the template
+ * ends at the closing parenthesis, which is consumed. False if the template is malformed, or a limit is reached. */
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth)
 {
     if (depth > MAX_DEPTH || !charge_steps(e, 1))
@@ -136,7 +141,7 @@ static bool expand(struct evaluation *e, struct sl_str *text, bool in_parenthese
         size_t plain = 0;
         while (plain < text->size && text->data[plain] != '%' && !(in_parentheses && text->data[plain] == ')'))
             plain++;
-        if (!srcsrv_evaluate_add(e, (struct sl_str){text->data, plain}))
+        if (!append_text(e, (struct sl_str){text->data, plain}))
             return false;
         *text = (struct sl_str){text->data + plain, text->size - plain};
         if (text->size && text->data[0] == ')' && in_parentheses) {
@@ -146,7 +151,7 @@ static bool expand(struct evaluation *e, struct sl_str *text, bool in_parenthese
         if (text->size && !expand_reference(e, text, depth))
             return false;
     }
-    return !in_parentheses;
+    return !in_parentheses; /* the closing parenthesis is missing */
 }
 
 bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields, struct sl_str targ,
@@ -155,8 +160,10 @@ bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields,
     static const struct sl_str others[] = {SL_STR("SRCSRVCMD"), SL_STR("SRCSRVENV"), SL_STR("SRCSRVVERCTRL")};
     struct sl_buf scratch = {0};
     struct sl_str value;
-    struct evaluation e = {s, fields, targ, target, target->size, work_left};
+    struct evaluation e = {
+        .stream = s, .fields = fields, .targ = targ, .out = target, .begin = target->size, .work_left = work_left};
     bool good = srcsrv_variable(s, SL_STR("SRCSRVTRG"), &value) && expand(&e, &value, false, 0);
+    /* Only whether the other templates can be evaluated matters: their results go to `scratch`. A stream may lack them. */
     e.out = &scratch;
     e.begin = 0;
     for (size_t i = 0; good && i < sizeof others / sizeof *others; i++) {

@@ -1,8 +1,8 @@
 /* Public symbols and variables.
  *
- *     symbol stream   S_PUB32    flags u32, offset u32, section u16, name     functions, and data: tables, constants, texts
+ *     symbol stream   S_PUB32    flags u32, offset u32, section u16, name     functions, and data: tables, constants, strings
  *                     S_GDATA32  type u32, offset u32, section u16, name      also S_LDATA32, S_GTHREAD32, S_LTHREAD32
- *     module streams  S_LDATA32  likewise, also for variables in functions */
+ *     module streams  S_LDATA32  the same fields, also for static variables in functions */
 #include "pdb/impl.h"
 
 enum {
@@ -51,8 +51,8 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
     return !r.failed;
 }
 
-/* Finds the next record with a `wanted` kind and moves `*at` past it; its bytes are in the file or in `arena`. False at the end of the
- * stream and at a damaged record. */
+/* Finds the next record with a `wanted` kind and moves `*at` past it; `bytes`, its contents after the kind, are in the file or in `arena`.
+ * False at the end of the stream, at a damaged record, and when out of memory, which sl_pdb_status() then tells. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {
@@ -70,7 +70,7 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
     return false;
 }
 
-/* Returns the bytes from the symbol to the end of its section. */
+/* Returns the number of bytes from the symbol to the end of its section; 0 if the symbol is not inside the section. */
 static uint64_t bytes_to_section_end(const struct sl_pdb *pdb, const struct symbol_record *record)
 {
     uint32_t size = pdb->sections[record->section - 1].size;
@@ -91,16 +91,16 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
     msf_stream(&pdb->msf, pdb->symbol_stream, &stream);
     while (code == SL_OK && stream_next(&stream, &at, &scratch, arena, is_public, &kind, &bytes)) {
         if (!read_record(bytes, kind, &record))
-            continue;
+            continue; /* one damaged record does not hide the others */
         uint32_t address = pdb_address(pdb, record.section, record.offset);
         if (address == NOT_MAPPED || !pdb->sections[record.section - 1].executable)
-            continue;
+            continue; /* data: sl_pdb_data() lists it */
         uint64_t bytes_to_end = bytes_to_section_end(pdb, &record);
         if (bytes_to_end && !add(arg, address, bytes_to_end, record.name))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
-    return code == SL_OK ? sl_pdb_status(pdb, error) : code;
+    return code == SL_OK ? sl_pdb_status(pdb, error) : code; /* stream_next() may have ended early, out of memory */
 }
 
 /* ---- data ---- */
@@ -113,8 +113,8 @@ struct data_walk {
     void *arg;
 };
 
-/* Passes a record of data to `add`; records of code and records without a section are skipped (true). False if `add` returns false or the
- * budget is exhausted. */
+/* Passes a record of a variable or public symbol to `add`. Skips (true) damaged records, and symbols that are in executable sections, in no
+ * section or beyond its end. False if `add` returns false or the budget is exhausted. */
 static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
 {
     struct symbol_record record;
@@ -135,7 +135,8 @@ static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes
     return !data.bytes_to_end || w->add(w->arg, &data);
 }
 
-/* Adds the wanted records of the symbol stream. False if `add` returns false or the budget is exhausted. */
+/* Passes the records of the symbol stream whose kind is `wanted` to add_record(). False if w->add returns false or the budget is
+ * exhausted. */
 static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
 {
     struct msf_stream stream;
@@ -151,8 +152,8 @@ static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
     return ok;
 }
 
-/* Adds the variables of one module. Its imports are needed for the sizes of types that other modules define. A module that cannot be read
- * has none (true). False if `add` returns false or the budget is used up. */
+/* Passes the variables of one module to add_record(). Its subsection of cross-module imports is needed for the sizes of types that other
+ * modules define. A module that cannot be read has no variables (true). False if w->add returns false or the budget is used up. */
 static bool walk_module(struct data_walk *w, const struct pdb_module *module)
 {
     struct module_bytes bytes;

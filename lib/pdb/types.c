@@ -1,7 +1,8 @@
-/* The type and id streams: a sequence of records, looked up by number. */
+/* The type and id streams (TPI, IPI): a sequence of records, looked up by type index. */
 #include "pdb/impl.h"
 
-/* Every ANCHOR_STEP-th record has its offset stored, which saves memory: a lookup walks over at most seven records. */
+/* Only every ANCHOR_STEP-th record has its offset stored, which saves memory: a lookup walks over at most seven records from there.
+ * MIN_HEADER, MAX_HEADER: accepted sizes of the stream's header, in bytes. */
 enum { ANCHOR_STEP = 8, MIN_HEADER = 56, MAX_HEADER = 1024 };
 
 /* Reads a u16 of a scattered stream; it may lie across two pages. The stream must have two bytes at `offset`. */
@@ -15,7 +16,8 @@ static uint16_t paged_u16(const struct msf_stream *s, uint64_t offset)
     return (uint16_t)(*low | *high << 8);
 }
 
-/* Returns the size of the record at `at`, which must be within the stream; 0 if the record is truncated or has no leaf. */
+/* Returns the size that the record at `at` gives for itself: the bytes after the two of this number. `at` must be within the stream; `flat`
+ * is the stream's bytes if they are contiguous, else NULL. Returns 0 if the record is truncated or too small for its leaf. */
 static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *flat, uint64_t at)
 {
     uint64_t left = s->size - at;
@@ -25,11 +27,12 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
     return size < 2 || size > left - 2 ? 0 : size;
 }
 
-/* Walks the records, at most `most`, and stores the offset of every ANCHOR_STEP-th. Stops at the first damaged one. False when out of
- * memory. */
+/* Walks at most `most` records from t->records on, counts them in t->end, and stores the offset of every ANCHOR_STEP-th in t->anchors.
+ * Stops at the first damaged one. False when out of memory. */
 static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
 {
-    size_t fitting = (t->stream.size - t->records) / 4, count = most < fitting ? most : fitting;
+    size_t fitting = (t->stream.size - t->records) / 4; /* the smallest record has four bytes: size and leaf */
+    size_t count = most < fitting ? most : fitting;
     t->anchors = SL_ARENA_ARRAY(arena, uint32_t, count / ANCHOR_STEP + 1);
     if (!t->anchors)
         return false;
@@ -64,7 +67,8 @@ bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t b
                       struct type_table *t)
 {
     *t = (struct type_table){.begin = begin, .end = begin};
-    if (!records.size || records.size > UINT32_MAX)
+    if (!records.size ||
+        records.size > UINT32_MAX) /* offsets are u32: larger is malformed, and the table stays empty */
         return true;
     t->stream = (struct msf_stream){.msf = msf, .size = (uint32_t)records.size, .flat = records.data};
     return index_records(t, UINT32_MAX - begin, arena);

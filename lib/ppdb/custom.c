@@ -6,12 +6,13 @@
 
 enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
 enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
-/* Limits of Source Link blobs: compilers write one, but a hostile file may have many rows that share one blob, so both number and size are
- * limited. */
+/* Limits of the number and the size in bytes of Source Link blobs: compilers write one, but a hostile file may have many rows that share
+ * one large blob. */
 enum { MAX_LINK_BLOBS = 8, MAX_LINK_BLOB = 16 << 20 };
-/* Limit of a source that is stored without compression. */
+/* Limit in bytes of an embedded source that is stored without compression. */
 static const uint64_t max_raw_source = UINT64_C(64) << 20;
 
+/* GUIDs of the kinds of custom debug information, in stored byte order. */
 static const uint8_t kinds[][16] = {
     [CUSTOM_EMBEDDED_SOURCE] = {0x1B, 0x57, 0x8A, 0x0E, 0x26, 0x69, 0x6E, 0x46, 0xB4, 0xAD, 0x8A, 0xB0, 0x46, 0x11,
                                 0xF5, 0xFE},
@@ -19,7 +20,7 @@ static const uint8_t kinds[][16] = {
                             0x6A},
 };
 
-/* `*row` is the last row that was returned. A parent is a coded index: the lowest bits are its table, the rest is a row. */
+/* `*row` is the last row that was returned, 0 to begin. A parent is a coded index: the lowest bits tell its table, the rest is a row. */
 bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
                       uint32_t *parent, uint64_t *blob)
 {
@@ -48,7 +49,7 @@ static bool describe_source(const struct sl_ppdb *ppdb, uint64_t blob_offset, st
         return false;
     struct sl_reader r = sl_reader(blob, false);
     uint32_t format = sl_read_u32(&r);
-    if (format > INT32_MAX)
+    if (format > INT32_MAX) /* negative: no such format is defined */
         return false;
     source->offset = (uint64_t)(r.at - ppdb->bytes.data);
     source->stored = (uint32_t)sl_reader_left(&r);
@@ -70,7 +71,8 @@ bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl
     return false;
 }
 
-/* False if `size` is beyond what deflate can reach (RFC 1951: 258 bytes from two bits): no memory is allocated for it. */
+/* False if `stored` cannot inflate to `size` bytes, so that no memory is allocated for a false size. Deflate makes at most 258 bytes from
+ * two bits (RFC 1951), which is 1032 from a byte. */
 static bool size_is_possible(struct sl_bytes stored, uint32_t size)
 {
     return size <= ((uint64_t)stored.size + 1) * 1032;
@@ -93,6 +95,7 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
         return sl_fail(error, SL_BUSY, "out of memory");
     if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)
         return sl_fail(error, SL_MALFORMED, "invalid blob data");
+    /* Z_BUF_ERROR, Z_OK: the input ended early, or there is more output than `size` */
     if (status != Z_STREAM_END || z.total_out != size)
         return sl_fail(error, SL_MALFORMED, "invalid length");
     *text = (struct sl_bytes){out, size};
@@ -117,8 +120,8 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 /* ---- Source Link ---- */
 
-/* Merges the rules of all Source Link blobs of the module. Damaged blobs are ignored, so that the sources of the others are found; only
- * lack of memory or budget (SL_BUSY) is an error. */
+/* Merges the rules of all Source Link blobs of the module. Damaged blobs, and those beyond the limits, are ignored, so that the sources of
+ * the others are found; only lack of memory or budget (SL_BUSY) is an error. */
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
 {
     struct sl_arena arena = {.budget = ppdb->budget};
@@ -132,7 +135,7 @@ enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links
         struct sl_bytes blob;
         struct sl_ppdb_link *rules;
         size_t more;
-        if (tag != PARENT_MODULE || parent != 1)
+        if (tag != PARENT_MODULE || parent != 1) /* Source Link belongs to the only row of the Module table */
             continue;
         if (blobs++ == MAX_LINK_BLOBS)
             break;

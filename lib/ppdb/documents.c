@@ -3,7 +3,7 @@
 
 enum document_column { DOCUMENT_NAME, DOCUMENT_HASH_ALGORITHM, DOCUMENT_HASH, DOCUMENT_LANGUAGE };
 
-/* GUIDs in stored byte order. */
+/* Languages and hash algorithms have GUIDs; both tables have them in stored byte order. */
 static const struct {
     uint8_t guid[16];
     enum sl_language language;
@@ -36,7 +36,8 @@ static enum sl_code bad_name(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "invalid document name");
 }
 
-/* Reads the separator of the parts of a name: one character, possibly of several bytes. A NUL stands for no separator. */
+/* Reads the separator of the parts of a name: one character, of up to four UTF-8 bytes. A NUL stands for no separator (empty). The caller
+ * checks r->failed. */
 static struct sl_bytes read_separator(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);
@@ -48,8 +49,8 @@ static struct sl_bytes read_separator(struct sl_reader *r)
     return separator;
 }
 
-/* Appends the document's name: the blob is a separator and blob offsets of the parts. `*work` counts parts and bytes, which the caller
- * charges. Fails for parts that are not UTF-8 and for names that are too long. */
+/* Appends the document's name to `name`, whose size was `start`: the blob is a separator and blob offsets of the parts. Adds the parts and
+ * bytes to `*work`, which the caller charges. Fails for parts that are not UTF-8 and for names that are too long. */
 static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
                               uint32_t *work, struct sl_error *error)
 {
@@ -65,7 +66,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         if (code != SL_OK)
             return code;
         if (!first && part.size + separator.size == 0)
-            return bad_name(error); /* empty parts would make unbounded work */
+            return bad_name(error); /* the limit of the name's size would not end a list of empty parts */
         if (part.size + separator.size > SL_PPDB_MAX_NAME - (name->size - start) || !is_utf8(part))
             return bad_name(error);
         if (!first)
@@ -84,7 +85,8 @@ static enum sl_language language_from_guid(const uint8_t *guid)
     return SL_LANG_UNKNOWN;
 }
 
-/* Stores the digest of the source file if its algorithm is known and its size is that of the algorithm; else the document has none. */
+/* Stores the digest of the source file if the GUID `algorithm` (NULL: none) is known and the digest has that algorithm's size; else the
+ * document is left without one. */
 static void read_hash(struct sl_ppdb_document *document, const uint8_t *algorithm, struct sl_bytes digest)
 {
     for (size_t i = 0; algorithm && i < sizeof hashes / sizeof *hashes; i++)

@@ -2,8 +2,9 @@
 #include "ppdb/impl.h"
 #include "base/search.h"
 
-enum { NO_UTF8 = 0x110000 }; /* added to a byte that is not valid UTF-8 */
+enum { NO_UTF8 = 0x110000 }; /* beyond all code points: NO_UTF8 + byte stands for a byte that is not valid UTF-8 */
 
+/* The upper-case code points from `first` to `last`; adding `delta` gives the lower case. Sorted. */
 static const struct ppdb_range {
     uint32_t first, last;
     int32_t delta;
@@ -64,6 +65,7 @@ static uint32_t ppdb_fold_lower(uint32_t c)
 {
     if (c < 0x80)
         return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
+    /* the first range that ends at or after c */
     size_t low = SL_PARTITION_POINT(middle, 0, sizeof ranges / sizeof *ranges, ranges[middle].last < c);
     if (low == sizeof ranges / sizeof *ranges || c < ranges[low].first || (c - ranges[low].first) % ranges[low].step)
         return c;

@@ -3,18 +3,20 @@
  *
  *     DIRECTORY  a u32 per method: offset of its block in POINTS, 0 = no points
  *     DOCUMENTS  36 bytes per document, sorted by name: u8 language, u8 flags, u8 kind of hash, u8 zero, 32 bytes digest
- *     GROUPS     offsets of the units of NAMES
- *     NAMES      strings
- *     POINTS     a zero byte, then the blocks
+ *     GROUPS     u32 offset in NAMES of each group of 16 strings, and the end of the last
+ *     NAMES      names of the documents: the sorted strings of table/table.h
+ *     POINTS     a zero byte, so that no block has the offset 0; then a block per method that has points
  *     SOURCES    24 bytes per source, sorted by document: u64 offset in the Portable PDB, u32 document, u32 stored size, u32 size,
  *                u32 flags (1 = deflated)
  *     LINKS      rules in the form of ppdb/links.h
  *
- *     block  := uleb number of points, { u32 IL offset, u32 offset from the pairs' end } for every run but the first, runs of 32 points
+ *     block  := uleb number of points, a pair for every run but the first, runs of 32 points (the last has the rest)
+ *     pair   := u32 IL offset at which the run begins, u32 offset of the run from the end of the last pair
  *     run    := uleb IL offset, uleb document, uleb line, point*
  *     point  := uleb IL offset delta, [ 0x00, uleb document ], uleb (zigzag line delta) + 1
  *
- * A line is stored as a delta to the last one; a zero in its place announces another document. The block of a method with 3 points:
+ * A line is stored as a delta to that of the point before, plus 1: a zero in its place announces another document. The block of a
+ * method with 3 points:
  *
  *     03            number of points; one run
  *     00 00 0A      IL offset 0, document 0, line 10

@@ -16,7 +16,7 @@ static uint32_t read_compressed(struct sl_reader *r, unsigned *bits)
         return (first & 0x3F) << 8 | sl_read_u8(r);
     }
     *bits = 29;
-    if (first >= 0xE0) {
+    if (first >= 0xE0) { /* not an encoding: fail, and leave nothing to read for loops that run to the end */
         r->failed = true;
         r->at = r->end;
         return 0;
@@ -32,7 +32,8 @@ uint32_t ppdb_read_unsigned(struct sl_reader *r)
     return r->failed ? 0 : value;
 }
 
-/* Signed numbers are rotated left by one: the lowest bit is the sign, and stands for the highest bit of the encoding's width. */
+/* The lowest bit of a signed number's encoding is its sign: two's complement of the encoding's width (7, 14 or 29 bits), rotated left by
+ * one. */
 int32_t ppdb_read_signed(struct sl_reader *r)
 {
     unsigned bits;

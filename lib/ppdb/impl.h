@@ -23,7 +23,7 @@ struct ppdb_metadata_table {
 struct sl_ppdb {
     struct sl_bytes bytes;
     struct sl_bytes guids, blobs;
-    struct sl_budget *budget;         /* the arena's; may be NULL */
+    struct sl_budget *budget;         /* of the arena given to sl_ppdb_open(); may be NULL */
     uint32_t referenced[TABLE_COUNT]; /* row counts of tables that are in the assembly, not here */
     struct ppdb_metadata_table tables[TABLE_COUNT];
 };
@@ -33,7 +33,7 @@ struct sl_ppdb {
 /* Finds every table in the stream `#~`. */
 enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, struct sl_error *error);
 
-/* Reads all columns of a row (from 1); false outside the table. */
+/* Reads all columns of a row (rows count from 1); false outside the table. */
 bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id table, uint32_t row, uint64_t values[MAX_COLUMNS]);
 
 /* ---- heaps.c ---- */
@@ -42,7 +42,8 @@ bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id table, uint32_t row, uin
 uint32_t ppdb_read_unsigned(struct sl_reader *r);
 int32_t ppdb_read_signed(struct sl_reader *r);
 
-/* Returns the blob at an offset of the heap. SL_MALFORMED `invalid blob offset`, `invalid blob data`. Offset 0 is the empty blob. */
+/* Sets `*blob` to the blob at an offset of the heap; offset 0 is the empty blob. SL_MALFORMED with the message `invalid blob offset` or
+ * `invalid blob data`. */
 enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_bytes *blob, struct sl_error *error);
 
 /* Returns the GUID (16 bytes as stored) with an index from 1, or NULL. */
@@ -52,7 +53,8 @@ const uint8_t *ppdb_guid(const struct sl_ppdb *ppdb, uint64_t index);
 
 enum custom_kind { CUSTOM_EMBEDDED_SOURCE, CUSTOM_SOURCE_LINK };
 
-/* Finds the next row of this kind after `*row`, with the parent's tag and row. */
+/* Finds the next row of this kind after `*row` (0 to begin), and sets `*row`, the parent's tag (which table) and row, and the offset of the
+ * row's value in the blob heap. False if there is none. */
 bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
                       uint32_t *parent, uint64_t *blob);
 

@@ -1,4 +1,5 @@
-/* Reads the JSON of Source Link leniently, as people write it by hand. Only `documents` is used. */
+/* Reads the JSON of Source Link leniently, as people write it by hand: comments and trailing commas are accepted. Only the member
+ * `documents` is used. */
 #include "ppdb/impl.h"
 
 #include "base/grow.h"
@@ -10,7 +11,7 @@ struct ppdb_link_rules {
     size_t count, capacity;
 };
 
-/* Adds a rule; fails the reader if there are too many or memory is short. */
+/* Adds a rule. False, and the JSON reader is set to failed, if there are too many rules or memory is short. */
 static bool linkjson_add(struct sl_json *j, struct ppdb_link_rules *rules, struct sl_ppdb_link link)
 {
     if (rules->count == SL_PPDB_MAX_LINKS)
@@ -21,7 +22,7 @@ static bool linkjson_add(struct sl_json *j, struct ppdb_link_rules *rules, struc
     return true;
 }
 
-/* Reads the rules; skips those whose value is not a string. */
+/* Reads the rules, members of an object: pattern and URL. Skips those whose value is not a string. Problems set j->failed. */
 static void linkjson_read_documents(struct sl_json *j, struct ppdb_link_rules *rules)
 {
     struct sl_ppdb_link link;
@@ -38,7 +39,7 @@ enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, str
                                  struct sl_error *error)
 {
     struct ppdb_link_rules rules = {.arena = arena};
-    struct sl_json j = sl_json(json, arena, true);
+    struct sl_json j = sl_json(json, arena, true); /* true: lenient */
     struct sl_str key;
     bool found = false;
     *links = NULL;

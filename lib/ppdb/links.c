@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* RULE_SIZE: bytes of a stored rule. MAX_URL: limit of a result, because a template may repeat the path many times. MAX_CHAIN: see
- * link_prefixes(). */
+/* RULE_SIZE: bytes of a stored rule. MAX_URL: limit of a URL in bytes, because a rule may repeat the path in it many times. MAX_CHAIN:
+ * limit of the ever shorter prefixes that a lookup tries after the first. */
 enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 
 /* ---- building ---- */
@@ -13,14 +13,14 @@ enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 struct ppdb_link_rule {
     struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix is without its `*` */
     size_t index;
-    uint32_t shorter; /* number of the longest other prefix that this one begins with, + 1; 0 = none */
-    uint8_t chain;    /* length of the chain of `shorter` */
+    uint32_t shorter; /* the longest other prefix that this one begins with: index among the prefixes, + 1; 0 = none */
+    uint8_t chain;    /* number of prefixes that following `shorter` to its end passes */
     bool prefix;
 };
 
-/* Orders the rules: exact ones first, then prefixes, each by pattern. Of rules with equal patterns the first in this order is used
- * (drop_duplicates). */
-static int in_order(const void *a, const void *b)
+/* Orders the rules: exact ones first, then prefixes, each by lower-cased pattern. Of rules whose patterns are equal in lower case only the
+ * first in this order is kept: the one with the greatest original pattern; if these are equal, too, the one that was listed last. */
+static int compare_rules(const void *a, const void *b)
 {
     const struct ppdb_link_rule *x = a, *y = b;
     if (x->prefix != y->prefix)
@@ -28,7 +28,7 @@ static int in_order(const void *a, const void *b)
     int order = sl_str_compare(x->pattern, y->pattern);
     if (!order)
         order = sl_str_compare(y->original, x->original);
-    return order ? order : x->index < y->index ? 1 : -1; /* of equal rules the later one counts */
+    return order ? order : x->index < y->index ? 1 : -1;
 }
 
 static bool same_rule(const struct ppdb_link_rule *a, const struct ppdb_link_rule *b)
@@ -36,7 +36,7 @@ static bool same_rule(const struct ppdb_link_rule *a, const struct ppdb_link_rul
     return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
 }
 
-/* Makes a rule: paths are compared without case, so the pattern is lower-cased. */
+/* Makes a rule: paths are compared without case, so the pattern is lower-cased, into the arena. Sets scratch->failed when out of memory. */
 static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb_link *link, size_t index,
                                struct sl_buf *scratch, struct sl_arena *arena)
 {
@@ -64,9 +64,9 @@ static size_t drop_duplicates(struct ppdb_link_rule *rules, size_t count)
     return kept;
 }
 
-/* Sets `shorter` of the prefixes. In byte order a shorter prefix comes before the longer ones that begin with it, so the candidates for
- * a prefix are its predecessor and the predecessor's chain. A lookup follows the chain, so it is cut after MAX_CHAIN links, more than
- * directories are nested in practice: shorter prefixes beyond that are not tried. */
+/* Sets `shorter` and `chain` of the prefixes. In byte order a shorter prefix comes before the longer ones that begin with it, so the
+ * candidates for a prefix are its predecessor, the predecessor's `shorter`, its `shorter` and so on. A lookup follows the same chain, so
+ * it is cut after MAX_CHAIN links, more than directories are nested in practice: prefixes beyond that are not tried. */
 static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
 {
     size_t first = 0;
@@ -90,7 +90,7 @@ static void ppdb_links_store(const struct ppdb_link_rule *rules, size_t count, s
         size += rules[i].pattern.size + rules[i].url.size;
         exact += !rules[i].prefix;
     }
-    out->failed |= size > UINT32_MAX;
+    out->failed |= size > UINT32_MAX; /* offsets and sizes are stored as u32 */
     sl_buf_u32(out, (uint32_t)exact);
     sl_buf_u32(out, (uint32_t)(count - exact));
     sl_buf_u32(out, (uint32_t)size);
@@ -123,7 +123,7 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
         ppdb_links_prepare(&rules[i], &links[i], i, &scratch, &arena);
     bool ok = rules && !scratch.failed;
     if (ok) {
-        qsort(rules, count, sizeof *rules, in_order);
+        qsort(rules, count, sizeof *rules, compare_rules);
         count = drop_duplicates(rules, count);
         link_prefixes(rules, count);
         ppdb_links_store(rules, count, out);
@@ -150,13 +150,13 @@ bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links)
     return true;
 }
 
-struct stored {
+struct stored_rule {
     struct sl_str pattern, url;
-    uint32_t shorter;
+    uint32_t shorter; /* index, + 1, of the next shorter prefix among the prefixes; 0 = none */
 };
 
 /* Returns a stored rule. Texts of a damaged table are empty rather than out of bounds. */
-static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
+static struct stored_rule rule_at(const struct sl_ppdb_links *links, uint64_t index)
 {
     struct sl_reader r = sl_reader(links->rules, false);
     sl_reader_seek(&r, index * RULE_SIZE);
@@ -164,7 +164,7 @@ static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
     uint32_t url = sl_read_u32(&r), url_size = sl_read_u32(&r);
     struct sl_bytes p = sl_bytes_slice(links->text, pattern, pattern_size, NULL);
     struct sl_bytes u = sl_bytes_slice(links->text, url, url_size, NULL);
-    return (struct stored){{(const char *)p.data, p.size}, {(const char *)u.data, u.size}, sl_read_u32(&r)};
+    return (struct stored_rule){{(const char *)p.data, p.size}, {(const char *)u.data, u.size}, sl_read_u32(&r)};
 }
 
 /* Returns the index of the first of the rules [low, high) whose pattern is greater than the text in byte order. */
@@ -173,8 +173,8 @@ static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uin
     return SL_PARTITION_POINT(middle, low, high, sl_str_compare(rule_at(links, middle).pattern, text) <= 0);
 }
 
-/* Finds the rule without a wildcard that is equal to the text. */
-static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
+/* Finds the exact rule (without `*`) whose pattern is equal to the text, a lower-cased path. */
+static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored_rule *rule)
 {
     uint64_t above = upper_bound(links, 0, links->exact_count, text);
     if (!above)
@@ -191,9 +191,10 @@ static size_t common_prefix(struct sl_str a, struct sl_str b)
     return n;
 }
 
-/* Finds the longest rule that is a prefix of the text. It is the text's predecessor in byte order or in the predecessor's chain: the
- * first rule that is not longer than the common prefix of predecessor and text. */
-static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
+/* Finds the rule with the longest prefix of the text, a lower-cased path. The candidates are the text's predecessor in byte order and the
+ * ever shorter prefixes of that predecessor, linked by `shorter`. All of them begin like the predecessor, so the first that is not longer
+ * than what predecessor and text have in common matches. */
+static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored_rule *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;
     uint64_t number = upper_bound(links, first, end, text) - first;
@@ -202,13 +203,15 @@ static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, s
         *rule = rule_at(links, first + number - 1);
         if (rule->pattern.size <= common)
             return true;
-        number = rule->shorter < number ? rule->shorter : 0;
+        number =
+            rule->shorter < number ? rule->shorter : 0; /* else the table is damaged, and the chain may be endless */
     }
     return false;
 }
 
-/* Sets `*at` to the offset in the path that corresponds to offset `lowered` in its lower-case form: their lengths may differ. */
-static bool cut(struct sl_str path, size_t lowered, struct sl_buf *scratch, size_t *at)
+/* Sets `*at` to the offset in the path that corresponds to offset `lowered` in its lower-case form, where a character may have another
+ * number of bytes. False if `lowered` is inside a character, or when out of memory. */
+static bool find_original_offset(struct sl_str path, size_t lowered, struct sl_buf *scratch, size_t *at)
 {
     sl_buf_clear(scratch);
     *at = 0;
@@ -225,7 +228,7 @@ static bool is_plain(char c, bool in_query)
     return c && strchr(in_query ? "-._~!$'()*,;:@" : "-._~!$&'()*+,;=:@", c);
 }
 
-/* Appends the rest of the path, percent-encoded, with slashes for backslashes. */
+/* Appends `rest`, the part of the path after the rule's prefix, percent-encoded, with slashes for backslashes. */
 static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -241,7 +244,8 @@ static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
     }
 }
 
-/* Replaces each `*` of the template by the rest of the path. False, and nothing appended, if the result is too long. */
+/* Appends the template, a rule's URL, with each `*` replaced by `rest`, the part of the path after the rule's prefix. False, and nothing
+ * appended, if the result is too long or memory runs out. */
 static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *url)
 {
     size_t start = url->size;
@@ -259,11 +263,11 @@ static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *ur
     return false;
 }
 
-/* Appends the URL of a path (`lower`: the path in lower case) to `url`, which may be NULL. Exact rules are preferred to prefixes, longer
- * prefixes to shorter ones. False if no rule matches. */
+/* Appends the URL of a path (`lower`: the path in lower case) to `url`; if that is NULL, only checks whether a rule matches. Exact rules
+ * are preferred to prefixes, longer prefixes to shorter ones. False if no rule matches, if the URL is too long, or when out of memory. */
 static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
 {
-    struct stored rule;
+    struct stored_rule rule;
     if (find_exact(links, lower, &rule)) {
         if (url)
             sl_buf_str(url, rule.url);
@@ -271,7 +275,7 @@ static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struc
     }
     struct sl_buf scratch = {0};
     size_t at;
-    bool matches = find_prefix(links, lower, &rule) && cut(path, rule.pattern.size, &scratch, &at);
+    bool matches = find_prefix(links, lower, &rule) && find_original_offset(path, rule.pattern.size, &scratch, &at);
     sl_buf_free(&scratch);
     return matches && (!url || expand(rule.url, (struct sl_str){path.data + at, path.size - at}, url));
 }
@@ -280,7 +284,7 @@ bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path
 {
     if (!links->exact_count && !links->prefix_count)
         return false;
-    path.data = path.size ? path.data : "";
+    path.data = path.size ? path.data : ""; /* an empty path may have NULL, to which no offset may be added */
     struct sl_buf lower = {0};
     for (size_t at = 0; at < path.size;)
         links_add_code_point(&lower, ppdb_next_lower(path, &at));

@@ -9,7 +9,7 @@
  *
  *     u32 number of exact rules, u32 number of prefixes, u32 size of the text
  *     per rule: u32 offset and u32 size of the lower-cased pattern in the text, u32 offset and u32 size of the URL, u32
- *               number of the longest other prefix that this one begins with, + 1 (0 = none)
+ *               longest other prefix that this one begins with: its index among the prefixes, + 1 (0 = none)
  *     text
  *
  * Little-endian; exact rules, then prefixes, each in byte order of their patterns. The rule `C:\src\*` -> `https://x/raw:*`:
@@ -37,18 +37,20 @@ struct sl_ppdb_links {
     uint32_t exact_count, prefix_count;
 };
 
-/* Appends the stored rules to `out`; nothing if there are none. Of patterns that differ only by case, the greatest in byte order
- * counts. SL_MALFORMED for more than SL_PPDB_MAX_LINKS. Memory is charged to the budget of `out`. */
+/* Appends the rules in their stored form to `out`; nothing if there are none. Of rules whose patterns differ only by case, the one whose
+ * pattern is the greatest in byte order is kept; of equal patterns, the last. SL_MALFORMED for more than SL_PPDB_MAX_LINKS rules. Memory
+ * is charged to the budget of `out`; SL_BUSY if it runs out. */
 enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *rules, size_t count, struct sl_buf *out,
                                  struct sl_error *error);
 
 /* Parses `{"documents": {"<pattern>": "<url>", ...}}` into the arena; other members are ignored. Byte order marks, comments
- * and trailing commas are accepted. SL_MALFORMED `invalid source link JSON`. */
+ * and trailing commas are accepted. SL_MALFORMED with the message `invalid source link JSON`; SL_BUSY when out of memory. */
 enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **rules, size_t *count,
                                  struct sl_error *error);
 
 /* Opens stored rules; `links` points into `bytes`. False, without rules, if they are damaged. Empty bytes are no rules. */
 bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links);
 
-/* Appends the URL of `path` to `url` (may be NULL). False when no rule matches, or the URL would exceed 64 KiB. */
+/* Appends the URL of `path` to `url`; NULL only checks whether a rule matches. False when no rule matches, when the URL would exceed
+ * 64 KiB, or when out of memory. */
 bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url);

@@ -24,9 +24,9 @@ void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl
     points->failed = points->blob.failed;
 }
 
-/* Reads the document records in front of a point. A zero announces one, because only the first point of a method may begin with a zero
- * delta. */
-static void skip_document_records(struct sl_ppdb_points *points)
+/* Reads the document records in front of a point. A zero byte announces one, because only the first point of a method (`any` is not set
+ * yet) may begin with a zero difference of IL offsets. */
+static void read_document_records(struct sl_ppdb_points *points)
 {
     struct sl_reader *r = &points->blob;
     while (points->any && sl_reader_left(r) && *r->at == 0) {
@@ -45,7 +45,8 @@ static bool is_column(int64_t column)
     return column >= 0 && column < MAX_COLUMN;
 }
 
-/* Reads a visible point that extends over `lines` and `columns`. Its start is a difference to the last visible point. */
+/* Reads the start of a visible point, which extends over `lines` and `columns`. The start is stored as a difference to the last visible
+ * point, that of the first one as it is. False if the point is damaged or outside the limits of the specification. */
 static bool read_visible(struct sl_ppdb_points *points, uint32_t lines, int32_t columns, struct sl_ppdb_point *point)
 {
     struct sl_reader *r = &points->blob;
@@ -68,8 +69,8 @@ static bool read_visible(struct sl_ppdb_points *points, uint32_t lines, int32_t 
     return true;
 }
 
-/* Reads a point: difference of the IL offset, lines and columns that it extends over; both 0 mark a hidden point. False if it is
- * damaged. */
+/* Reads a point: the difference of its IL offset to that of the point before, and the lines and columns that it extends over; if both are
+ * 0, it is hidden and has no start. False if it is damaged. */
 static bool read_point(struct sl_ppdb_points *points, struct sl_ppdb_point *point)
 {
     struct sl_reader *r = &points->blob;
@@ -88,7 +89,7 @@ bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *po
 {
     if (points->failed)
         return false;
-    skip_document_records(points);
+    read_document_records(points);
     if (!points->blob.failed && sl_reader_left(&points->blob) == 0)
         return false;
     points->failed = points->blob.failed || !read_point(points, point);

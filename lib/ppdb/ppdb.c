@@ -29,8 +29,8 @@ static void store_stream(struct streams *streams, struct sl_str name, struct sl_
         }
 }
 
-/* Reads the header of a metadata stream and stores its bytes if they are of interest. SL_MALFORMED if it or its stream is not inside the
- * file. */
+/* Reads the header of a metadata stream, and stores the stream's bytes if a stream of this name is needed. SL_MALFORMED if the header or
+ * the stream is not inside the file. */
 static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r, struct streams *streams,
                                        struct sl_error *error)
 {
@@ -103,8 +103,8 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
     return SL_OK;
 }
 
-/* Sets has_sources, true if the file has an embedded source or Source Link rules. Rules without documents do not count: no path could match
- * them. */
+/* Sets info->has_sources: the file has an embedded source, or Source Link rules and documents. Without documents there is no path that the
+ * rules could match. SL_BUSY if memory or budget runs out. */
 static enum sl_code find_sources(const struct sl_ppdb *ppdb, struct sl_ppdb_info *info)
 {
     uint32_t cursor = 0;

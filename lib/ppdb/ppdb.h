@@ -17,7 +17,8 @@ enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
 
 struct sl_ppdb_info {
     struct sl_debug_id debug_id; /* nil without a #Pdb stream */
-    uint64_t id_offset; /* of the 20 id bytes in the file; 0 = none. Checksums of the file take them as zeros */
+    uint64_t
+        id_offset; /* of the 20 id bytes in the file; 0 = none. A checksum of the file is computed with zeros in their place */
     uint64_t file_size;
     uint32_t document_count;
     uint32_t method_count; /* rows of MethodDebugInformation */
@@ -39,7 +40,8 @@ struct sl_ppdb_document {
     enum sl_language language; /* SL_LANG_UNKNOWN also for an unknown GUID */
     enum sl_ppdb_hash hash;    /* kind of `digest`; SL_PPDB_HASH_NONE if absent or of the wrong size */
     uint8_t digest[32];        /* of the raw bytes of the source file */
-    uint32_t work; /* steps that reading it took; a caller that reads many charges them, as rows may share names */
+    uint32_t
+        work; /* steps that reading it took; a caller that reads many documents charges them: rows may share a long name */
 };
 
 /* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves
@@ -59,9 +61,9 @@ struct sl_ppdb_point {
 
 struct sl_ppdb_points { /* iterator; only `failed` is public */
     struct sl_reader blob;
-    uint32_t il_offset, document, line, column;
-    bool any, any_visible;
-    bool failed; /* the rest of the method could not be decoded */
+    uint32_t il_offset, document, line, column; /* of the last point; line, column: of the last visible one */
+    bool any, any_visible;                      /* a point, a visible point has been read */
+    bool failed;                                /* the rest of the method could not be decoded */
 };
 
 /* Begins before the first point of a method, a row of MethodDebugInformation; there are none if it has no points or is not in the table. */
@@ -74,22 +76,22 @@ bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *po
 struct sl_ppdb_source { /* position of a document's text in the file */
     uint64_t offset;    /* of the content, in bytes from the start of the Portable PDB */
     uint32_t document;  /* row */
-    uint32_t stored;    /* bytes */
-    uint32_t size;      /* bytes, inflated */
+    uint32_t stored;    /* bytes in the file */
+    uint32_t size;      /* bytes of the text, inflated */
     bool deflated;
 };
 
 /* Finds the next readable embedded source after `*cursor` (start with 0); false at the end. */
 bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
 
-/* Returns the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole
- * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED: `embedded source file size (<n>) exceeds maximum`,
- * `invalid length`, `invalid blob data`. */
+/* Sets `*text` to the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole
+ * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED with one of the messages `embedded source file size (<n>)
+ * exceeds maximum`, `invalid length`, `invalid blob data`; SL_BUSY when out of memory. */
 enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
                                  struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error);
 
 /* ---- Source Link ---- */
 
-/* Appends the rules of all Source Link blobs to `links`, in the form of ppdb/links.h; nothing if none can be read. If the result is not
- * SL_OK, sl_budget_fail() with the file's budget gives the error. */
+/* Appends the rules of all Source Link blobs to `links`, in the stored form of ppdb/links.h; nothing if none can be read. SL_BUSY if memory
+ * or budget runs out: call sl_budget_fail() with the file's budget for the error and its message. */
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

@@ -41,15 +41,17 @@ enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *t, 
 
 /* ---- points ---- */
 
-/* A method's points are stored in runs of RUN_POINTS, each readable on its own, so that a lookup decodes only one. */
+/* A decoder of a run: a method's points are stored in runs of RUN_POINTS points, each readable on its own, so that a lookup decodes only
+ * one run. */
 struct ppdb_point_run {
     struct sl_reader r;
-    uint64_t left; /* points */
-    uint32_t il_offset, document, line;
-    bool begun;
+    uint64_t left;                      /* points not yet decoded */
+    uint32_t il_offset, document, line; /* of the last decoded point */
+    bool begun;                         /* the first point is decoded */
 };
 
-/* Decodes the next point. Sums of a damaged file wrap around at 32 bits: wrong, but within bounds. */
+/* Decodes the next point of a run (format.h). False at the end and if the file is damaged. Sums of a damaged file wrap around at 32 bits:
+ * they are wrong, but harmless. */
 static bool next_point(struct ppdb_point_run *run)
 {
     struct sl_reader *r = &run->r;
@@ -65,23 +67,23 @@ static bool next_point(struct ppdb_point_run *run)
     }
     run->il_offset += (uint32_t)sl_read_uleb(r);
     uint64_t line = sl_read_uleb(r);
-    if (line == 0) {
+    if (line == 0) { /* another document follows, then the line */
         run->document = (uint32_t)sl_read_uleb(r);
         line = sl_read_uleb(r);
     }
     r->failed |= line == 0;
-    line--;
+    line--; /* it is stored plus 1 */
     run->line += (uint32_t)sl_unzigzag(line);
     return !r->failed;
 }
 
-/* The points of one method: `restarts` has the first IL offset and the position of each run but the first. */
+/* The points of one method: `restarts` has, for each run of points but the first, a u32 IL offset and the u32 position in `runs`. */
 struct ppdb_table_block {
     struct sl_bytes restarts, runs;
     uint64_t point_count, run_count;
 };
 
-/* Finds the points of a method, which count from 1. False if it has none or the block is damaged. */
+/* Finds the points of a method (methods count from 1). False if it has none or its block of points is damaged. */
 static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct ppdb_table_block *block)
 {
     if (method == 0 || method > t->method_count)
@@ -98,6 +100,7 @@ static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct pp
     return !r.failed;
 }
 
+/* Makes a decoder for the run of points with this index; the first run begins at 0, the others where `restarts` tells. */
 static void open_run(const struct ppdb_table_block *block, uint64_t index, struct ppdb_point_run *run)
 {
     uint64_t begin = index ? sl_table_u32(block->restarts.data + (index - 1) * RESTART_SIZE + 4) : 0;
@@ -106,8 +109,8 @@ static void open_run(const struct ppdb_table_block *block, uint64_t index, struc
     sl_reader_seek(&run->r, begin);
 }
 
-/* Returns the index of the last run that begins at or before the offset. The first run has no entry in `restarts`, so entry i belongs to
- * run i + 1. */
+/* Returns the index of the last run of points that begins at or before the IL offset; 0 if all begin after it. The first run has no entry
+ * in `restarts`, so entry i belongs to run i + 1. */
 static uint64_t find_run(const struct ppdb_table_block *block, uint32_t il_offset)
 {
     return SL_PARTITION_POINT(middle, 0, block->run_count - 1,
@@ -120,7 +123,7 @@ bool sl_ppdb_table_lookup(const struct sl_ppdb_table *t, uint32_t method, uint32
     struct ppdb_table_block block;
     struct ppdb_point_run run;
     bool found = false;
-    /* UINT32_MAX: clients send it for an unknown offset */
+    /* clients send UINT32_MAX for an unknown offset */
     if (il_offset == UINT32_MAX || !open_block(t, method, &block))
         return false;
     open_run(&block, find_run(&block, il_offset), &run);
@@ -160,7 +163,7 @@ static bool is_named(const struct sl_ppdb_table *t, uint32_t id, struct sl_str w
 
 bool sl_ppdb_table_find(const struct sl_ppdb_table *t, struct sl_str name, uint32_t *id)
 {
-    *id = sl_table_strings_before(&t->names, name);
+    *id = sl_table_strings_before(&t->names, name); /* names are sorted, so the number of lesser ones is the id */
     return is_named(t, *id, name);
 }
 
@@ -179,7 +182,7 @@ static void source_at(const struct sl_ppdb_table *t, uint32_t index, struct sl_p
     };
 }
 
-/* Finds the source of a document: sources are sorted by document. */
+/* Finds the embedded source of a document by binary search: sources are sorted by document. False if it has none. */
 static bool read_source(const struct sl_ppdb_table *t, uint32_t document, struct sl_ppdb_source *source)
 {
     uint32_t low = 0, high = t->source_count;
@@ -210,7 +213,8 @@ bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, str
 
 /* ---- verifying ---- */
 
-/* True if all points can be decoded, ascend, refer to documents, and the runs begin where `restarts` says. */
+/* True if all points of the method can be decoded, have ascending IL offsets and refer to documents, and if each run of points begins with
+ * the IL offset that `restarts` has for it. A method without points is valid. */
 static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
 {
     struct ppdb_table_block block;

@@ -21,19 +21,19 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
 struct sl_ppdb_table {
     struct sl_debug_id debug_id;
     uint32_t method_count, document_count, source_count;
-    struct sl_table table; /* private, like `names` */
-    struct sl_table_strings names;
-    struct sl_ppdb_links links;
+    struct sl_table table;         /* private */
+    struct sl_table_strings names; /* private */
+    struct sl_ppdb_links links;    /* Source Link rules */
 };
 
 /* Checks the header; SL_MALFORMED if it is bad. `table` points into `bytes`, which must outlive it. */
 enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *table, struct sl_error *error);
 
-/* Decodes everything once: for new and for untrusted files. */
+/* Checks the whole table by decoding everything once, for new and for untrusted files. SL_MALFORMED with the first problem. */
 enum sl_code sl_ppdb_table_verify(const struct sl_ppdb_table *table, struct sl_error *error);
 
 struct sl_ppdb_location {
-    uint32_t document; /* id for the functions below */
+    uint32_t document; /* id of the document in this table */
     uint32_t line;
 };
 
@@ -50,13 +50,14 @@ struct sl_ppdb_table_document {
  * SL_PPDB_HASH_NONE. */
 bool sl_ppdb_table_document(const struct sl_ppdb_table *table, uint32_t id, struct sl_ppdb_table_document *document);
 
-/* Appends the name, verbatim, or nothing if the id is bad. */
+/* Appends the name of the document with this id, verbatim, or nothing if there is no such id. */
 void sl_ppdb_table_name(const struct sl_ppdb_table *table, uint32_t id, struct sl_buf *name);
 
-/* Finds the first document with exactly this name; those that differ only by language follow it. False if there is none. */
+/* Finds the first document with exactly this name; documents with the same name and another language have the ids after `*id`. False if
+ * there is none. */
 bool sl_ppdb_table_find(const struct sl_ppdb_table *table, struct sl_str name, uint32_t *id);
 
 /* Finds the embedded source of a document with exactly this name, for sl_ppdb_source_text with the Portable PDB that the table was
- * made from; source->document is an id of this table. False if there is none. For the URL use sl_ppdb_links_resolve with
- * `table->links`. */
+ * made from; source->document is an id of this table. False if there is none: sl_ppdb_links_resolve() with `table->links` may then know a
+ * URL of the text. */
 bool sl_ppdb_table_source(const struct sl_ppdb_table *table, struct sl_str name, struct sl_ppdb_source *source);

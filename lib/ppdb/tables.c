@@ -4,16 +4,18 @@
 
 /* ---- columns ---- */
 
-enum { /* a column below CODED is an index into the table of that number */
-       CODED = 0x60,
-       U16 = 0x80,
-       U32,
-       BYTES_8, /* four version numbers */
-       STRING,
-       GUID,
-       BLOB,
+/* Types of columns. Values below CODED: an index into the table of that number; from CODED to U16: a coded index, see `enum coded`. */
+enum {
+    CODED = 0x60,
+    U16 = 0x80,
+    U32,
+    BYTES_8, /* four version numbers */
+    STRING,
+    GUID,
+    BLOB,
 };
 
+/* Coded indexes: each may refer to one of several tables. The names are those of ECMA-335, II.24.2.6. */
 enum coded {
     TYPE_DEF_OR_REF = CODED,
     HAS_CONSTANT,
@@ -31,8 +33,8 @@ enum coded {
     HAS_CUSTOM_DEBUG_INFORMATION,
 };
 
-/* The tables that a coded index may refer to; its lowest `tag_bits` bits select one. The width depends only on the largest table, so
- * the order does not matter here. */
+/* The tables that a coded index may refer to; its lowest `tag_bits` bits select one. This list serves only to compute the width of the
+ * index, which depends on the largest of the tables, so their order here does not matter. */
 static const struct {
     uint8_t tag_bits, count, tables[27];
 } coded_indexes[] = {
@@ -116,15 +118,16 @@ static const uint8_t columns[TABLE_COUNT][MAX_COLUMNS] = {
 
 enum { HEAP_STRING_WIDE = 0x01, HEAP_GUID_WIDE = 0x02, HEAP_BLOB_WIDE = 0x04, HEAP_EXTRA_DATA = 0x40 };
 
-/* Returns the number of rows that an index into the table may refer to: the table is in this file or in the program, so at most one of both
- * counts is not zero. */
+/* Returns the number of rows that an index into the table may refer to. The table is in this file or in the assembly, so at most one of the
+ * two counts is not zero. */
 static uint32_t row_count(const struct sl_ppdb *ppdb, unsigned table)
 {
-    uint32_t own = ppdb->tables[table].count, of_program = ppdb->referenced[table];
-    return own > of_program ? own : of_program;
+    uint32_t own = ppdb->tables[table].count, of_assembly = ppdb->referenced[table];
+    return own > of_assembly ? own : of_assembly;
 }
 
-/* Returns the size of a coded index: four bytes if the largest of its tables has more rows than fit beside the tag in two. */
+/* Returns the size of a coded index: two bytes, or four if the row numbers of the largest of its tables do not fit beside the tag in
+ * two. */
 static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
 {
     uint32_t limit = UINT32_C(1) << (16 - coded_indexes[which].tag_bits);
@@ -134,7 +137,8 @@ static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
     return 2;
 }
 
-/* Returns the size of a column in bytes. Indexes into tables and heaps have four bytes if two are too few. */
+/* Returns the size of a column of type `column` in bytes. Indexes have two bytes, or four if a table has too many rows; `heap_sizes` are
+ * the flags of the stream that tell this for the heaps. */
 static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t heap_sizes)
 {
     if (column < CODED)
@@ -179,7 +183,8 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
     return r->failed ? sl_fail(error, SL_MALFORMED, "invalid length") : SL_OK;
 }
 
-/* Sets the position of each table: they follow each other in the order of their numbers. */
+/* Sets the position of the rows of each table: they follow each other in the order of the tables' numbers. SL_MALFORMED if the stream is
+ * too short for them. */
 static enum sl_code locate_tables(struct sl_ppdb *ppdb, struct sl_reader *r, struct sl_error *error)
 {
     uint64_t needed = 0;
@@ -208,7 +213,7 @@ enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, stru
     if (code != SL_OK)
         return code;
     if (heap_sizes & HEAP_EXTRA_DATA)
-        sl_reader_skip(&r, 4);
+        sl_reader_skip(&r, 4); /* four bytes of unspecified meaning */
     size_rows(ppdb, heap_sizes);
     return locate_tables(ppdb, &r, error);
 }

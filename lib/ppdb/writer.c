@@ -29,18 +29,18 @@ struct ppdb_table_writer {
     uint32_t *ids; /* id of a document by row - 1; UINT32_MAX = left out */
     struct ppdb_table_entry *entries;
     size_t entry_count, entry_capacity;
-    uint32_t *directory;
-    size_t method_count;
-    struct sl_buf runs, restarts; /* of one method */
-    struct sl_buf points;
+    uint32_t *directory;          /* per method: offset in `points`; 0 = it has no points */
+    size_t method_count;          /* entries of `directory`, up to the last method with points */
+    struct sl_buf runs, restarts; /* scratch for one method: its runs of points, and where they begin (format.h) */
+    struct sl_buf points;         /* the section of points */
     struct sl_ppdb_source *sources;
     size_t source_count;
     struct sl_buf links;
     struct sl_account account; /* charged for blobs: rows may share them, so a small file can cause much work */
-    size_t dropped;
+    size_t dropped;            /* documents and methods that could not be read completely */
 };
 
-/* Returns the error for a failure that is not about the contents of the file: it is one of memory or budget. */
+/* Returns the error for a failure that the contents of the file do not explain: memory or budget has run out. */
 static enum sl_code ppdb_writer_fail(const struct ppdb_table_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->ppdb->budget, error);
@@ -60,17 +60,18 @@ static int ppdb_writer_by_name(const void *a, const void *b, void *names)
     return order ? order : x->row < y->row ? -1 : 1;
 }
 
-static struct sl_str decode_name(const struct ppdb_table_writer *w, const struct document *d)
+static struct sl_str document_name(const struct ppdb_table_writer *w, const struct document *d)
 {
     return w->names.data ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
 }
 
+/* True if the documents have the same name and language, and so get one id. */
 static bool same_file(const struct ppdb_table_writer *w, const struct document *a, const struct document *b)
 {
-    return a->properties.language == b->properties.language && sl_str_equal(decode_name(w, a), decode_name(w, b));
+    return a->properties.language == b->properties.language && sl_str_equal(document_name(w, a), document_name(w, b));
 }
 
-/* Reads all documents; those with damaged names are left out and counted as dropped. */
+/* Reads all documents; those with damaged names are left out and counted in w->dropped. */
 static enum sl_code ppdb_writer_read_documents(struct ppdb_table_writer *w, struct sl_error *error)
 {
     for (uint32_t row = 1; row <= w->info->document_count; row++) {
@@ -90,7 +91,7 @@ static enum sl_code ppdb_writer_read_documents(struct ppdb_table_writer *w, stru
     return SL_OK;
 }
 
-/* Sorts the documents and assigns one id to equal ones (name and language). */
+/* Sorts the documents, keeps one of those with equal names and languages, and sets w->ids: the index that each row got. */
 static void number_documents(struct ppdb_table_writer *w)
 {
     size_t kept = 0;
@@ -126,15 +127,15 @@ static enum sl_code collect_documents(struct ppdb_table_writer *w, struct sl_err
 static bool add_entry(struct ppdb_table_writer *w, struct ppdb_table_entry entry)
 {
     if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
-        w->entry_count--; /* the last point at an offset counts */
+        w->entry_count--;
     if (!sl_grow_in_arena(&w->arena, &w->entries, &w->entry_capacity, w->entry_count + 1, sizeof *w->entries))
         return false;
     w->entries[w->entry_count++] = entry;
     return true;
 }
 
-/* Collects the visible points of a method, up to the first one that is damaged or in a document that could not be
- * read. */
+/* Collects the visible points of a method in w->entries, up to the first one that is damaged or in a document that could not be read: such
+ * a method is counted in w->dropped. */
 static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method, struct sl_error *error)
 {
     struct sl_ppdb_points points;
@@ -159,8 +160,8 @@ static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method,
     return SL_OK;
 }
 
-/* Appends a run of points. The first point has full values, the others differences. A 0 in front of a line announces another document:
- * differences of lines are stored plus 1, so none is 0. */
+/* Appends a run of points (format.h). The first point has full values, the others differences to the point before. A 0 in the place of a
+ * line announces another document: differences of lines are stored plus 1, so none is 0. */
 static void encode_run(const struct ppdb_table_entry *entries, size_t count, struct sl_buf *out)
 {
     sl_buf_uleb(out, entries[0].il_offset);
@@ -176,7 +177,8 @@ static void encode_run(const struct ppdb_table_entry *entries, size_t count, str
     }
 }
 
-/* Appends the block of a method (format.h). */
+/* Appends the block of a method to w->points (format.h): the number of its points, where each run of points but the first begins, and the
+ * runs. */
 static void encode_method(struct ppdb_table_writer *w)
 {
     sl_buf_clear(&w->runs);
@@ -195,7 +197,7 @@ static void encode_method(struct ppdb_table_writer *w)
     w->points.failed |= w->runs.failed || w->restarts.failed;
 }
 
-/* Encodes the points of all methods, and stores their offsets by method; the directory ends at the last method with points. */
+/* Encodes the points of all methods, and stores each method's offset in w->directory, which ends at the last method with points. */
 static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error *error)
 {
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
@@ -209,7 +211,7 @@ static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error
             return code;
         if (!w->entry_count)
             continue;
-        if (w->points.size > UINT32_MAX)
+        if (w->points.size > UINT32_MAX) /* the directory has u32 offsets */
             return sl_fail(error, SL_MALFORMED, "the portable PDB has too many sequence points for a look-up table");
         w->directory[m - 1] = (uint32_t)w->points.size;
         w->method_count = m;
@@ -222,7 +224,8 @@ static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error
 
 SL_ORDER_BY(by_document, struct sl_ppdb_source, document, offset)
 
-/* Collects the embedded sources of known documents, sorted by document; of several for one document the first in the file counts. */
+/* Collects the embedded sources of the documents that were kept, sorted by document; of several for one document the first in the file is
+ * used. */
 static enum sl_code collect_sources(struct ppdb_table_writer *w, struct sl_error *error)
 {
     struct sl_ppdb_source source;
@@ -257,7 +260,7 @@ static bool flag_documents(struct ppdb_table_writer *w)
     for (size_t i = 0; i < w->document_count; i++) {
         if (!sl_account_spend(&w->account, (uint32_t)w->documents[i].name_size + 1))
             return false;
-        if (sl_ppdb_links_resolve(&links, decode_name(w, &w->documents[i]), NULL))
+        if (sl_ppdb_links_resolve(&links, document_name(w, &w->documents[i]), NULL))
             w->documents[i].flags |= DOCUMENT_LINKED;
     }
     return true;
@@ -265,7 +268,7 @@ static bool flag_documents(struct ppdb_table_writer *w)
 
 /* ---- the file ---- */
 
-/* Writes the section of documents; their names are in another. */
+/* Appends the section of documents; their names are in a section of their own. */
 static void put_documents(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->document_count; i++) {
@@ -281,10 +284,10 @@ static void put_documents(const struct ppdb_table_writer *w, struct sl_buf *out)
 static struct sl_str get_name(const void *arg, size_t index)
 {
     const struct ppdb_table_writer *w = arg;
-    return decode_name(w, &w->documents[index]);
+    return document_name(w, &w->documents[index]);
 }
 
-/* Writes the section of embedded sources: where each is in the file. */
+/* Appends the section of embedded sources: where in the Portable PDB the text of each is. */
 static void put_sources(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->source_count; i++) {
@@ -300,7 +303,7 @@ static void put_sources(const struct ppdb_table_writer *w, struct sl_buf *out)
 /* Writes the sections in their order in the file. */
 static void put_sections(const struct ppdb_table_writer *w, struct sl_table_writer *t)
 {
-    struct sl_table_string_source names = {get_name, w, w->document_count};
+    struct sl_table_string_source names = {.get = get_name, .arg = w, .count = w->document_count};
     sl_table_section(t, SECTION_DIRECTORY);
     for (size_t i = 0; i < w->method_count; i++)
         sl_buf_u32(&t->file, w->directory[i]);
@@ -329,7 +332,8 @@ static void put_header(const struct ppdb_table_writer *w, struct sl_table_writer
     sl_table_put(t, AT_LINKS_SIZE, w->links.size, 4);
 }
 
-/* Appends the finished table to `out`. SL_MALFORMED if a section does not fit into 32 bits; else as of ppdb_writer_fail. */
+/* Appends the finished table to `out`. SL_MALFORMED if the size of a section does not fit into 32 bits; otherwise the error for memory or
+ * budget that has run out. */
 static enum sl_code put_table(const struct ppdb_table_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_table_writer t;
