@@ -16,8 +16,8 @@ bool profile_member(struct sl_str object, struct sl_arena *arena, const char *na
     return profile_object(object, arena, fields, value);
 }
 
-/* Reads a column of numbers; an item that is no number, or too large, becomes PROFILE_NONE. A missing column is
- * empty. False when out of memory, or if the column is malformed. */
+/* Reads a column of numbers; an item that is no number, or too large, becomes PROFILE_NONE. A column that is missing or no array is empty.
+ * False when out of memory: the loop then ends before the array does, which sl_json_end() tells. */
 bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct profile_column *column)
 {
     struct sl_json j = sl_json(text, arena, false);

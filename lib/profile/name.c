@@ -1,4 +1,4 @@
-/* Applies names of addresses to a set of frames: adds functions, symbols, and frames of inlined calls. */
+/* Applies names of addresses to the frames of a frame table: adds functions, symbols, and frames of inlined calls. */
 #include "profile/impl.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- strings and files ---- */
 
-/* Adds a string of the profile to the pool; of equal ones the first is used. False when out of memory. */
+/* Adds the next string of the profile to the pool. Of equal strings the first index is used, but each counts. False when out of memory. */
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
@@ -30,11 +30,10 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     bool good = true;
     *pool = (struct profile_pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
-        return sl_fail(error, SL_MALFORMED, "the profile is malformed: its strings are not an array");
+        return sl_fail(error, SL_MALFORMED, "the profile is malformed: its `stringArray` is not an array");
     while (good && sl_json_next(&j, &key)) {
         if (!sl_json_text(&j, &text))
-            /* an item that is no string keeps its index */
-            text = SL_STR("");
+            text = SL_STR(""); /* an item that is no string has an index, too */
         good = !j.failed && add_known(pool, text);
     }
     if (!good || j.failed || !profile_member(scope->sources, arena, "filename", &filename) ||
@@ -67,7 +66,8 @@ static uint32_t intern_string(struct profile_pool *pool, struct sl_str text)
     return (uint32_t)((uintptr_t)*slot - 1);
 }
 
-/* Returns the index of a pair of numbers; a new pair gets `next`. PROFILE_NONE if out of memory. */
+/* Returns the index that `map` has for a pair of numbers; a new pair is stored with the index `next`, by which the caller recognizes that
+ * it is new. PROFILE_NONE if out of memory. */
 static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t a, uint64_t b, size_t next)
 {
     const uint64_t key[2] = {a, b};
@@ -89,9 +89,10 @@ static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t
 static uint32_t intern_source(struct profile_pool *pool, uint32_t string)
 {
     size_t next = pool->source_count + pool->added_sources;
-    uint32_t index = intern_pair(&pool->source_by_string, pool->arena, string, 0, next);
+    uint32_t index =
+        intern_pair(&pool->source_by_string, pool->arena, string, 0, next); /* 0: no second number needed */
     if (index != next)
-        return index;
+        return index; /* known, or PROFILE_NONE */
     if (!sl_grow(&pool->sources, &pool->source_capacity, pool->added_sources + 1, sizeof *pool->sources))
         return PROFILE_NONE;
     pool->sources[pool->added_sources++] = string;
@@ -100,7 +101,8 @@ static uint32_t intern_source(struct profile_pool *pool, uint32_t string)
 
 /* ---- functions and symbols ---- */
 
-/* Builds a function from a call: name, file (PROFILE_NONE: unknown), resource. Returns false if out of memory. */
+/* Builds the row of a function from a call: its name, its file (PROFILE_NONE if unknown) and the resource of its library. False when out of
+ * memory. */
 static bool make_func(struct profile_naming *n, const struct sl_profile_call *call, uint32_t resource,
                       struct new_func *func)
 {
@@ -108,25 +110,25 @@ static bool make_func(struct profile_naming *n, const struct sl_profile_call *ca
     if (func->name == PROFILE_NONE)
         return false;
     if (!call->file.size || (n->has_sources && !n->pool->scope->sources.data))
-        return true;
+        return true; /* no file is known, or there is no table of sources to which it could be added */
     func->file = intern_string(n->pool, call->file);
     if (n->has_sources && func->file != PROFILE_NONE)
         func->file = intern_source(n->pool, func->file);
     return func->file != PROFILE_NONE;
 }
 
-/* Returns the index of a function. A new one reuses the row `free`, or is appended if that is PROFILE_NONE.
- * PROFILE_NONE if out of memory. */
+/* Returns the row of a function. A new one overwrites row `free_row`, whose function nothing else uses, or is appended if that is
+ * PROFILE_NONE. Returns PROFILE_NONE if out of memory. */
 static uint32_t intern_func(struct profile_naming *n, struct sl_arena *arena, const struct new_func *func,
-                            uint32_t free)
+                            uint32_t free_row)
 {
     size_t appended = n->set->func_count + n->func_count;
-    size_t next = free != PROFILE_NONE ? free : appended;
-    /* each row is used once, so a result equal to `next` is a new function */
+    size_t next = free_row != PROFILE_NONE ? free_row : appended;
+    /* no other function has the row `next`, so this result means that the function is new */
     uint32_t index = intern_pair(&n->func_by_key, arena, (uint64_t)func->resource << 32 | func->name, func->file, next);
     if (index != next || index == PROFILE_NONE)
         return index;
-    if (free != PROFILE_NONE) {
+    if (free_row != PROFILE_NONE) {
         n->name[index] = func->name;
         n->file[index] = func->file;
         n->reused[index] = true;
@@ -138,7 +140,7 @@ static uint32_t intern_func(struct profile_naming *n, struct sl_arena *arena, co
     return index;
 }
 
-/* Returns the index of a native symbol; adds it if it is new. PROFILE_NONE if out of memory. */
+/* Returns the row of the native symbol at this address of the library; adds it with `name` if it is new. PROFILE_NONE if out of memory. */
 static uint32_t intern_symbol(struct profile_naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address,
                               uint32_t name)
 {
@@ -154,7 +156,8 @@ static uint32_t intern_symbol(struct profile_naming *n, struct sl_arena *arena, 
 
 /* ---- frames ---- */
 
-/* Adds a frame for each inlined call of an address, from the outside in; `depth` 0 is the frame that was there. False if out of memory. */
+/* Adds a frame for each inlined call of an address, from the outside in (`calls` has the innermost first). The outermost call, depth 0, is
+ * not added: it keeps the frame that is there. False if out of memory or if the budget does not allow more frames. */
 static bool name_inlined(struct profile_naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
                          uint32_t resource)
 {
@@ -172,7 +175,9 @@ static bool name_inlined(struct profile_naming *n, struct sl_arena *arena, const
     return true;
 }
 
-/* Names a frame: it becomes the outermost call. Its function is changed in place if no other frame uses it. */
+/* Names a frame: it becomes the outermost call at its address, and frames for inlined calls are added. Its function is changed in place if
+ * no other frame uses it (`uses`: number of frames per function). A frame without a name is left as it is (true). False if out of
+ * memory. */
 static bool name_frame(struct profile_naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
 {
     const struct profile_set *set = n->set;
@@ -191,8 +196,8 @@ static bool name_frame(struct profile_naming *n, struct sl_arena *arena, size_t 
     return index != PROFILE_NONE && n->symbol[frame] != PROFILE_NONE && name_inlined(n, arena, name, resource);
 }
 
-/* Allocates numbers that are all PROFILE_NONE. */
-static uint32_t *none(struct sl_arena *arena, size_t count)
+/* Allocates `count` numbers that are all PROFILE_NONE. NULL when out of memory. */
+static uint32_t *allocate_none(struct sl_arena *arena, size_t count)
 {
     uint32_t *items = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
     if (items)
@@ -204,12 +209,12 @@ enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *aren
 {
     const struct profile_set *set = n->set;
     uint32_t *uses = SL_ARENA_ARRAY(arena, uint32_t, set->func_count + 1);
-    n->func = none(arena, set->frame_count);
-    n->symbol = none(arena, set->frame_count);
-    n->line = none(arena, set->frame_count);
+    n->func = allocate_none(arena, set->frame_count);
+    n->symbol = allocate_none(arena, set->frame_count);
+    n->line = allocate_none(arena, set->frame_count);
     n->more = SL_ARENA_ARRAY(arena, uint32_t, set->frame_count + 1);
-    n->name = none(arena, set->func_count);
-    n->file = none(arena, set->func_count);
+    n->name = allocate_none(arena, set->func_count);
+    n->file = allocate_none(arena, set->func_count);
     n->reused = SL_ARENA_ARRAY(arena, bool, set->func_count + 1);
     if (!uses || !n->func || !n->symbol || !n->line || !n->more || !n->name || !n->file || !n->reused)
         return sl_budget_fail(arena->budget, error);

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { FIRST_VERSION = 41 }; /* libraries belong to the whole profile, addresses are inside of calls */
+/* The first version that lists libraries once for the whole profile, and whose caller addresses lie inside the call instruction. */
+enum { FIRST_VERSION = 41 };
 
 static enum sl_code no_memory(struct sl_error *error)
 {
@@ -69,7 +70,7 @@ static const struct sl_field scope_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the shared tables, then those of the threads. */
+/* Lists the tables shared by threads, then those of each thread, in p->scopes. False when out of memory. */
 static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_str threads)
 {
     struct sl_json j = sl_json(threads, p->arena, false);
@@ -87,7 +88,7 @@ static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_st
 
 /* ---- frames ---- */
 
-/* Reads the number of rows of a table; 0 if it is missing or impossible. */
+/* Reads the member `length` of a table, its number of rows; 0 if it is missing or impossible. False when out of memory. */
 static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
 {
     struct sl_str text;
@@ -112,7 +113,9 @@ static const struct sl_field column_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the columns of a set of tables, and finds the library of each frame that needs a name: one with an address and without a symbol. */
+/* Reads the frame table of set->scope, and finds the library of each frame that needs a name: one with an address and without a symbol. A
+ * frame refers to a function, a function to a resource, a resource to a library. Columns of different length set p->has_uneven_columns.
+ * False when out of memory. */
 static bool read_set(struct sl_profile *p, struct profile_set *set)
 {
     const struct profile_scope *scope = set->scope;
@@ -130,13 +133,13 @@ static bool read_set(struct sl_profile *p, struct profile_set *set)
         !read_rows(p, scope->symbols, &set->symbol_count))
         return false;
     set->func = funcs.items;
-    set->func_count = set->resource.count;
+    set->func_count = set->resource.count; /* all columns of the function table have a cell per function */
     if (funcs.count != count || symbols.count != count) {
         p->has_uneven_columns = true;
         return true;
     }
     set->frame_count = count;
-    set->lib = symbols.items; /* overwritten in place: frames with a symbol need no name */
+    set->lib = symbols.items; /* reuses this column's memory: each symbol is read before its cell gets the library */
     for (size_t i = 0; i < set->frame_count; i++) {
         bool wanted = symbols.items[i] == PROFILE_NONE && set->address[i] != UINT64_MAX;
         uint32_t row = wanted ? profile_cell(&set->resource, set->func[i]) : PROFILE_NONE;
@@ -146,13 +149,15 @@ static bool read_set(struct sl_profile *p, struct profile_set *set)
     return true;
 }
 
+/* True if the scope has all tables that names change. */
 static bool has_frames(const struct profile_scope *scope)
 {
     return scope->frames.data && scope->funcs.data && scope->resources.data && scope->symbols.data &&
            scope->stacks.data;
 }
 
-/* Finds the sets of tables. A thread without tables of its own uses the shared ones (the first scope). */
+/* Reads the frame table of each scope that has one. A thread without strings or stacks of its own uses the shared ones, those of the first
+ * scope. False when out of memory. */
 static bool read_sets(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->sets};
@@ -172,6 +177,7 @@ static bool read_sets(struct sl_profile *p)
     p->sets = sl_arena_array_finish(&array);
     if (!good || !p->sets)
         return false;
+    /* only now, as sl_arena_array_finish() has moved the items */
     for (size_t i = 0; i < p->set_count; i++)
         p->sets[i].scope->set = &p->sets[i];
     for (size_t i = 1; i < p->scope_count; i++)
@@ -192,7 +198,7 @@ size_t profile_address_index(const struct sl_profile *p, uint32_t lib, uint64_t 
     return (size_t)(found - p->addresses);
 }
 
-/* Lists the addresses that need names, sorted, each once. */
+/* Lists the addresses that need names in p->addresses: sorted by library and address, each once. False when out of memory. */
 static bool list_addresses(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->addresses};
@@ -219,7 +225,8 @@ static bool list_addresses(struct sl_profile *p)
 
 /* ---- entry point ---- */
 
-/* Reads the version and the platform. SL_UNSUPPORTED for raw profiles, which have no version, and for old versions. */
+/* Reads the version and the platform. SL_UNSUPPORTED for old versions and for raw profiles: the ones that the browser itself writes, which
+ * have no version. */
 static enum sl_code read_meta(struct sl_profile *p, struct sl_error *error)
 {
     struct profile_meta meta = {.platform = {NULL, 0}};

@@ -14,19 +14,21 @@ struct edit { /* replaces `size` bytes of the text at `at` */
 struct profile_writer {
     const struct sl_profile *profile;
     const struct sl_profile_name *names;
-    struct sl_arena arena; /* memory of one set; pools, which sets share, are in pool_arena */
-    struct sl_arena pool_arena;
-    struct profile_pool *pools; /* by scope; `scope` NULL: not opened */
+    struct sl_arena arena;      /* for one frame table at a time */
+    struct sl_arena pool_arena; /* for `pools`: several frame tables may use the same strings */
+    struct profile_pool
+        *pools; /* strings per scope (thread, or shared tables); its `scope` is NULL until it is opened */
     struct edit *edits;
     size_t edit_count, edit_capacity;
     struct sl_buf new_text;
     struct sl_error *error;
-    bool has_uneven_columns;
+    bool has_uneven_columns; /* columns of a table differ in length: the profile is malformed */
 };
 
 /* ---- edits ---- */
 
-/* Begins to replace `size` bytes at `at`: what is appended to `new_text` up to edit_end() replaces them. */
+/* Begins to replace `size` bytes at `at`: what is appended to `new_text` up to edit_end() replaces them. Sets new_text.failed when out of
+ * memory. */
 static void edit_begin(struct profile_writer *w, const char *at, size_t size)
 {
     if (!sl_grow(&w->edits, &w->edit_capacity, w->edit_count + 1, sizeof *w->edits)) {
@@ -43,6 +45,7 @@ static void edit_end(struct profile_writer *w)
         w->edits[w->edit_count - 1].end = w->new_text.size;
 }
 
+/* Replaces `old`, a part of the profile's text, by the number. */
 static void edit_number(struct profile_writer *w, struct sl_str old, uint64_t number)
 {
     edit_begin(w, old.data, old.size);
@@ -83,12 +86,12 @@ static void put_cell(struct profile_writer *w, struct sl_str cell)
 struct table_writer {
     struct profile_writer *w;
     const struct profile_naming *n;
-    /* for stacks */
+    /* for the stack table */
     struct profile_column frame, prefix;
-    uint32_t *first; /* by old row: its new row; has one more element at the end */
+    uint32_t *first; /* per old row: its new row, which rows of inlined calls follow; one more element at the end */
 };
 
-/* Writes the new cells of a column of `rows` cells, after '['. */
+/* Writes all cells of the column `name`, without the brackets; `old` reads its cells in the profile. */
 typedef void put_column(struct table_writer *t, struct sl_str name, struct sl_json *old);
 
 /* Returns the number of cells of a column; SIZE_MAX if it is not an array. */
@@ -104,7 +107,8 @@ static size_t count_cells(struct sl_str column, struct sl_arena *arena)
     return count;
 }
 
-/* Rewrites the columns of a table with `put`; members that are not arrays are not changed. */
+/* Rewrites the columns of a table with `put`, and its member `length`: `rows` rows become `new_rows`. Other members that are not arrays are
+ * not changed. A column that does not have `rows` cells ends it and sets has_uneven_columns. */
 static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
 {
     struct profile_writer *w = t->w;
@@ -134,7 +138,8 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
 
 /* ---- frames ---- */
 
-/* Writes a column of the frame table: the old rows, with names where they were found, then rows for inlined calls. */
+/* Writes a column of the frame table: the old rows, with new values where names were found, then the rows of inlined calls. A row of an
+ * inlined call has the cells of the frame it was inlined into, but for function, line, column and depth: hence the second reader. */
 static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -221,7 +226,8 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
     }
 }
 
-/* Writes a column of the table of sources. Source files of native programs have no id, and begin at line 1. */
+/* Writes a column of the table of sources: the old rows, then the added files. Start line and column of a whole file are 1; other columns,
+ * such as an id, are null. */
 static void put_sources(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_pool *pool = t->n->pool;
@@ -232,7 +238,8 @@ static void put_sources(struct table_writer *t, struct sl_str name, struct sl_js
         put_cell_number(t->w, is_name ? pool->sources[i] : is_start ? 1 : PROFILE_NONE);
 }
 
-/* Appends the new strings to the list of strings. Each has a comma in front of it, which the first one of an empty list must not have. */
+/* Appends the added strings to the list of strings, before its closing bracket. Each has a comma in front of it, which the first one of an
+ * empty list must not have. */
 static void edit_strings(struct profile_writer *w, const struct profile_pool *pool)
 {
     struct sl_str strings = pool->scope->strings, added = sl_buf_view(&pool->added);
@@ -247,8 +254,8 @@ static void edit_strings(struct profile_writer *w, const struct profile_pool *po
 
 /* ---- stacks ---- */
 
-/* Writes a column of the stack table. After each row follow rows for the calls inlined into its frame, from the outside in; rows whose
- * prefix it was get the last of them as prefix. */
+/* Writes a column of the stack table. Each old row is followed by rows for the calls inlined into its frame, from the outside in, each with
+ * the row before it as prefix. Where an old row was the prefix of another, the innermost of its inlined calls, now its last row, is. */
 static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -272,7 +279,8 @@ static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_jso
     }
 }
 
-/* Assigns new rows to stacks: each is followed by one row for each inlined call in its frame. */
+/* Reads the stack table and sets t->first: each stack gets a new row, which one row for each inlined call in its frame follows.
+ * SL_UNSUPPORTED if that makes too many rows. */
 static enum sl_code number_stacks(struct table_writer *t)
 {
     struct profile_writer *w = t->w;
@@ -299,7 +307,8 @@ static enum sl_code number_stacks(struct table_writer *t)
 
 /* ---- tables that refer to stacks ---- */
 
-/* Replaces the row of a stack in a marker by the row of the innermost call. Returns false to have any other value skipped. */
+/* Reads the member `stack` of a marker's cause, the row of a stack, and replaces it by the new row of the innermost inlined call. Returns
+ * false to have a value that is not a number skipped. */
 static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct table_writer *t = s->context;
@@ -313,7 +322,7 @@ static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void 
     return true;
 }
 
-/* Updates the column `stack` of a table: each cell refers to the innermost call. */
+/* Rewrites the column `stack` of a table, if it has one: each row of a stack becomes the new row of the innermost inlined call. */
 static void put_stack_cells(struct table_writer *t, struct sl_str table)
 {
     struct sl_str column, key, cell;
@@ -338,7 +347,7 @@ static void put_stack_cells(struct table_writer *t, struct sl_str table)
     edit_end(w);
 }
 
-/* Updates the causes of markers: {"stack": ..}. */
+/* Updates the stacks in the data of markers: {"cause": {"stack": 12, ...}, ...}. */
 static void edit_markers(struct table_writer *t, struct sl_str markers)
 {
     static const struct sl_field cause[] = {{SL_STR("stack"), SL_FIELD_CUSTOM, false, 0, edit_stack}, SL_FIELDS_END};
@@ -353,7 +362,7 @@ static void edit_markers(struct table_writer *t, struct sl_str markers)
             sl_fields_object(&s, NULL, marker, t);
 }
 
-/* Updates all tables that refer to rows of this stack table: a thread's own, or of all threads if it is shared. */
+/* Updates the tables that refer to rows of this stack table: those of its thread, or of all threads that use it if it is shared. */
 static void edit_users(struct table_writer *t)
 {
     const struct sl_profile *p = t->w->profile;
@@ -370,7 +379,7 @@ static void edit_users(struct table_writer *t)
 
 /* ---- entry point ---- */
 
-/* Names the frames of one set of tables, and replaces the columns that change; nothing if no name was found. */
+/* Names the frames of one frame table, and replaces the columns of all tables that change with it; nothing if no name was found. */
 static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
 {
     struct table_writer t = {.w = w, .n = n};
@@ -378,7 +387,8 @@ static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
     enum sl_code code = profile_name_frames(n, &w->arena, w->error);
     if (code == SL_OK && n->frame_count)
         code = number_stacks(&t);
-    if (code != SL_OK || !n->new_symbol_count)
+    if (code != SL_OK ||
+        !n->new_symbol_count) /* each named frame has a symbol, so without new ones nothing was named */
         return code;
     edit_table(&t, scope->frames, n->set->frame_count, n->set->frame_count + n->frame_count, put_frames);
     edit_table(&t, scope->funcs, n->set->func_count, n->set->func_count + n->func_count, put_funcs);
@@ -390,6 +400,7 @@ static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
     return SL_OK;
 }
 
+/* True if the object, JSON text, has a member `name`. Sets new_text.failed when out of memory. */
 static bool has_member(struct profile_writer *w, struct sl_str object, const char *name)
 {
     struct sl_str value;
@@ -397,8 +408,8 @@ static bool has_member(struct profile_writer *w, struct sl_str object, const cha
     return value.data != NULL;
 }
 
-/* Edits the tables of all sets. Sets whose scopes share strings share a pool, opened for the first. Columns of uneven length
- * end it, for apply_edits to report. */
+/* Names the frames of all frame tables. The strings of a thread, or those that threads share, are read for the first frame table that uses
+ * them. Ends at columns of uneven length, which apply_edits() then reports. */
 static enum sl_code edit_sets(struct profile_writer *w)
 {
     const struct sl_profile *p = w->profile;
@@ -419,7 +430,8 @@ static enum sl_code edit_sets(struct profile_writer *w)
     return code;
 }
 
-/* Adds new strings and sources. Sets share them, so this comes after all sets. */
+/* Adds new strings and source files to the profile. Several frame tables may have added to the same list, so call this after all of
+ * them. */
 static void edit_pools(struct profile_writer *w)
 {
     for (size_t i = 0; i < w->profile->scope_count; i++) {
@@ -435,7 +447,8 @@ static void edit_pools(struct profile_writer *w)
     }
 }
 
-/* Marks the profile as symbolicated, so that viewers do not request names. */
+/* Sets the member `symbolicated` of the profile's `meta` to true, so that viewers do not request names. Adds it in front of the others if
+ * it is missing. */
 static void edit_meta(struct profile_writer *w)
 {
     static const struct sl_str mark = SL_STR("\"symbolicated\":true");
@@ -451,7 +464,7 @@ static void edit_meta(struct profile_writer *w)
     edit_end(w);
 }
 
-/* Copies the text with its edits. Edits that overlap are an error: they occur only in malformed profiles. */
+/* Appends the text of the profile with its edits to `out`. Edits that overlap are an error: they occur only in malformed profiles. */
 static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);

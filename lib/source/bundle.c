@@ -1,3 +1,4 @@
+/* Reads source bundles: opens the archive, reads the manifest, builds indexes, and finds files. */
 #include "source/bundle.h"
 
 #include "base/json_fields.h"
@@ -25,10 +26,10 @@ struct sl_bundle {
     size_t count;
     const struct sl_bundle_file **by_path, **by_url, **by_id; /* sorted by their key, then by name */
     size_t path_count, url_count, id_count;
-    struct sl_map folded; /* Windows paths in lower case -> file; `ambiguous` if several files match */
+    struct sl_map folded; /* Windows paths in lower case -> file; -> &ambiguous if several files match */
 };
 
-/* The value of a key of `folded` to which several files would match. */
+/* Stands in `folded` for several files whose paths differ only in case. */
 static const struct sl_bundle_file ambiguous;
 static const char *const type_names[] = {"source", "minified_source", "source_map", "indexed_ram_bundle"};
 
@@ -39,7 +40,7 @@ const char *sl_bundle_type_name(enum sl_bundle_type type)
 
 /* ---- manifest ---- */
 
-/* Returns the path with slashes instead of backslashes; data NULL when out of memory. */
+/* Returns the path with slashes instead of backslashes: a copy in the arena if it has any. Data NULL when out of memory. */
 static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
 {
     if (!path.size || !memchr(path.data, '\\', path.size))
@@ -50,7 +51,7 @@ static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
     return (struct sl_str){copy, copy ? path.size : 0};
 }
 
-/* Returns the text in small letters; data NULL when out of memory. */
+/* Returns a copy of the text in ASCII lower case; data NULL when out of memory. */
 static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -59,7 +60,8 @@ static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Reads the headers of a file, whose names are compared in small letters; `debug-id` is also the file's id. */
+/* Reads the headers of a file; their names are stored in lower case. The header `debug-id` is also the file's debug id, which stays nil if
+ * it is malformed. */
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle_file *file = out;
@@ -83,7 +85,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
     return file->headers || sl_json_no_memory(s->json);
 }
 
-/* Reads the type of a file; an unknown one leaves the default. */
+/* Reads the type of a file; an unknown type leaves the default, SL_BUNDLE_SOURCE. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -127,7 +129,7 @@ static void read_file(struct sl_fields *s, struct sl_str name, struct sl_arena_a
     }
 }
 
-/* Reads the member `files`. A manifest with many more files than the archive has is refused: it would cost much memory. */
+/* Reads the manifest's member `files`. A manifest with many more files than the archive has is refused: it would cost much memory. */
 static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle *b = out;
@@ -147,7 +149,8 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
     return b->files || sl_json_no_memory(s->json);
 }
 
-/* Stores the rules in the arena, sorted for lookups. SL_MALFORMED if there are too many, SL_BUSY when out of memory. */
+/* Stores the source link rules in the arena, in the form that sl_ppdb_links_resolve() searches, and opens them as b->links. SL_MALFORMED if
+ * there are too many, SL_BUSY when out of memory. */
 static enum sl_code store_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
 {
     struct sl_buf stored = {.budget = b->arena.budget};
@@ -162,7 +165,8 @@ static enum sl_code store_links(struct sl_bundle *b, const struct sl_ppdb_link *
     return code;
 }
 
-/* Reads the source links: patterns of paths, and URLs. The reader fails when they are invalid or memory is short. */
+/* Reads the manifest's source links: patterns of paths, and URLs. The JSON reader is set to failed if they are invalid or memory is
+ * short. */
 static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle *b = out;
@@ -184,13 +188,14 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
     size_t count = links.count;
     const struct sl_ppdb_link *rules = sl_arena_array_finish(&links);
     if (s->json->failed)
-        return true;
+        return true; /* the failure of the reader has its own message */
     enum sl_code code = rules ? store_links(b, rules, count) : SL_BUSY;
     if (code == SL_BUSY)
         return sl_json_no_memory(s->json);
     return code == SL_OK || sl_json_fail(s->json, "invalid source links");
 }
 
+/* Reads a debug id; a malformed one leaves it nil. */
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0};
@@ -224,7 +229,8 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
                                      j.problem, j.at);
 }
 
-/* Reads manifest.json; its size is limited by that of the archive, because a small archive could inflate to a huge one. */
+/* Reads the archive's manifest.json, of several the last. Its size is limited by that of the archive, because a small archive could inflate
+ * to a huge manifest. */
 static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
@@ -242,6 +248,7 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
             text ? parse_manifest(b, (struct sl_str){text, raw.size}, error) : sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_buf_free(&raw);
+    /* sl_zip_read() speaks of a source file when the limit is exceeded */
     return code == SL_UNSUPPORTED ? sl_fail(error, SL_MALFORMED, "the manifest of the source bundle is too large")
                                   : code;
 }
@@ -294,7 +301,8 @@ static bool has_id(const struct sl_bundle_file *file)
     return !sl_debug_id_is_nil(&file->debug_id);
 }
 
-/* Compares items of an index with the file_order at `arg`; equal ones stay in file order. */
+/* Compares items of an index, pointers to files, with the comparison function at `arg`. Equal ones stay in the order of b->files, in which
+ * the pointers ascend. */
 static int index_compare(const void *left, const void *right, void *arg)
 {
     const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
@@ -303,7 +311,7 @@ static int index_compare(const void *left, const void *right, void *arg)
     return order ? order : (a > b) - (a < b);
 }
 
-/* Makes a sorted array of the files that have the key. NULL when out of memory. */
+/* Returns an array of the files for which `has` is true, sorted by `order`. NULL when out of memory. */
 static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)(const struct sl_bundle_file *),
                                                 file_order *order, size_t *count)
 {
@@ -327,8 +335,8 @@ static bool is_windows_path(struct sl_str path)
     return (letter && path.data[1] == ':') || sl_str_starts(path, SL_STR("//"));
 }
 
-/* Indexes Windows paths without regard to case, as Windows compares them. Paths that differ only in case are ambiguous and not found that
- * way. False when out of memory. */
+/* Fills b->folded: Windows paths in lower case, to find them regardless of case, as Windows does. Paths that differ only in case are marked
+ * as ambiguous: they are found only as they are written. False when out of memory. */
 static bool fold_windows_paths(struct sl_bundle *b)
 {
     for (size_t i = 0; i < b->path_count; i++) {
@@ -368,7 +376,8 @@ static bool has_name(const struct sl_bundle_file *file)
     return file->name.data != NULL;
 }
 
-/* Sorts by name; of a key that the manifest has twice the last one is used (equal ones stay in file order). False when out of memory. */
+/* Sorts b->files by name. If the manifest has a name twice, the last description is kept: equal names stay in the order of the manifest.
+ * False when out of memory. */
 static bool sort_files(struct sl_bundle *b)
 {
     size_t count, kept = 0;
@@ -377,7 +386,7 @@ static bool sort_files(struct sl_bundle *b)
     if (!sorted || !files)
         return false;
     for (size_t i = 0; i < count; i++) {
-        kept -= kept && sl_str_equal(files[kept - 1].name, sorted[i]->name);
+        kept -= kept && sl_str_equal(files[kept - 1].name, sorted[i]->name); /* overwrites the one before */
         files[kept++] = *sorted[i];
     }
     b->files = files;
@@ -417,7 +426,7 @@ enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, str
         return sl_fail(error, SL_BUSY, "out of memory");
     b->arena.budget = b->folded.budget = budget;
     enum sl_code code = bundle_open(b, bytes, error);
-    sl_arena_detach_budget(&b->arena);
+    sl_arena_detach_budget(&b->arena); /* the budget is only for opening; the bundle outlives it */
     sl_map_detach_budget(&b->folded);
     if (code != SL_OK) {
         sl_bundle_close(b);
@@ -463,7 +472,7 @@ const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size
     return &bundle->files[index];
 }
 
-/* Returns the last of the first `count` files that is equal to `wanted`; NULL if none is. */
+/* Returns the last file of the index that is equal to `wanted` in the index's `order`; NULL if none is. */
 static const struct sl_bundle_file *last_equal(const struct sl_bundle_file *const *index, size_t count,
                                                const struct sl_bundle_file *wanted, file_order *order)
 {
@@ -519,6 +528,8 @@ enum sl_code sl_bundle_read(const struct sl_bundle *bundle, const struct sl_bund
                             struct sl_buf *out, struct sl_error *error)
 {
     if (!file->entry)
-        return sl_fail(error, SL_NOT_FOUND, "the archive does not contain the file");
+        return sl_fail(error, SL_NOT_FOUND,
+                       "the source bundle does not contain the file \"%.*s\", which its manifest lists",
+                       (int)(file->name.size < 500 ? file->name.size : 500), file->name.data);
     return sl_zip_read(&bundle->zip, file->entry, limit, out, error);
 }

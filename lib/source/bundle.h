@@ -67,18 +67,19 @@ const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size
 /* Returns the file of the archive's entry of this name; NULL if the manifest does not list it. */
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name);
 
-/* Find a file by its path or URL. NULL if no file matches; of several the one with the greatest name. Paths match
- * regardless of separators; Windows paths also match regardless of case, unless several files would. */
+/* Find a file by its path, its URL, or its debug id and type. NULL if no file matches; of several the one with the greatest
+ * name. Slashes and backslashes in paths are equal; Windows paths also match regardless of case, unless several would. */
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path);
 const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, struct sl_str url);
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,
                                                    enum sl_bundle_type type);
 
-/* Resolves the path with the bundle's source links. Contract of sl_ppdb_links_resolve() (ppdb/links.h). */
+/* Appends to `url` the URL that the bundle's source links give for the path; `url` may be NULL. False if no link matches, if the
+ * URL would exceed 64 KiB, or when out of memory. */
 bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *url);
 
-/* Appends the file's bytes to `out`. `limit`: maximum inflated size. SL_UNSUPPORTED "the source file exceeded the
- * size limit", SL_MALFORMED, SL_NOT_FOUND if the archive has no such entry. */
+/* Appends the file's bytes to `out`. SL_UNSUPPORTED "the source file exceeded the size limit" if they are more than `limit`;
+ * SL_MALFORMED if the entry is damaged; SL_NOT_FOUND if the archive does not contain it. */
 enum sl_code sl_bundle_read(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t limit,
                             struct sl_buf *out, struct sl_error *error);
 
@@ -90,7 +91,7 @@ struct sl_bundle_attribute {
     struct sl_str name, value;
 };
 
-/* Writes to `out`, which must be empty. Equal calls give equal bytes. Returns NULL if out of memory. */
+/* Returns a writer that appends to `out`, which must be empty; NULL if out of memory. Equal calls give equal bytes. */
 struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out);
 void sl_bundle_writer_free(struct sl_bundle_writer *writer);
 

@@ -16,10 +16,10 @@ struct written_file {
 struct sl_bundle_writer {
     struct sl_arena arena;
     struct sl_zip_writer zip;
-    struct sl_map names;
+    struct sl_map names; /* of the entries written so far; the values are of no meaning */
     struct written_file *files;
     size_t count, capacity;
-    bool failed;
+    bool failed; /* out of memory: sl_bundle_finish() reports it */
 };
 
 /* ---- files ---- */
@@ -37,7 +37,8 @@ static bool is_separator(char c)
     return c == '/' || c == '\\';
 }
 
-/* Writes "files/" and the path; each run of separators, with a colon before it, becomes one slash. */
+/* Appends the name of the entry for a path: "files/" and the path, in which each sequence of slashes and backslashes, and a colon directly
+ * before it, is replaced by one slash: `C:\src\\a.c` becomes "files/C/src/a.c". */
 static void entry_name(struct sl_buf *out, struct sl_str path)
 {
     sl_buf_cstr(out, "files");
@@ -59,11 +60,12 @@ static void entry_name(struct sl_buf *out, struct sl_str path)
     }
 }
 
-/* Returns an unused entry name; appends ".1", ".2" ... if needed. */
+/* Returns an entry name for the path, or for the URL if there is no path, and reserves it. If the name is used, ".1", ".2" ... is appended.
+ * Sets w->failed when out of memory. */
 static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, struct sl_str url)
 {
     struct sl_buf name = {0}, path_or_url = {0};
-    if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* any scheme and host */
+    if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* `~` stands for any scheme and host: files/_/_/a.js */
         sl_buf_cstr(&path_or_url, "_/_");
         sl_buf_add(&path_or_url, url.data + 1, url.size - 1);
     } else {
@@ -81,12 +83,12 @@ static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, s
     void **slot = copy.data ? sl_map_find_or_add(&w->names, copy, NULL) : NULL;
     w->failed = w->failed || name.failed || !slot;
     if (slot)
-        *slot = w;
+        *slot = w; /* any value but NULL, which stands for an unused name */
     sl_buf_free(&name);
     return copy;
 }
 
-/* Returns the entry of the manifest for a file, as JSON. */
+/* Returns the manifest's description of a file as JSON, in the arena; empty values are left out. Sets w->failed when out of memory. */
 static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type type, struct sl_str path,
                               struct sl_str url)
 {
@@ -112,7 +114,7 @@ struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out)
         return NULL;
     w->zip.out = out;
     sl_buf_cstr(out, "SYSB");
-    sl_buf_u32(out, 2);
+    sl_buf_u32(out, 2); /* version of the format */
     return w;
 }
 

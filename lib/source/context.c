@@ -1,12 +1,14 @@
+/* Finds the lines around a line of a source file, and shortens long lines for reports. */
 #include "source/context.h"
 
 struct sl_context_cursor sl_context_cursor(struct sl_str text)
 {
+    /* texts of the classic Mac OS end lines with CR alone */
     bool old_mac = text.size && !memchr(text.data, '\n', text.size) && memchr(text.data, '\r', text.size);
     return (struct sl_context_cursor){.text = text, .line = 1, .newline = old_mac ? '\r' : '\n'};
 }
 
-/* Returns the line at the cursor and advances to the next one; false at the end of the text. */
+/* Sets `*line` to the line at the cursor, without its CR and LF, and moves the cursor to the next line. False at the end of the text. */
 static bool context_next_line(struct sl_context_cursor *c, struct sl_str *line)
 {
     if (c->at >= c->text.size)
@@ -28,14 +30,15 @@ bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_co
     *context = (struct sl_context){0};
     if (!line)
         return false;
-    if (cursor->line > first) {
+    if (cursor->line > first) { /* lines can only be read forwards */
         cursor->line = 1;
         cursor->at = 0;
     }
     while (cursor->line < first)
         if (!context_next_line(cursor, &ignored))
             return false;
-    struct sl_context_cursor window = *cursor;
+    struct sl_context_cursor window =
+        *cursor; /* the caller's cursor stays at `first`: the next window may overlap this one */
     while (window.line < line)
         if (!context_next_line(&window, &context->before[context->before_count++]))
             return false;
@@ -46,8 +49,8 @@ bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_co
     return true;
 }
 
-/* Returns the beginning of the UTF-8 character at `at`, so that a line is not cut within one. */
-static size_t boundary(struct sl_str line, size_t at)
+/* Returns the offset at which the UTF-8 character at offset `at` begins, so that the line is not cut within a character. */
+static size_t character_start(struct sl_str line, size_t at)
 {
     while (at > 0 && at < line.size && ((unsigned char)line.data[at] & 0xC0) == 0x80)
         at--;
@@ -56,8 +59,8 @@ static size_t boundary(struct sl_str line, size_t at)
 
 void sl_context_trim(struct sl_buf *out, struct sl_str line, uint64_t column)
 {
-    /* a line of up to WHOLE bytes is not cut; of others KEPT bytes remain, BEFORE of them in front of the column; fewer than NEAR bytes at
-     * an end are not cut off */
+    /* A line of up to WHOLE bytes is not cut. Of longer ones KEPT bytes remain, of which BEFORE are in front of the column. If fewer than
+     * NEAR bytes would be cut off at one end, the line is not cut there. */
     enum { WHOLE = 150, KEPT = 140, BEFORE = 60, NEAR = 5 };
     if (line.size <= WHOLE) {
         sl_buf_str(out, line);
@@ -68,10 +71,10 @@ void sl_context_trim(struct sl_buf *out, struct sl_str line, uint64_t column)
     size_t end = start + KEPT < line.size ? start + KEPT : line.size;
     if (end > line.size - NEAR)
         end = line.size;
-    if (end == line.size)
+    if (end == line.size) /* the column is near the end: keep the last KEPT bytes */
         start = line.size - KEPT;
-    start = boundary(line, start);
-    end = boundary(line, end);
+    start = character_start(line, start);
+    end = character_start(line, end);
     if (start > 0)
         sl_buf_cstr(out, "{snip} ");
     sl_buf_add(out, line.data + start, end - start);

@@ -22,10 +22,11 @@ struct sl_context_cursor {
     char newline;
 };
 
+/* Returns a cursor at the first line of the text, which must outlive it. */
 struct sl_context_cursor sl_context_cursor(struct sl_str text);
 
-/* Sets `context` to the line and at most SL_CONTEXT_LINES lines before and after it; they are views of the text. False if the text has no
- * such line (line 0 never exists). */
+/* Sets `context` to line number `line` and at most SL_CONTEXT_LINES lines before and after it; they are views of the text. False if the
+ * text has no such line (lines count from 1). */
 bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_context *context);
 
 /* Appends a line for a report: lines of up to 150 bytes unchanged, else the 140 bytes around the column (0-based, in

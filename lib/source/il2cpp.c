@@ -1,3 +1,4 @@
+/* Reads the line mappings of Unity builds (il2cpp): from lines of generated C++ to lines of C#. */
 #include "source/il2cpp.h"
 
 #include "base/grow.h"
@@ -8,10 +9,10 @@
 
 #include <stdlib.h>
 
-enum { MAX_DISTANCE = 50 }; /* lines of C++ after a mark that still belong to it; beyond that a look-up finds nothing */
+enum { MAX_DISTANCE = 50 }; /* an entry holds for its line of C++ and at most this many lines after it */
 
-struct il2cpp_entry {
-    uint32_t file, line, csharp_file, csharp_line; /* `file`, `csharp_file`: numbers of names */
+struct il2cpp_entry {                              /* a line of a C++ file, and its line of C# */
+    uint32_t file, line, csharp_file, csharp_line; /* `file`, `csharp_file`: indexes into `names` */
 };
 
 struct il2cpp_range { /* entries of one C++ file */
@@ -20,15 +21,15 @@ struct il2cpp_range { /* entries of one C++ file */
 
 struct sl_il2cpp {
     struct sl_arena arena;
-    struct sl_map numbers; /* name -> number + 1 */
-    struct sl_str *names;
-    uint32_t *ranks;              /* by number: rank of the name in sorted order */
-    struct il2cpp_range *ranges;  /* indexed by number */
+    struct sl_map numbers;        /* name of a C++ or C# file -> index in `names`, + 1 */
+    struct sl_str *names;         /* in the order in which they were read */
+    uint32_t *ranks;              /* per name: its position among the sorted names */
+    struct il2cpp_range *ranges;  /* per name */
     struct il2cpp_entry *entries; /* sorted by file, line, and the C# file's name */
     size_t name_count, name_capacity, entry_count, entry_capacity;
 };
 
-/* Returns the number of a name; adds it if it is new. UINT32_MAX if out of memory. */
+/* Returns the index of a file name in m->names; adds it if it is new. UINT32_MAX if out of memory. */
 static uint32_t intern_name(struct sl_il2cpp *m, struct sl_str name)
 {
     void **slot = sl_map_find_or_add(&m->numbers, name, NULL);
@@ -52,7 +53,8 @@ static bool parse_u32(struct sl_str text, uint32_t *out)
     return good;
 }
 
-/* Reads {"12": 3, ...}: lines of the C++ file, and lines of the C# file. */
+/* Reads {"12": 3, ...}: lines of the C++ file, and their lines of the C# file. Sets the reader to failed if they are not numbers, or when
+ * out of memory. */
 static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, uint32_t csharp_file)
 {
     struct sl_str key;
@@ -73,7 +75,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
     }
 }
 
-/* Reads {"a.cs": {lines}, ...}. */
+/* Reads {"a.cs": {"12": 3, ...}, ...}: the C# files of one C++ file. Skips values that are not objects. */
 static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t file)
 {
     struct sl_str key;
@@ -89,7 +91,8 @@ static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t f
     }
 }
 
-/* Reads {"a.cpp": {C# files}, "__debug-id__": ..., ...}. */
+/* Reads {"a.cpp": {"a.cs": {"12": 3, ...}, ...}, "__debug-id__": ..., ...}. Skips values that are not objects; of a mapping that is not an
+ * object nothing is read. */
 static void il2cpp_read_all(struct sl_il2cpp *m, struct sl_json *j)
 {
     struct sl_str key;
@@ -116,7 +119,8 @@ static int il2cpp_by_name(const void *left, const void *right, void *arg)
     return sl_str_compare(m->names[*(const uint32_t *)left], m->names[*(const uint32_t *)right]);
 }
 
-/* Sorts the names once, so that entries, which are many and have two long names each, can be compared by rank. */
+/* Sorts the names and sets m->ranks, so that entries, which are many and have two long names each, can be compared by the positions of the
+ * names instead of their texts. False when out of memory. */
 static bool rank_names(struct sl_il2cpp *m)
 {
     uint32_t *order = sl_arena_alloc(&m->arena, (m->name_count + 1) * sizeof *order, _Alignof(uint32_t));
@@ -131,7 +135,7 @@ static bool rank_names(struct sl_il2cpp *m)
     return true;
 }
 
-/* Orders entries by C++ file and line, then by C# file (in the order of names) and line. */
+/* Orders entries by C++ file (in the order in which files were read) and line, then by C# file (in the order of names) and line. */
 static int by_line(const void *left, const void *right, void *arg)
 {
     const struct il2cpp_entry *a = left, *b = right;
@@ -146,7 +150,7 @@ static int by_line(const void *left, const void *right, void *arg)
 }
 
 /* Sorts the entries and finds the range of each C++ file. False when out of memory. */
-static bool sort(struct sl_il2cpp *m)
+static bool sort_entries(struct sl_il2cpp *m)
 {
     m->ranges = SL_ARENA_ARRAY(&m->arena, struct il2cpp_range, m->name_count + 1);
     if (!m->ranges || !rank_names(m))
@@ -178,7 +182,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, str
         code = sl_budget_fail(budget, error);
     else if (!sl_json_end(&j))
         code = sl_fail(error, sl_json_code(&j), "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
-    else if (!sort(m))
+    else if (!sort_entries(m))
         code = sl_budget_fail(budget, error);
     if (code == SL_OK)
         *map = m;
@@ -212,7 +216,7 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
     return true;
 }
 
-/* ---- marks ---- */
+/* ---- source_info comments ---- */
 
 bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number)
 {
@@ -220,7 +224,7 @@ bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number)
     line = sl_str_trimmed(line);
     if (!sl_str_starts(line, sl_str(begin)) || line.data[line.size - 1] != '>')
         return false;
-    struct sl_str inside = {line.data + sizeof begin - 1, line.size - sizeof begin};
+    struct sl_str inside = {line.data + sizeof begin - 1, line.size - sizeof begin}; /* without the final `>` */
     const char *colon = inside.size ? memrchr(inside.data, ':', inside.size) : NULL;
     if (!colon)
         return false;

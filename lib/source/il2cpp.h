@@ -26,9 +26,11 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
 
 /* ---- creating a mapping: comments in the generated C++ name the C# line of the code that follows ---- */
 
-/* Parses a line `//<source_info:FILE:LINE>`, with optional white space around it. */
+/* Parses a line of C++, the comment `//<source_info:FILE:LINE>` with optional white space around it. False if it is anything else. */
 bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number);
 
-/* Calls `found` in ascending order for each C++ line (1-based) of `text` that has a C# line. */
+/* Calls `found` for each source_info comment of the C++ `text`, in ascending order: `line` is the first line after it that is not a
+ * comment, counted from 1; if another source_info comment comes first, it is the line before that. A comment at the end of the text,
+ * with no code after it, is left out. */
 void sl_il2cpp_scan(struct sl_str text, void (*found)(void *arg, uint32_t line, struct sl_str file, uint32_t number),
                     void *arg);

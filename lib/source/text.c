@@ -1,12 +1,14 @@
+/* Converts source files to UTF-8. */
 #include "source/text.h"
 
+/* Appends a code point as UTF-8. */
 static void add_code(struct sl_buf *out, uint32_t code)
 {
     char text[4];
     sl_buf_add(out, text, sl_utf8_encode(code, text));
 }
 
-/* Converts UTF-16; unpaired surrogates and an odd byte at the end become U+FFFD. */
+/* Appends UTF-16 text as UTF-8; unpaired surrogates and an odd byte at the end become U+FFFD. */
 static void decode_utf16(struct sl_bytes bytes, bool big_endian, struct sl_buf *out)
 {
     struct sl_reader r = sl_reader(bytes, big_endian);

@@ -4,6 +4,6 @@
 
 #include "base/buf.h"
 
-/* Sets `*text` to the text of a source file without byte order mark: a view of `bytes` if that is valid UTF-8, else
- * the converted text in `scratch`. Returns false if the file is binary (has a NUL) or memory is short. */
+/* Sets `*text` to the text of a source file without byte order mark: a view of `bytes` if that is valid UTF-8, else the text
+ * converted into `scratch`, where ill-formed bytes become U+FFFD. False if the file is binary (has a NUL) or memory is short. */
 bool sl_text_decode(struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text);

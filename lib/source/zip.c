@@ -1,3 +1,4 @@
+/* Reads and writes ZIP archives in memory. Section numbers are those of APPNOTE.TXT. */
 #include "source/zip.h"
 
 #include <stdlib.h>
@@ -8,8 +9,8 @@ enum {
     LOCATOR_SIZE = 20,
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,
-    MAX_COMMENT = 65535, /* after the end record; its size has 16 bits */
-    STREAM_PIECE = 256 << 10,
+    MAX_COMMENT = 65535,      /* after the end record; its size has 16 bits */
+    STREAM_PIECE = 256 << 10, /* bytes passed to a sink at once */
     MADE_BY_UNIX = 3,
     MODE_LINK = 0xA,
 };
@@ -17,7 +18,7 @@ static const uint32_t end_magic = 0x06054B50, end64_magic = 0x06064B50, locator_
                       entry_magic = 0x02014B50, local_magic = 0x04034B50;
 
 struct directory {
-    uint64_t at, size, count;
+    uint64_t at, size, count; /* of the central directory: offset, bytes, entries */
 };
 
 static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
@@ -29,7 +30,8 @@ static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
 
 /* ---- the end record ---- */
 
-/* Reads the ZIP64 end record, if there is one: the locator in front of the end record has its offset. */
+/* Reads the ZIP64 end record into `d`, if there is one: its offset is in the locator, which directly precedes the end record at offset
+ * `end`. */
 static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct directory *d)
 {
     if (end < LOCATOR_SIZE)
@@ -55,7 +57,8 @@ static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct di
     }
 }
 
-/* Finds the end record, searching backwards, because a comment of unknown size may follow it. */
+/* Finds the end record and reads the position of the directory from it. Searches backwards, because a comment of unknown size may follow
+ * the record. False if there is none. */
 static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 {
     if (bytes.size < END_SIZE)
@@ -81,7 +84,7 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 
 /* ---- entries ---- */
 
-/* Reads the ZIP64 extra field (4.5.3), which has only the numbers that did not fit into 32 bits, in this order. */
+/* Reads the ZIP64 extra field (4.5.3), id 1: it has 64-bit values, in this order, of only those numbers that are all ones in the entry. */
 static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
 {
     while (sl_reader_left(&extra) >= 4) {
@@ -132,7 +135,8 @@ static enum sl_code read_directory(struct sl_bytes bytes, const struct directory
 {
     struct sl_reader r = reader_at(bytes, d->at);
     if (r.failed || d->count > sl_reader_left(&r) / ENTRY_SIZE || d->count > SL_ZIP_MAX_ENTRIES)
-        return sl_fail(error, SL_MALFORMED, "malformed zip archive: %llu entries at offset %llu",
+        return sl_fail(error, SL_MALFORMED,
+                       "malformed zip archive: its directory of %llu entries at offset %llu is too large for the file",
                        (unsigned long long)d->count, (unsigned long long)d->at);
     struct sl_zip found = {.bytes = bytes, .entries = SL_ARENA_ARRAY(arena, struct sl_zip_entry, d->count)};
     if (d->count && !found.entries)
@@ -140,7 +144,8 @@ static enum sl_code read_directory(struct sl_bytes bytes, const struct directory
     for (; found.count < d->count; found.count++) {
         size_t at = sl_reader_offset(&r);
         if (!zip_read_entry(&r, &found.entries[found.count]))
-            return sl_fail(error, SL_MALFORMED, "malformed zip archive: directory entry at offset %zu", at);
+            return sl_fail(error, SL_MALFORMED, "malformed zip archive: the directory entry at offset %zu is damaged",
+                           at);
     }
     *zip = found;
     return SL_OK;
@@ -154,6 +159,7 @@ enum sl_code sl_zip_open(struct sl_bytes bytes, size_t skip, struct sl_arena *ar
     if (!find_end(bytes, skip, &d))
         return sl_fail(error, SL_MALFORMED, "malformed zip archive: no end record");
     enum sl_code code = read_directory(bytes, &d, arena, zip, error);
+    /* second attempt: the offsets may not count the bytes in front of the archive */
     if (code == SL_MALFORMED && skip && skip <= bytes.size) {
         struct sl_bytes rest = {bytes.data + skip, bytes.size - skip};
         code = read_directory(rest, &d, arena, zip, error);
@@ -169,7 +175,8 @@ static enum sl_code bad_entry(const struct sl_zip_entry *entry, const char *what
                    (unsigned long long)entry->offset, what);
 }
 
-/* Finds the compressed bytes of an entry, after its local header. The sizes in that header are not used: they may be 0 there. */
+/* Finds the compressed bytes of an entry, after its local header. The sizes in the local header are not used: they may be 0. False if there
+ * is no local header or the bytes extend beyond the file. */
 static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed)
 {
     struct sl_reader r = reader_at(zip->bytes, entry->offset);
@@ -193,7 +200,8 @@ static enum sl_code inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
     while (status == Z_OK) {
         uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
         uInt space = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
-        /* zlib needs valid pointers and space for output also at the end; a byte written to `spare` shows that the contents are too long */
+        /* zlib needs valid pointers, and space for output to find the end of the stream; a byte that it writes to `spare` is beyond
+         * `size` */
         z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
         z.avail_in = piece;
         z.next_out = space ? to + out : &spare;
@@ -259,8 +267,8 @@ enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *
 
 struct streaming {
     const struct sl_zip_sink *sink;
-    uint64_t limit, size; /* size of the contents: according to the directory, and so far */
-    uint32_t crc;
+    uint64_t limit, size; /* uncompressed bytes: of the whole entry according to the directory, and passed so far */
+    uint32_t crc;         /* of the bytes passed so far */
 };
 
 /* Passes a piece to the sink; `used` is how many compressed bytes have been read. False: the sink wants no more. */
@@ -283,14 +291,16 @@ static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
     return SL_OK;
 }
 
-/* Inflates the contents piece by piece and passes them to the sink. SL_MALFORMED, without a message, if they are damaged or if there is
- * more than the directory says; SL_BUSY when out of memory; SL_CANCELLED if the sink wants no more. */
+/* The loop of stream_deflated(): inflates into `piece`, STREAM_PIECE bytes of memory, and passes it to the sink. SL_MALFORMED, without a
+ * message, if the contents are damaged or longer than the directory says; SL_BUSY when out of memory; SL_CANCELLED if the sink wants no
+ * more. */
 static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_bytes packed, uint8_t *piece,
                                     struct sl_error *error)
 {
     int status = Z_OK;
     for (size_t in = 0; status == Z_OK;) {
         uInt given = packed.size - in > STREAM_PIECE ? STREAM_PIECE : (uInt)(packed.size - in);
+        /* zlib refuses NULL, also at the end, where it reads nothing */
         z->next_in = (Bytef *)(given ? packed.data + in : piece);
         z->avail_in = given;
         z->next_out = piece;
@@ -308,7 +318,8 @@ static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_
     return SL_OK;
 }
 
-/* Allocates for stream_inflated(), and runs it. Codes as there. */
+/* Inflates deflated contents piece by piece and passes them to the sink. SL_MALFORMED, without a message, if they are damaged or too long;
+ * SL_BUSY when out of memory; SL_CANCELLED if the sink wants no more. */
 static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed, struct sl_error *error)
 {
     z_stream z = {0};
@@ -323,7 +334,7 @@ static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed,
     return code;
 }
 
-/* Size and checksum are compared at the end, when the sink has had all pieces. */
+/* Size and checksum are known only at the end, when the sink has had all pieces. */
 enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *entry, const struct sl_zip_sink *sink,
                            struct sl_error *error)
 {
@@ -344,7 +355,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
 
 /* ---- writing ---- */
 
-/* Writes the fields that local headers and directory entries share. */
+/* Appends the fields that local headers and directory entries have in common; `packed`, `size` and `name` are numbers of bytes. */
 static void add_common(struct sl_buf *out, uint16_t method, uint32_t crc, size_t packed, size_t size, size_t name)
 {
     sl_buf_u16(out, 20);      /* version needed: deflate */
@@ -382,6 +393,7 @@ void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_byte
     size_t at = out->size;
     if (writer->error.code != SL_OK)
         return;
+    /* beyond these limits, all ones in a field among them, ZIP64 would be needed */
     if (name.size > UINT16_MAX || contents.size > INT32_MAX || at > INT32_MAX || writer->count == UINT16_MAX - 1) {
         sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
         return;

@@ -10,12 +10,12 @@
 #include "base/error.h"
 
 struct sl_zip_entry {
-    struct sl_str name; /* as stored, no terminator */
-    uint64_t offset;    /* offset of the local header */
-    uint64_t packed, size;
-    uint32_t crc;
-    uint16_t method; /* SL_ZIP_ENCRYPTED for encrypted entries of any method */
-    bool is_link;    /* a symbolic link, from Unix */
+    struct sl_str name;    /* as stored, no terminator */
+    uint64_t offset;       /* offset of the local header */
+    uint64_t packed, size; /* bytes: in the archive, uncompressed */
+    uint32_t crc;          /* of the uncompressed bytes */
+    uint16_t method;       /* SL_ZIP_ENCRYPTED for encrypted entries of any method */
+    bool is_link;          /* a symbolic link, from Unix */
 };
 
 enum { SL_ZIP_STORED = 0, SL_ZIP_DEFLATED = 8, SL_ZIP_ENCRYPTED = UINT16_MAX };
@@ -28,13 +28,13 @@ struct sl_zip {
 
 enum { SL_ZIP_MAX_ENTRIES = 1000000 };
 
-/* Reads the directory. Names and entries point into `bytes` and the arena. Offsets in the archive may be relative to
- * the beginning or to `skip`. SL_MALFORMED with the reason and the position. */
+/* Reads the directory. The entries are in the arena, their names point into `bytes`. `skip`: number of bytes in front of the archive,
+ * such as a header; offsets in the archive may count them or not. SL_MALFORMED with the reason and the position; SL_BUSY. */
 enum sl_code sl_zip_open(struct sl_bytes bytes, size_t skip, struct sl_arena *arena, struct sl_zip *zip,
                          struct sl_error *error);
 
-/* Appends the contents to `out`; fails unless size and checksum match the directory. SL_UNSUPPORTED if larger than
- * `limit`, else SL_MALFORMED. On failure `out` is unchanged. */
+/* Appends the uncompressed contents of an entry to `out`. SL_UNSUPPORTED if they are larger than `limit`; SL_MALFORMED if they are
+ * damaged, encrypted, or do not match size and checksum in the directory; SL_BUSY. On failure the contents of `out` are unchanged. */
 enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
                          struct sl_error *error);
 
@@ -43,9 +43,9 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
 enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed,
                            struct sl_error *error);
 
-/* Like sl_zip_read(), but passes the contents in pieces, so there is no size limit. Size and checksum are only
- * checked at the end. `used` is the number of packed bytes used so far. SL_CANCELLED if `take` returns false;
- * SL_UNSUPPORTED if encrypted or of an unknown method. */
+/* Passes the uncompressed contents of an entry to `sink` in pieces; their size is not limited. Size and checksum are checked only at the
+ * end: SL_MALFORMED. `used` is the number of packed bytes read so far. SL_CANCELLED if `take` returns false; SL_UNSUPPORTED if the
+ * entry is encrypted or of an unknown method; SL_BUSY when out of memory. */
 struct sl_zip_sink {
     bool (*take)(void *arg, struct sl_bytes piece, uint64_t used);
     void *arg;
@@ -62,7 +62,7 @@ struct sl_zip_writer {
     struct sl_error error; /* the first failure; code SL_OK = no failure */
 };
 
-/* Deflates one entry, dated 1980-01-01. */
+/* Adds an entry with these contents, deflated and dated 1980-01-01. A failure is kept in writer->error. */
 void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_bytes contents);
 
 /* Writes the directory and ends the writer. SL_UNSUPPORTED when the archive would need ZIP64. */
