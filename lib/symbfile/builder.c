@@ -1,13 +1,15 @@
-/* Collects the records of all files of an executable, then builds the index. Texts and the index are in memory,
- * records in files. */
+/* Collects the records of all symbfiles of an executable, then builds the index. Texts and the index are in memory; arrays of records are
+ * in files when they are large. */
 #include "symbfile/builder.h"
 
 #include <stdlib.h>
 
-/* Symcaches hold addresses of at most 56 bits; a return pad occupies one byte, and its end must be such an address, too. */
+/* Return pads at or above this address are left out: symcaches hold addresses of at most 56 bits, and the end of a pad, which occupies one
+ * byte, must be such an address, too. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
-/* Grows the array at `*pointer` to `count` records of `item` bytes; `*pointer` may move. The array may lie in a file of b->directory. */
+/* Grows the array in `memory` to `count` records of `item` bytes, in a file if it is large, and sets `*pointer` to its data, which may
+ * move. False, with b->failed set, when out of memory or disk space. */
 static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count,
                             size_t item)
 {
@@ -22,7 +24,7 @@ static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memo
 void builder_checkpoint(struct sl_symbfile_builder *b, size_t step)
 {
     enum { RECORDS_IN_MEMORY = 1 << 16 };
-    if ((step & (RECORDS_IN_MEMORY - 1)) != RECORDS_IN_MEMORY - 1)
+    if ((step & (RECORDS_IN_MEMORY - 1)) != RECORDS_IN_MEMORY - 1) /* only every RECORDS_IN_MEMORY-th step */
         return;
     sl_spill_drop_pages(&b->range_memory);
     sl_spill_drop_pages(&b->line_memory);
@@ -31,7 +33,7 @@ void builder_checkpoint(struct sl_symbfile_builder *b, size_t step)
     b->failed |= !sl_budget_spend(b->limit, RECORDS_IN_MEMORY);
 }
 
-/* Returns the id of a text; stores it if it is new. Out of memory: sets `failed` and returns 0. */
+/* Returns the id of a text, its index in b->texts; stores a copy if it is new. Out of memory: sets b->failed and returns 0. */
 static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
 {
     uintptr_t index = (uintptr_t)sl_map_get(&b->map, str);
@@ -50,7 +52,8 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
     return (uint32_t)index - 1;
 }
 
-/* Like intern(), but looks up a text of the string table only once per table: b->memo has the id of each reference. */
+/* Returns the id of a text. A text of the symbfile's string table is looked up only once per table: b->memo has the id for each index in
+ * the table. Out of memory: sets b->failed and returns 0. */
 static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text)
 {
     if (text->ref == SL_SYMBFILE_INLINE)
@@ -67,8 +70,8 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     return b->memo[text->ref].text;
 }
 
-/* Returns the number of a text: an absent text gives `absent`, an empty one FOREST_NO_TEXT: for a call file these mean "as the enclosing
- * function" and "unknown". */
+/* Returns the id of a file's text. An absent text gives `absent`, an empty one FOREST_NO_TEXT (unknown): an absent call file means "as the
+ * enclosing function", so the caller passes INHERITED for it. */
 static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
 {
     return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
@@ -80,12 +83,13 @@ static void on_table(struct sl_symbfile_sink *sink)
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
     if (++b->table) /* makes older memo entries invalid without clearing them: there may be many small tables */
         return;
+    /* the number has wrapped around to 0, so entries of old tables could seem valid */
     if (b->memo)
         memset(b->memo, 0, b->memo_capacity * sizeof *b->memo);
     b->table = 1;
 }
 
-/* Stores a range. Ranges without code or with too large a depth are ignored, also lines beyond the end of the range. */
+/* Callback of the reader: stores a range. Ranges without code or with too large a depth are ignored, also lines beyond the range's end. */
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -115,7 +119,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
-/* Stores a return pad with its call chain. Pads without frames or with too deep a chain are ignored. */
+/* Callback of the reader: stores a return pad with its call chain. Pads without frames or with too deep a chain are ignored. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -140,10 +144,11 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(int scratch)
         return NULL;
     b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
     struct sl_spill *const arrays[] = {&b->range_memory, &b->line_memory, &b->pad_memory, &b->frame_memory};
+    /* all four arrays share the file `scratch`; without one they stay in memory */
     for (unsigned i = 0; scratch >= 0 && i < sizeof arrays / sizeof *arrays; i++)
         sl_spill_into(arrays[i], scratch, i);
     b->table = 1;
-    sl_budget_init(&b->own_budget, 0);
+    sl_budget_init(&b->own_budget, 0); /* grows with the input in sl_symbfile_builder_finish() */
     b->lowest = UINT64_MAX;
     return b;
 }
@@ -175,18 +180,19 @@ struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
 }
 
 /* ---- return pads ---- */
-/* Orders return pads by address. Only the first one at an address is used (add_pads). */
+/* Orders return pads by address. Only the first one at an address gets into the index. */
 static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
     const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
     if (a->va != b->va)
         return a->va < b->va;
-    if (a->count != b->count) /* at one address, the longer call chain comes first, */
+    if (a->count != b->count) /* at one address the longer call chain comes first */
         return a->count > b->count;
-    return left > right; /* and of equally long ones the later */
+    return left > right; /* of equally long ones the one that was added later comes first */
 }
 
-/* Adds each return pad as a segment of one byte, with its call chain. */
+/* Adds each return pad as a segment of one byte, with its call chain, at its address minus `base`. Skips all but the first of those with
+ * equal addresses, and those whose address is too large for a symcache. */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
@@ -217,8 +223,7 @@ static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
     return b->limit ? b->limit : &b->own_budget;
 }
 
-/* Appends the symcache of the ranges; with `pads` that of the return pads, the return addresses behind calls with
- * their frames. */
+/* Appends a symcache to `out`: that of the return pads if `pads`, else that of the ranges. Its addresses are relative to `base`. */
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
@@ -275,10 +280,11 @@ enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_in
     index->base = sl_read_u64(&r);
     uint32_t flags = sl_read_u32(&r);
     bool inside = pads_start % 8 == 0 && pads_start <= pads_end;
+    /* sl_bytes_slice() sets `inside`, but what is false already must stay false */
     struct sl_bytes ranges = sl_bytes_slice(bytes, 0, ranges_end, inside ? &inside : NULL);
     struct sl_bytes pads = sl_bytes_slice(bytes, pads_start, pads_end - pads_start, inside ? &inside : NULL);
     if (!inside)
-        return sl_fail(error, SL_MALFORMED, "symbfile index: invalid trailer");
+        return sl_fail(error, SL_MALFORMED, "symbfile index: the offsets in its trailer are outside of the file");
     index->has_lines = flags & FLAG_LINES;
     index->has_functions = flags & FLAG_FUNCTIONS;
     enum sl_code code = sl_symcache_open(ranges, &index->ranges, error);
@@ -296,5 +302,5 @@ size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va
                               size_t capacity)
 {
     size_t count = va < index->base ? 0 : sl_symcache_lookup(&index->pads, va - index->base, chain, capacity);
-    return count ? count - 1 : 0; /* without the nameless root, which is last */
+    return count ? count - 1 : 0; /* the last, outermost function is the nameless one around all pads (under_root) */
 }

@@ -1,4 +1,4 @@
-/* Shared by the files of the index builder. Private to this folder. */
+/* Structures shared by the files of the symbfile index builder. Private to this folder. */
 #pragma once
 
 #include "base/account.h"
@@ -11,7 +11,8 @@ enum { INHERITED = UINT32_MAX - 1 }; /* no call file given: use the file of the 
 
 struct builder_range {
     uint64_t start, end;
-    uint32_t function, file, call_file, call_line, depth;
+    uint32_t function, file, call_file; /* text ids, FOREST_NO_TEXT or, for call_file, INHERITED */
+    uint32_t call_line, depth;
     uint32_t line_count;
     size_t first_line; /* index in builder->lines */
 };
@@ -34,7 +35,7 @@ struct sl_symbfile_builder {
     struct sl_account account;   /* charges the arrays that are not in files */
     struct sl_map map;           /* text -> index + 1 */
     struct sl_str *texts;
-    struct symbfile_last_hit *memo; /* indexed by reference */
+    struct symbfile_last_hit *memo; /* text ids by index in the symbfile's string table */
     uint32_t table;                 /* number of the current string table */
     struct sl_spill range_memory, line_memory, pad_memory, frame_memory;
     struct builder_range *ranges;
@@ -47,8 +48,8 @@ struct sl_symbfile_builder {
     bool has_lines, has_functions, failed;
 };
 
-/* Call for each record that is added or used: from time to time drops the file pages that were processed and checks
- * the budget. */
+/* Call for each record that is added or used, with a number `step` that grows by one: every 65536 steps drops the pages of
+ * arrays in files from memory, and charges the budget, setting b->failed if it is used up. */
 void builder_checkpoint(struct sl_symbfile_builder *b, size_t step);
 
 /* Returns the indices of `count` items, sorted stably by `before`; charged to the builder's account. NULL if out of
@@ -56,6 +57,7 @@ void builder_checkpoint(struct sl_symbfile_builder *b, size_t step);
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right));
 
-/* Converts the ranges to segments with call chains; addresses become relative to `base`. */
+/* Converts the ranges to segments, code with one call chain, and adds them to `forest` in address order; addresses become relative
+ * to `base`. SL_MALFORMED if the ranges overlap too much; the error of sl_budget_fail() if memory or budget runs out. */
 enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                            struct sl_error *error);

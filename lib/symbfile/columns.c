@@ -1,3 +1,4 @@
+/* Decodes the messages of a symbfile that have the usual form, without allocating; others are left to protobuf-c. */
 #include "symbfile/columns.h"
 
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 
-/* KEEP_NUMBERS: memory for this many numbers is kept from message to message; a larger array is freed at the next message that needs
- * less. */
+/* Memory for this many numbers is kept from message to message; a larger array is freed at the next message that fits into the kept
+ * size. */
 enum { KEEP_NUMBERS = 64 * 1024 };
 
 struct cursor {
@@ -34,7 +35,7 @@ static bool columns_reserve(struct columns *c, size_t size)
     return c->numbers;
 }
 
-/* Reads a number of at most nine bytes, in its shortest encoding. False for other encodings, which are left to protobuf-c. */
+/* Reads a number of at most nine bytes, in its shortest encoding. False for other encodings, which the caller leaves to protobuf-c. */
 static inline bool read_u64(struct cursor *c, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -50,7 +51,7 @@ static inline bool read_u64(struct cursor *c, uint64_t *value)
     return false;
 }
 
-/* Reads a number that fits into 32 bits. */
+/* Reads a number that fits into 32 bits; false for others. The first branch is for one byte, the most frequent case. */
 static inline bool read_u32(struct cursor *c, uint32_t *value)
 {
     if (c->at < c->end && *c->at < 0x80) {
@@ -64,7 +65,7 @@ static inline bool read_u32(struct cursor *c, uint32_t *value)
     return true;
 }
 
-/* Reads a size and sets `*inner` to the bytes that follow; `*c` moves past them. */
+/* Reads a size and sets `*inner` to the bytes that follow; `*c` moves past them. False if there are fewer. */
 static inline bool read_bytes(struct cursor *c, struct cursor *inner)
 {
     uint32_t size;
@@ -95,7 +96,8 @@ static inline bool read_delta(struct cursor *c, int64_t *delta)
     return true;
 }
 
-/* Reads a packed list, which may occur only once in a message. Appends its numbers at `*next` and stores their begin in `*list`. */
+/* Reads a packed list: appends its numbers at `*next`, which moves, and sets `*list` to the first. False if it is malformed, or if the
+ * message had this list before: protobuf joins lists that come in pieces, which is left to protobuf-c. */
 static inline bool read_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
 {
     struct cursor inner;
@@ -111,7 +113,8 @@ static inline bool read_list(struct cursor *c, uint32_t **next, uint32_t **list,
     return true;
 }
 
-/* Reads the line table, a message with two packed lists; their numbers are stored in c->numbers, one list after the other. */
+/* Reads the line table, a message with two packed lists; their numbers are stored in c->numbers, one list after the other. False if it is
+ * not in the usual form. */
 static bool read_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
 {
     struct cursor inner;

@@ -1,3 +1,4 @@
+/* Tracks which code of an executable already has symbols, in bitmaps. */
 #include "symbfile/coverage.h"
 
 #include <stdlib.h>
@@ -17,8 +18,8 @@ struct coverage {
     unsigned shift; /* log2 of the bytes that one bit stands for */
     struct covered_segment *segments;
     size_t segment_count;
-    uint64_t root_start, root_end;
-    bool has_root, root_accepted;
+    uint64_t root_start, root_end; /* the last function (depth 0) of the current source */
+    bool has_root, root_accepted;  /* there is one; it was accepted */
 };
 
 enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budget *budget, struct coverage **out,
@@ -85,8 +86,8 @@ static bool test_or_set_bits(const struct coverage *c, struct covered_segment *s
     return false;
 }
 
-/* Accepts a function if none of its code is covered yet, and marks its code as covered. A function outside of all segments is accepted
- * and covers nothing. Code beyond the end of its segment is ignored. */
+/* True if none of the function's code is covered yet; then marks its code as covered. A function outside of all segments is accepted and
+ * covers nothing. Code beyond the end of its segment is ignored. False also if the budget is used up. */
 static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
 {
     for (size_t i = 0; i < c->segment_count; i++) {

@@ -6,7 +6,8 @@
 
 struct coverage;
 
-/* Ranges of one source. `unexpected` are inlined calls that extend beyond their function; they count as rejected, too. */
+/* Numbers of ranges of one source of symbols (DWARF, Go line table, symbol tables): read, accepted, rejected; `unexpected` are the rejected
+ * ones that are inlined calls and extend beyond their function. */
 struct coverage_counts {
     uint64_t produced, accepted, rejected, unexpected;
 };
@@ -17,11 +18,11 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
                           struct sl_error *error);
 void coverage_free(struct coverage *coverage);
 
-/* Call with the ranges of a source in order. A function is accepted if none of its code is covered, and then covers
- * it. An inlined call is accepted if it lies inside of the last function and that was accepted. If the budget is
- * used up, nothing is accepted. */
+/* Returns whether the range is accepted, and counts it. Call it with the ranges of a source in order. A function (depth 0) is
+ * accepted if none of its code is covered, and then covers it. An inlined call is accepted if it lies inside of the last
+ * function and that was accepted. If the budget is used up, no function is accepted. */
 bool coverage_accept(struct coverage *coverage, uint64_t start, uint64_t end, uint32_t depth,
                      struct coverage_counts *counts);
 
-/* Begins another source: forgets the last function. */
+/* Begins another source of symbols: inlined calls then no longer belong to the last function. */
 void coverage_next_source(struct coverage *coverage);

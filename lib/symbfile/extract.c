@@ -1,5 +1,5 @@
-/* Reads the sources of an executable's symbols one after the other; a filter keeps each piece of code for the first
- * source that has it. */
+/* Reads the sources of an executable's symbols (DWARF, Go line table, symbol tables) one after the other; a filter keeps each piece of code
+ * for the first source that has it. */
 #include "base/account.h"
 #include "dwarf/dwarf.h"
 #include "function/order.h"
@@ -25,14 +25,14 @@ struct extractor {
     unsigned maker_count;
     struct symbfile_names names; /* names of symbols */
     uint64_t load_address;
-    struct sl_symbfile_range *accepted;
+    struct sl_symbfile_range *accepted; /* scratch of filter_tree() */
     size_t accepted_capacity;
     struct sl_account account; /* charges `accepted` */
-    bool sink_failed;          /* ends the extraction, not only the source */
+    bool sink_failed;          /* the sink failed or memory ran out: ends the extraction, not only the current source */
 };
 
-/* Passes the ranges of a function and its inlined calls to the sink, without those that coverage_accept() rejects. Without its outermost
- * range a tree is dropped as a whole. */
+/* Passes the ranges of a function and its inlined calls to the sink, without those that coverage_accept() rejects. If the outermost range,
+ * the function itself, is rejected, nothing is passed. */
 static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_range *ranges, size_t count,
                                 struct sl_error *error)
 {
@@ -58,7 +58,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
     return code;
 }
 
-/* Splits the list into trees: each begins with a range of depth 0. */
+/* Splits the list into functions with their inlined calls, each of which begins with a range of depth 0, and filters each. */
 static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_range *ranges, size_t count,
                                struct sl_error *error)
 {
@@ -71,7 +71,8 @@ static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_ran
     return code;
 }
 
-/* Builds the records of a batch. This runs on a worker thread, because it is most of the work, and batches are independent. */
+/* The function sink's `prepare`: builds the records of a batch. This runs on a worker thread, because it is most of the work, and batches
+ * are independent. */
 static void extract_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                             unsigned worker)
 {
@@ -79,7 +80,7 @@ static void extract_prepare(struct sl_function_sink *sink, struct sl_function_ba
     batch->prepared = (void *)(uintptr_t)tree_maker_convert(&e->makers[worker], batch, arena);
 }
 
-/* The sink's consume: passes the batch's records on. There are none when extract_prepare was out of memory. */
+/* The function sink's `consume`: passes the records that extract_prepare() made of the batch to the filter. NULL: memory had run out. */
 static enum sl_code extract_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                     struct sl_error *error)
 {
@@ -91,8 +92,8 @@ static enum sl_code extract_consume(struct sl_function_sink *sink, const struct 
     return sl_budget_fail(e->budget, error);
 }
 
-/* Adds the code of a symbol as a function of `size` bytes, unless an earlier source covers it. Symbols at address 0, without name, or with
- * a name that is not UTF-8 are ignored: the format cannot hold the latter. */
+/* Passes the code of a symbol to the sink as a function of `size` bytes, unless it is covered already. Symbols at address 0, without a
+ * size, without a name, or with a name that is not UTF-8, which a symbfile cannot hold, are ignored. */
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
                                struct sl_error *error)
 {
@@ -123,8 +124,8 @@ static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
     return va;
 }
 
-/* Adds symbols without size, often of assembler code: they extend to the next symbol, if no better source covers
- * them. */
+/* Adds symbols without size, often of assembler code: they extend to the next symbol or to the end of their segment, unless their code is
+ * covered already. */
 static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_symbfile_image *image,
                                          const struct sl_symbol *symbols, size_t count, struct sl_error *error)
 {
@@ -138,9 +139,9 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
         uint64_t address = symbols[i].address, end = code_end(image, address + e->load_address);
         if (symbols[i].size)
             continue;
-        /* Index of the next symbol. */
+        /* index of the next symbol */
         size_t low = SL_PARTITION_POINT(middle, 0, count, starts[middle] <= address);
-        end -= e->load_address;
+        end -= e->load_address; /* symbols have relative addresses, segments absolute ones */
         if (low < count && starts[low] < end)
             end = starts[low];
         code = add_symbol(e, &symbols[i], end > address ? end - address : 0, error);
@@ -149,8 +150,8 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     return code;
 }
 
-/* Adds the code from `*at` to `limit`: each part with the innermost open symbol around it. Code outside of all open symbols is skipped.
- * `*at` becomes `limit`. */
+/* Adds the code from `*at` to `limit`, each part of it as code of the innermost symbol around it; symbols that contain `*at` are open in
+ * `nesting`. Code outside of all open symbols is skipped. `*at` becomes `limit`. */
 static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbols, struct sl_nesting *nesting,
                              uint64_t *at, uint64_t limit, struct sl_error *error)
 {
@@ -217,7 +218,8 @@ static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbo
     return code;
 }
 
-/* Adds the symbols of the symbol tables. Those with a size come first, because their ends are known; those without only fill the rest. */
+/* Adds the symbols of the symbol tables. Those with a size come first, because their ends are known; those without a size only get code
+ * that is not covered then. SL_NOT_FOUND if there are no symbols. */
 static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  struct sl_error *error)
 {
@@ -235,7 +237,8 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
     return code;
 }
 
-/* Stores the counts of a source in the result and starts new ones. SL_NOT_FOUND means that the file has no such source. */
+/* Stores the counts of a source in `out` and starts those of the next. `code` is the result of reading the source; SL_NOT_FOUND means that
+ * the file has no such source. */
 static void record_source(struct extractor *e, enum sl_symbfile_source source, enum sl_code code,
                           struct sl_symbfile_extraction *out)
 {
@@ -267,6 +270,7 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
     }
     if (e->sink_failed)
         return code;
+    /* failures of a source are not reported, but these make the result incomplete */
     return sl_budget_exhausted(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_status(object, error);
 }
 
@@ -302,7 +306,9 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
             worked |= !out->sources[i].failed && !out->sources[i].absent;
         }
         if (failed && !worked)
-            code = sl_fail(error, SL_MALFORMED, "all range extractors failed");
+            code = sl_fail(
+                error, SL_MALFORMED,
+                "the symbols of the file could not be read: neither DWARF, nor a Go line table, nor symbol tables");
     }
     coverage_free(e.coverage);
     for (unsigned i = 0; e.makers && i < e.maker_count; i++)

@@ -35,8 +35,8 @@ struct sl_symbfile_tree_sink {
 };
 
 /* Extracts each function of the object once: reads the sources in order of quality and skips code that an earlier source
- * covers. `image` is of the same file. `companions` and `parallel` may be NULL. A failed source is only counted;
- * SL_MALFORMED if one failed and none had records. */
+ * covers. `image` is of the same file. `companions` and `parallel` may be NULL. A source that cannot be read is marked as `failed`
+ * in `extraction`; SL_MALFORMED if one failed and no other could be read. */
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
                                  const struct sl_companions *companions, const struct sl_parallel *parallel,
                                  struct sl_symbfile_tree_sink *sink, struct sl_symbfile_extraction *extraction,
@@ -45,8 +45,9 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
 /* ---- return pads ---- */
 struct sl_symbfile_pads; /* finds the calls in the code of an image */
 
-/* Work and memory are charged to `budget` (NULL = no limit). The image must outlive the result; free it with sl_symbfile_pads_free().
- * Returns NULL if out of memory. sl_symbfile_pads_supported() is true for x86-64 and ARM64, whose call instructions are known. */
+/* Makes a finder of return pads; NULL if out of memory. Free it with sl_symbfile_pads_free(), before the image is closed. Work and memory
+ * are charged to `budget` (NULL = no limit). sl_symbfile_pads_supported() is true for images of x86-64 and ARM64, whose call
+ * instructions are known. */
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget);
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);

@@ -1,10 +1,12 @@
+/* Computes, formats and parses file ids. */
 #include "symbfile/fileid.h"
 
 #include "base/base64.h"
 
 #include <openssl/sha.h>
 
-/* Only both ends of the file are hashed, so that the id of a large file is cheap. A file of less than 4 KiB is both ends itself. */
+/* Only the first and the last 4 KiB of the file and its size are hashed, so that the id of a large file is cheap. Of a file of less than
+ * 4 KiB both are the whole file. */
 struct sl_file_id sl_file_id_compute(struct sl_bytes file)
 {
     enum { BLOCK = 4096 };

@@ -13,6 +13,6 @@ struct sl_file_id sl_file_id_compute(struct sl_bytes file);
 void sl_file_id_format_hex(const struct sl_file_id *id, char out[SL_FILE_ID_HEX]);
 void sl_file_id_format_base64(const struct sl_file_id *id, char out[SL_FILE_ID_BASE64]);
 
-/* Parses both forms: base64 of both alphabets, with or without padding; hex in any case, with dashes or a leading
- * 0x. */
+/* Parses an id in base64 (standard or URL-safe alphabet, with or without padding) or in hex (any case, with dashes or a leading
+ * 0x). False if the text is neither. */
 bool sl_file_id_parse_any(struct sl_str text, struct sl_file_id *id);

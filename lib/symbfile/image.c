@@ -1,3 +1,4 @@
+/* Opens the image of an ELF executable: its loaded segments. */
 #include "symbfile/image.h"
 
 #include "base/order.h"
@@ -9,7 +10,8 @@ enum { PAGE = 4096, MAX_SEGMENTS = 1024 };
 
 SL_ORDER_BY(symbfile_image_by_address, struct image_segment, address)
 
-/* Reads and sorts the loaded segments. Overlapping code would make the instructions at an address ambiguous, so such files are rejected. */
+/* Reads and sorts the loaded segments; segments that are empty or wrap around the address space are left out. If executable segments
+ * overlap, the instructions at an address would be ambiguous, so such files are rejected: SL_MALFORMED. */
 static enum sl_code read_segments(struct sl_symbfile_image *image, struct sl_object *object, struct sl_error *error)
 {
     struct sl_segment s;

@@ -17,6 +17,6 @@ struct sl_symbfile_image {
     size_t segment_count;
 };
 
-/* Returns the bytes of [address, address + size). Empty unless one segment contains the whole range in memory;
- * shorter if the file does not have all of it. */
+/* Returns the bytes of [address, address + size): empty unless one segment contains all of it in memory; fewer than `size` if the
+ * file does not have all bytes of the segment. */
 struct sl_bytes image_code(const struct sl_symbfile_image *image, uint64_t address, uint64_t size);

@@ -1,3 +1,4 @@
+/* Makes readable names of functions: demangled, without template arguments and clone suffixes. Caches them. */
 #include "symbfile/names.h"
 
 #include "demangle/demangle.h"
@@ -22,8 +23,8 @@ void names_free(struct symbfile_names *names)
     names_init(names, names->stable_bytes, names->account.budget);
 }
 
-/* Cuts off the last `suffix` with its digits and all that follows, if the name ends after the digits or continues with a `.`:
- * "f.isra.0.cold" becomes "f" for ".isra.". */
+/* Cuts the name before the last occurrence of `suffix`, if only digits follow it up to the end of the name or to a `.`: for ".isra."
+ * "f.isra.0.cold" becomes "f". */
 static struct sl_str strip_clone(struct sl_str name, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -54,7 +55,7 @@ static struct sl_str strip(struct sl_str name)
 /* True for a legacy Rust name: _ZN...17h<16 hex digits>E. */
 static bool is_legacy_rust(struct sl_str name)
 {
-    enum { TAIL = 20 };
+    enum { TAIL = 20 }; /* "17h", 16 digits, "E" */
     if (name.size <= 23 || !sl_str_starts(name, SL_STR("_ZN")) || name.data[name.size - 1] != 'E' ||
         memcmp(name.data + name.size - TAIL, "17h", 3) != 0)
         return false;
@@ -66,8 +67,7 @@ static bool is_legacy_rust(struct sl_str name)
 
 /* ---- template arguments ---- */
 
-/* Returns the length of an operator sign with angle brackets at `at`, after the word "operator"; 0 for other
- * operators. */
+/* Returns the length of the operator at `at`, after the word "operator", if it is one with angle brackets, such as `<<=`; else 0. */
 static size_t operator_sign(struct sl_str text, size_t at)
 {
     static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
@@ -94,7 +94,7 @@ static bool is_operator(struct sl_str text, size_t at)
            (at == SIZE || !is_word(text.data[at - SIZE - 1]));
 }
 
-/* Returns the offset of the next bracket or parenthesis at or after `at`. */
+/* Returns the offset of the next angle bracket or parenthesis at or after `at`; the size of the text if there is none. */
 static size_t next_bracket(struct sl_str text, size_t at)
 {
     static const bool brackets[256] = {['<'] = true, ['>'] = true, ['('] = true, [')'] = true};
@@ -103,8 +103,8 @@ static size_t next_bracket(struct sl_str text, size_t at)
     return at;
 }
 
-/* Appends the text without angle brackets and their contents. A `>` closes only a `<` with the same number of open parentheses, and not
- * as part of `->`. Returns false and appends nothing if the brackets are unbalanced. */
+/* Appends the text without angle brackets and their contents. A `>` closes the last `<` only if as many parentheses are open as were there,
+ * and not as part of `->`. Returns false and appends nothing if brackets stay open or are nested too deep. */
 static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 {
     enum { MAX_NESTED = 256 };
@@ -112,7 +112,7 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
     size_t height = 0, start = out->size, kept = 0; /* the text from `kept` on is not appended yet */
     for (size_t i = next_bracket(text, 0); i < text.size; i = next_bracket(text, i + 1)) {
         bool sign = text.data[i] == '<' || text.data[i] == '>';
-        if (sign && is_operator(text, i)) {
+        if (sign && is_operator(text, i)) { /* the brackets of `operator<` and the like belong to the name */
             i += operator_sign(text, i) - 1;
             continue;
         }
@@ -151,6 +151,7 @@ void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
     if ((sl_str_starts(name, SL_STR("_R")) || is_legacy_rust(name)) && sl_demangle(name, SL_LANG_RUST, out))
         return;
     sl_buf_clear(full);
+    /* C++ names of the Itanium ABI; those of blocks (clang) begin with ___Z */
     bool itanium = sl_str_starts(name, SL_STR("_Z")) || sl_str_starts(name, SL_STR("___Z"));
     if (!itanium || !sl_demangle_full(name, full))
         sl_buf_str(out, name);
@@ -163,7 +164,7 @@ void names_clear_recent(struct symbfile_names *names)
     memset(names->recent, 0, sizeof names->recent);
 }
 
-/* Copies the readable form into the arena; data NULL if out of memory. */
+/* Returns the readable form of a name, in the arena; data NULL if out of memory. */
 static struct sl_str make_readable(struct symbfile_names *names, struct sl_str name)
 {
     sl_buf_clear(&names->scratch);
@@ -173,7 +174,7 @@ static struct sl_str make_readable(struct symbfile_names *names, struct sl_str n
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
-/* Records a failure of memory or budget and returns the name itself, so that callers need no check. */
+/* Records in names->failed that memory or budget ran out, and returns the name itself, so that callers need no check. */
 static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str name)
 {
     names->failed = true;
@@ -189,7 +190,8 @@ static bool same_stable_name(const void *stable_names, uint32_t i, const void *k
     return stable->name == name->data && stable->size == name->size;
 }
 
-/* Looks a name up by its address and size; makes its readable form at the first use. */
+/* Returns the readable form of a name in `stable_bytes`, looked up by address and size; makes it at the first use. Returns the name itself
+ * if memory or budget runs out. */
 static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, struct sl_str name)
 {
     uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);
@@ -212,7 +214,8 @@ static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, str
 }
 
 /* ---- other names ---- */
-/* Looks a name up by its text; makes its readable form at the first use. */
+/* Returns the readable form of a name, looked up by its text; makes it at the first use. Returns the name itself if memory or budget runs
+ * out. */
 static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);
@@ -231,9 +234,10 @@ static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name)
 {
-    /* one comparison: a name before the bytes wraps to a large number */
+    /* true if the name lies in `stable_bytes`: for a name before them the difference wraps around to a large number */
     if ((uintptr_t)name.data - (uintptr_t)names->stable_bytes.data < names->stable_bytes.size)
         return symbfile_names_get_stable(names, name);
+    /* other names are looked up by address first, which is faster than by text */
     size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
     if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
         names->recent[hash].readable = by_text(names, name);

@@ -33,16 +33,18 @@ struct symbfile_names {           /* cache of readable names; zero-initialised =
     bool failed; /* out of memory or budget: some names were returned unchanged */
 };
 
-/* See `stable_bytes` above. Memory is charged to `budget` (NULL = no limit). */
+/* Makes an empty cache. Names in `stable_bytes` must not move as long as it is used. Memory is charged to `budget` (NULL = no
+ * limit). */
 void names_init(struct symbfile_names *names, struct sl_bytes stable_bytes, struct sl_budget *budget);
 void names_free(struct symbfile_names *names);
 
-/* Forgets `recent`: from now on, memory outside of `stable_bytes` may hold other names. */
+/* Call it when memory outside of `stable_bytes` may have been reused: then an address in `recent` may be that of another name. */
 void names_clear_recent(struct symbfile_names *names);
 
 /* Returns the readable form of a name; it lives as long as `names` and `stable_bytes`. If out of memory, sets `failed`
  * and returns the name itself. Needs the stack of a demangler. */
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name);
 
-/* Appends the readable form of one name. `full` is a scratch buffer. */
+/* Appends the readable form of a name to `out`, without a cache; the name itself if it cannot be demangled. `full` is a scratch
+ * buffer. */
 void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out);

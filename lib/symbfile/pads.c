@@ -11,7 +11,7 @@
 
 struct sl_symbfile_pads {
     const struct sl_symbfile_image *image;
-    const struct sl_symbfile_range **open; /* ranges that contain the call, by depth */
+    const struct sl_symbfile_range **open; /* ranges that contain the current instruction, outermost first */
     struct sl_symbfile_frame *frames;
     size_t open_capacity, frame_capacity;
     struct sl_account account; /* charges both arrays */
@@ -102,16 +102,16 @@ static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
     return beyond ? lines[beyond - 1].line : 0;
 }
 
-/* Reserves capacity for a chain of all ranges of a tree. */
+/* Reserves memory for a call chain of `count` ranges. False when out of memory. */
 static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 {
     return sl_account_grow(&p->account, &p->open, &p->open_capacity, count, sizeof *p->open) &&
            sl_account_grow(&p->account, &p->frames, &p->frame_capacity, count, sizeof *p->frames);
 }
 
-/* Passes the return pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the call,
- * outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined into
- * it. */
+/* Passes the return pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the
+ * call, outermost first. The innermost frame has the line of the call; every other frame has the position at which the next one was inlined
+ * into it. */
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
                               struct sl_symbfile_sink *sink, struct sl_error *error)
 {

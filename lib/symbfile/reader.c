@@ -1,5 +1,4 @@
-/* Decodes a file that comes in pieces: framing, messages, and the state that records share (previous address, string
- * table). */
+/* Decodes a symbfile that comes in pieces: framing, messages, and the state that records share (previous address, string table). */
 #include "symbfile/symbfile.h"
 
 #include "symbfile/columns.h"
@@ -9,7 +8,8 @@
 enum {
     MAGIC_SIZE = 8,
     MAX_VARINT = 10,
-    KEEP_PENDING = 64 * 1024,
+    KEEP_PENDING =
+        64 * 1024, /* buffers that have grown beyond this many bytes (a decoding arena: four times) are freed */
     /* Memory limit for decoding one message: small fields need many times their encoded size. */
     MESSAGE_MEMORY = 256 << 20,
 };
@@ -24,7 +24,7 @@ struct sl_symbfile_reader {
     struct columns columns;             /* for the message being decoded */
     struct sl_arena scratch;            /* for the message being decoded */
     struct sl_arena table_memory;
-    struct sl_str *table;
+    struct sl_str *table; /* the current string table, in table_memory */
     size_t table_size;
     bool scarce; /* memory ran out while the message was decoded, not the limit of its arena */
     enum sl_symbfile_problem problem;
@@ -70,8 +70,8 @@ bool sl_symbfile_reader_is_truncated(const struct sl_symbfile_reader *r)
     return r->cut;
 }
 
-/* Stores the problem and its text in r->error: SL_MALFORMED. If the message could not be decoded for lack of memory, SL_BUSY instead, and
- * no problem: the file may be good. */
+/* Stores the problem in r->problem and its text in r->error; returns SL_MALFORMED. If the message could not be decoded for lack of memory,
+ * returns SL_BUSY instead and stores no problem: the file may be good. */
 static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem problem)
 {
     static const char *const texts[] = {
@@ -107,18 +107,21 @@ static void *reader_alloc(struct sl_symbfile_reader *r, struct sl_arena *arena, 
     return memory;
 }
 
+/* Allocates for protobuf-c, for the message being decoded. */
 static void *allocate(void *reader, size_t size)
 {
     struct sl_symbfile_reader *r = reader;
     return reader_alloc(r, &r->scratch, size);
 }
 
+/* Allocates for protobuf-c, for a string table, which outlives its message. */
 static void *allocate_table(void *reader, size_t size)
 {
     struct sl_symbfile_reader *r = reader;
     return reader_alloc(r, &r->table_memory, size);
 }
 
+/* Frees for protobuf-c: nothing, because arenas are freed as a whole. */
 static void free_nothing(void *reader, void *memory)
 {
     (void)reader, (void)memory;
@@ -134,7 +137,8 @@ static struct sl_str symbfile_reader_to_text(ProtobufCBinaryData data)
     return (struct sl_str){data.data ? (const char *)data.data : "", data.len};
 }
 
-/* Reads a text of a oneof: inline if `inlined`, a reference if `referred`, else absent. */
+/* Reads a text that a message has inline (`inlined`: it is `data`), as a reference to the string table (`referred`: it is entry `ref`), or
+ * not at all: absent. */
 static enum sl_symbfile_problem get_text(const struct sl_symbfile_reader *r, bool inlined, ProtobufCBinaryData data,
                                          bool referred, uint32_t ref, struct sl_symbfile_text *out)
 {
@@ -149,7 +153,8 @@ static enum sl_symbfile_problem get_text(const struct sl_symbfile_reader *r, boo
     return SL_SYMBFILE_FINE;
 }
 
-/* Reads an address: absolute, or the difference to that of the previous record. A message has exactly one of both. */
+/* Reads the address of a record: absolute if `set`, the difference to that of the previous record if `delta`. A message must have one of
+ * both; it cannot have both, as they are a oneof. */
 static enum sl_symbfile_problem get_va(struct sl_symbfile_reader *r, bool set, uint64_t absolute, bool delta,
                                        int64_t difference, uint64_t *va)
 {
@@ -163,7 +168,7 @@ static enum sl_symbfile_problem get_va(struct sl_symbfile_reader *r, bool set, u
     return SL_SYMBFILE_FINE;
 }
 
-/* Converts the line table. Offsets are stored as differences; their sum must fit into 32 bits. */
+/* Converts the line table of a range; NULL: it has none. Offsets are stored as differences; their sum must fit into 32 bits. */
 static enum sl_symbfile_problem get_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
                                           struct sl_symbfile_range *range)
 {
@@ -193,7 +198,7 @@ static bool range_is_utf8(const Symbfile__RangeV1 *m)
             sl_str_is_utf8(symbfile_reader_to_text(m->callfilestr)));
 }
 
-/* Checks a message and converts it to a record. The function is required, files are not. */
+/* Checks the message of a range and converts it to a record. The function is required, files are not. Lengths above 32 bits are reduced. */
 static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
                                               struct sl_symbfile_range *range)
 {
@@ -222,8 +227,8 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
     return get_lines(r, m->linetable, range);
 }
 
-/* Reads a range record. Most messages have the usual form, which columns.c decodes without allocation; the others are left to
- * protobuf-c. */
+/* Reads a range and passes it to the sink. Most messages have the usual form, which columns_read_range() decodes without allocation; the
+ * others are left to protobuf-c. */
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(r);
@@ -239,7 +244,8 @@ static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes bod
     return r->sink->range(r->sink, &range, &r->error);
 }
 
-/* Checks a message and converts it to a record: three parallel lists, of functions, files and lines. */
+/* Checks the message of a return pad and converts it to a record. It has three lists of equal length: functions, files and lines of the
+ * frames. */
 static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const Symbfile__ReturnPadV1 *m,
                                             struct sl_symbfile_pad *pad)
 {
@@ -263,7 +269,8 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     return SL_SYMBFILE_FINE;
 }
 
-/* Reads a record of return pads, as read_range does. */
+/* Reads a return pad and passes it to the sink. Most messages have the usual form, which columns_read_pad() decodes without allocation; the
+ * others are left to protobuf-c. */
 static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(r);
@@ -301,6 +308,7 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
     return SL_OK;
 }
 
+/* Checks that the header can be decoded; it has no fields. */
 static enum sl_code symbfile_reader_read_header(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(r);
@@ -313,7 +321,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 {
     static const uint8_t nothing = 0;
     enum sl_code code = SL_OK;
-    body.data = body.data ? body.data : &nothing;
+    body.data = body.data ? body.data : &nothing; /* an empty body gets a valid pointer, too */
     switch (type) {
     case SYMBFILE__MESSAGE_TYPE__MT_HEADER: code = symbfile_reader_read_header(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_RANGE_V1: code = read_range(r, body); break;
@@ -329,7 +337,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 }
 
 /* ---- framing ---- */
-/* STEP_MORE: the bytes end within the item; it is read again when more have come. */
+/* STEP_MORE: the bytes end within the number or message; it is read again from its beginning when more bytes have come. */
 enum symbfile_step { STEP_DONE, STEP_MORE, STEP_FAILED };
 
 /* Reads a number of protobuf and advances `*at`; STEP_FAILED, with r->error, if it has more than ten bytes. */
@@ -349,7 +357,8 @@ static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_by
     return STEP_FAILED;
 }
 
-/* Reads the size and the type in front of a message body and advances `*at`. */
+/* Reads the size and the type in front of a message body and advances `*at`. The first message must be a header (type 1), no other may
+ * be. */
 static enum symbfile_step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
                                       uint64_t *type)
 {
@@ -375,8 +384,8 @@ static enum symbfile_step read_prefix(struct sl_symbfile_reader *r, struct sl_by
     return STEP_DONE;
 }
 
-/* Handles the complete messages in `bytes`; the rest stays for the next call. Returns the number of bytes consumed, or SIZE_MAX on
- * failure (r->error). */
+/* Reads the complete messages in `bytes`; the caller passes the rest again, with what follows. Returns the number of bytes that were read,
+ * or SIZE_MAX on failure (r->error). */
 static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
 {
     size_t done = 0;
@@ -401,7 +410,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
             break;
         enum sl_code code = read_message(r, type, (struct sl_bytes){bytes.data + at, (size_t)size});
         if (code != SL_OK) {
-            r->error.code = code;
+            r->error.code = code; /* a callback of the sink may fail without filling the error */
             return SIZE_MAX;
         }
         r->offset += at + size - done;
@@ -411,7 +420,8 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
     return done;
 }
 
-/* Returns the failure in r->error to the caller and makes it permanent: later calls return it again. */
+/* Copies the failure in r->error to the caller's `error` (may be NULL), returns its code, and makes it permanent: later calls return it
+ * again. */
 static enum sl_code copy_failure(struct sl_symbfile_reader *r, struct sl_error *error)
 {
     r->code = r->error.code;
@@ -424,7 +434,7 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_byt
 {
     if (r->code != SL_OK)
         return copy_failure(r, error);
-    bool joined = r->pending.size > 0;
+    bool joined = r->pending.size > 0; /* an incomplete message is left from the last call: the new bytes continue it */
     if (joined) {
         sl_buf_add(&r->pending, bytes.data, bytes.size);
         bytes = sl_buf_bytes(&r->pending);

@@ -1,5 +1,5 @@
-/* Converts overlapping ranges to segments. Between two adjacent starts or ends the set of ranges is constant; at
- * most one range of each depth is kept, and the rows of line tables split the segment further. */
+/* Converts overlapping ranges to segments, by a sweep over their starts and ends in address order. Between two adjacent starts or ends the
+ * same ranges are open; at most one of each depth is kept, as the call chain, and the rows of line tables split the segment further. */
 #include "symbfile/builder.h"
 
 #include "base/account.h"
@@ -7,8 +7,9 @@
 
 #include <stdlib.h>
 
-/* Limits of work. Normally, as many ranges are open at once as the inlining is deep. A hostile file may have many overlapping ranges, whose
- * cost is quadratic, so a file that costs far more per range is rejected. */
+/* Limits of work (WORK_PER_RANGE) and of functions that are made (NODES_PER_RANGE) per range and line. Normally, as many ranges are open at
+ * once as the inlining is deep. A hostile file may have many overlapping ranges, whose cost is quadratic, so a file that costs far more is
+ * rejected. MIN_LIMIT is allowed to any file. */
 enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, MIN_LIMIT = 1 << 20 };
 
 struct symbfile_sweep {
@@ -24,13 +25,14 @@ struct symbfile_sweep {
 };
 
 /* ---- ordering ---- */
+/* Orders ranges by start; those with one start as in the file. */
 static bool range_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
     const struct builder_range *a = &builder->ranges[left], *b = &builder->ranges[right];
     return a->start != b->start ? a->start < b->start : left < right;
 }
 
-/* Sorts indices by merging: fast on nearly sorted input, which files are. */
+/* Merge sort: fast on nearly sorted input, which symbfiles are. */
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
@@ -44,8 +46,9 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
         for (size_t start = 0; start + width < count; start += 2 * width) {
             size_t middle = start + width, end = middle + width < count ? middle + width : count;
             builder_checkpoint(b, looked_at++);
-            if (before(b, a[middle - 1], a[middle]))
+            if (before(b, a[middle - 1], a[middle])) /* both halves are in order already */
                 continue;
+            /* when the copy of the left half is used up, the rest of the right half is in its place */
             memcpy(scratch, a + start, width * sizeof *a);
             for (size_t i = 0, j = middle, k = start; i < width; builder_checkpoint(b, looked_at++))
                 a[k++] = j < end && before(b, a[j], scratch[i]) ? a[j++] : scratch[i++];
@@ -60,7 +63,7 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 }
 
 /* ---- the open ranges ---- */
-/* Inserts a range into `active`: after ranges of a lower depth, and in file order among those of its depth. */
+/* Inserts a range into s->active: after ranges of a lower depth, and in file order among those of its depth. False when out of memory. */
 static bool open_range(struct symbfile_sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
@@ -76,7 +79,7 @@ static bool open_range(struct symbfile_sweep *s, uint32_t index)
     return true;
 }
 
-/* Removes ranges that end at or before `at`; returns the lowest end of the rest. */
+/* Removes ranges that end at or before `at` from s->active; returns the lowest end of the others, UINT64_MAX if none is left. */
 static uint64_t close_ranges(struct symbfile_sweep *s, uint64_t at)
 {
     uint64_t next = UINT64_MAX;
@@ -112,7 +115,7 @@ static bool is_preferred(const struct builder_range *a, const struct builder_ran
     return b->end - b->start <= a->end - a->start;
 }
 
-/* Chooses one open range for each depth, outermost first, so that the chosen ones are one call chain. */
+/* Sets s->chosen to one open range of each depth that has any, outermost first: the call chain of the code here. */
 static void choose_ranges(struct symbfile_sweep *s)
 {
     const struct builder_range *ranges = s->b->ranges;
@@ -130,7 +133,8 @@ static void choose_ranges(struct symbfile_sweep *s)
 
 /* ---- locations ---- */
 
-/* Returns the line of the range at `va`, 0 if it has none; lowers `*next` to the begin of the next row. */
+/* Returns the line that the range's line table has for `va`, 0 if it has none. Lowers `*next` to the address at which the next row of the
+ * table begins. */
 static uint32_t symbfile_sweep_line_at(const struct symbfile_sweep *s, const struct builder_range *range, uint64_t va,
                                        uint64_t *next)
 {
@@ -144,14 +148,15 @@ static uint32_t symbfile_sweep_line_at(const struct symbfile_sweep *s, const str
     return low ? lines[low - 1].line : 0;
 }
 
-/* Sets the location of each function of the chain at `va`: for outer ones the call site of the next one, if known. */
+/* Sets `chain` to the functions of the chosen ranges, outermost first, with their positions at `va`: for each but the innermost that is
+ * where the next one was inlined. Lowers `*next` to the address up to which these positions are valid. */
 static void locate_chain(const struct symbfile_sweep *s, uint64_t va, struct inline_chain_link *chain, uint64_t *next)
 {
     for (size_t i = 0; i < s->chosen_count; i++) {
         const struct builder_range *range = s->chosen[i];
         const struct builder_range *inner = i + 1 < s->chosen_count ? s->chosen[i + 1] : NULL;
         chain[i] = (struct inline_chain_link){range->function, range->file, 0};
-        /* innermost, or the depth below is missing, so that its call site is unknown */
+        /* it is the innermost, or the range of the next depth is missing, so that only its own line table is left */
         if (!inner || inner->depth != range->depth + 1) {
             chain[i].line = symbfile_sweep_line_at(s, range, va, next);
             continue;
@@ -170,7 +175,8 @@ static enum sl_code check_work(const struct symbfile_sweep *s, uint64_t at, stru
                : sl_fail(error, SL_MALFORMED, "symbfile ranges overlap too much at 0x%llx", (unsigned long long)at);
 }
 
-/* Adds [start, end), where the set of open ranges is constant, as one segment per line of the chain. */
+/* Adds the code [start, end), in which the same ranges are open: one segment for each address from which on the call chain has other lines.
+ * Without an open range there is nothing to add. */
 static enum sl_code add_segment(struct symbfile_sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
 {
     struct inline_chain_link chain[SL_SYMBFILE_MAX_DEPTH + 1];
@@ -195,6 +201,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;
     enum sl_code code = s.order ? SL_OK : sl_budget_fail(b->limit, error);
     uint64_t at = base;
+    /* `at` moves from one start or end of a range to the next, which is `next`; i: ranges that have been opened */
     for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {

@@ -39,7 +39,7 @@ struct sl_symbfile_line {
 struct sl_symbfile_range {
     uint64_t va;
     uint32_t length;
-    uint32_t depth;                          /* 0 = the function itself */
+    uint32_t depth;                          /* of inlining; 0 = the function itself */
     struct sl_symbfile_text function;        /* readable; may be empty */
     struct sl_symbfile_text file, call_file; /* absent or empty: unknown */
     uint32_t call_line;                      /* 0 = unknown */
@@ -100,6 +100,7 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *reader, struct s
 /* Ends the file. SL_MALFORMED if it is incomplete. */
 enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *reader, struct sl_error *error);
 
+/* Returns the defect in the file that a call reported as SL_MALFORMED; SL_SYMBFILE_FINE if there was none. */
 enum sl_symbfile_problem sl_symbfile_reader_problem(const struct sl_symbfile_reader *reader);
 uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *reader); /* ranges and return pads so far */
 bool sl_symbfile_reader_is_truncated(
@@ -125,12 +126,13 @@ typedef enum sl_code sl_symbfile_output(void *arg, struct sl_bytes bytes, struct
 struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg, struct sl_budget *budget);
 void sl_symbfile_writer_free(struct sl_symbfile_writer *writer);
 
-/* SL_UNSUPPORTED for a record that exceeds the message size limit, SL_MALFORMED if the lines are not sorted, SL_BUSY
+/* Add a record. SL_UNSUPPORTED if its message would exceed SL_SYMBFILE_MAX_MESSAGE, SL_MALFORMED if the lines are not sorted, SL_BUSY
  * if out of memory, the code of sl_budget_fail(), or that of the output. */
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *writer, const struct sl_symbfile_range *range,
                                      struct sl_error *error);
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *writer, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error);
+/* Writes all that was collected; a file without records has a header. Then call only sl_symbfile_writer_free(). */
 enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *writer, struct sl_error *error);
 
 /* Returns the approximate size of the file if it were finished now; and the number of its records. */
@@ -163,8 +165,9 @@ struct sl_symbfile_index {
 /* Validates the headers in O(1). `bytes` must outlive the index and be 8-aligned. */
 enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error);
 
-/* Contract of sl_symcache_lookup(), with ids of index->ranges and index->pads: finds the code that contains `va`;
- * the return pad at exactly `va`. */
+/* Find the call chain of the code that contains `va`, or of the return pad at exactly `va`: innermost function first. Store at most
+ * `capacity` elements in `chain` and return their full number, which may be larger; 0 = none. The ids in the chain are those of
+ * the symcache index->ranges or index->pads. */
 size_t sl_symbfile_lookup_range(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,
                                 size_t capacity);
 size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,

@@ -1,3 +1,4 @@
+/* Converts functions with inlined calls, as readers of debug information give them, to records of a symbfile. */
 #include "symbfile/tree.h"
 
 #include "base/account.h"
@@ -5,7 +6,7 @@
 
 #include <stdlib.h>
 
-struct tree_row {
+struct tree_row { /* a row of a line table: valid from `start` to the next row */
     uint64_t start;
     uint32_t file, line;
 };
@@ -18,7 +19,7 @@ void tree_maker_free(struct tree_maker *m)
     sl_account_release(&m->account);
 }
 
-/* Builds the full path of a file of the batch and stores it in m->paths. */
+/* Builds the full path of a file of the batch and stores it in m->paths. Sets account.failed when out of memory. */
 static void make_path(struct tree_maker *m, uint32_t file)
 {
     const struct sl_file *f = &m->batch->files[file];
@@ -49,8 +50,8 @@ static uint64_t tree_end_address(uint64_t start, uint64_t size)
 }
 
 /* ---- rows: lines of a function outside of its inlined calls ---- */
-/* Adds a row unless it has the same start or the same file and line as the last one. Lines without a number get no row. Rows from `first`
- * on belong to the current function. */
+/* Adds a row for a line unless the last one has the same start or the same file and line. A line with number 0 (unknown) gets no row. The
+ * rows of the current function are m->rows[first..*count). */
 static inline void add_row(struct tree_maker *m, size_t first, size_t *count, uint64_t start,
                            const struct sl_line *line)
 {
@@ -61,8 +62,8 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
-/* Adds a row at the start of each part of a line's range [at, end) that lies outside of inlined calls: rows have no end, so a row starts
- * again behind each call. `child` is the first inlined call that may overlap the range. */
+/* Adds a row at the start of each part of a line's code [at, end) that lies outside of inlined calls: rows have no end, so a row starts
+ * again behind each call. `child` is the index of the first inlined call that may overlap the code; first, count: see add_row(). */
 static void add_gaps(struct tree_maker *m, const struct sl_function *f, const struct sl_line *line, uint64_t at,
                      uint64_t end, uint32_t child, size_t first, size_t *count)
 {
@@ -133,9 +134,9 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
     };
 }
 
-/* Emits the records of the part [low, high) of a function and of its inlined calls. A record has one file only, so the function is split
- * where the file of its rows changes; each part gets the inlined calls inside it. Its rows are stored in m->rows from `first` on, those
- * of inlined calls after them. Returns false and adds nothing if neither it nor its calls have rows. */
+/* Adds the records of the code [low, high) of a function and of its inlined calls to m->ranges. A record has one file only, so the function
+ * is split where the file of its rows changes; each part is followed by the inlined calls inside it. m->rows is used from index `first` on.
+ * Returns false and adds nothing if neither the function nor its calls have rows. */
 static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                       size_t first)
 {
@@ -145,13 +146,13 @@ static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_
         return false;
     size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
     bool has_rows = first < last;
-    for (size_t next; first <= last; first = next) {
+    for (size_t next; first <= last; first = next) {              /* once if there are no rows: first == last */
         if (!sl_account_spend(&m->account, f->inlinee_count + 1)) /* each part visits all inlined calls */
             return false;
         for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;
         uint64_t part_end = next < last ? m->rows[next].start : end;
-        if (f->name.size)
+        if (f->name.size) /* a function without name has no record, but its inlined calls may have */
             add_range(m, f, depth, start, part_end, first, first < last ? next - first : 0);
         for (uint32_t i = 0; i < f->inlinee_count; i++)
             has_rows |= tree_emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);

@@ -1,4 +1,4 @@
-/* Converts a function of the stream to records: one for itself and one for each inlined call. Private to this
+/* Converts functions of a batch to records of a symbfile: one for the function itself and one for each inlined call. Private to this
  * folder. */
 #pragma once
 
@@ -27,8 +27,8 @@ struct tree_list { /* records of a batch, in pre-order */
     size_t count;
 };
 
-/* The list lies in the arena; names belong to the maker. Returns NULL if out of memory or budget. A function without
- * lines has no record. Where the file changes inside of a function, the record is split: then several have depth
- * 0. */
+/* Returns the records of all functions of the batch; NULL if out of memory or budget. The list lies in the arena; names belong to the
+ * maker. A function without lines, also in its inlined calls, has no record. Where the file changes inside of a function, its record
+ * is split: then several records have depth 0. */
 const struct tree_list *tree_maker_convert(struct tree_maker *maker, const struct sl_function_batch *batch,
                                            struct sl_arena *arena);

@@ -1,22 +1,25 @@
+/* Converts segments, each with its call chain, to a stream of functions with inlined calls. */
 #include "symbfile/tree_writer.h"
 
 #include "base/grow.h"
 
 #include <stdlib.h>
 
-/* BATCH_NODES: functions after which a batch is passed on, to bound memory. */
-enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
+/* MAX_OPEN: length of the longest call chain. BATCH_NODES: number of functions after which they are passed on as a batch, to bound
+ * memory. */
+enum { MAX_OPEN = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
-/* Size of the nameless root: larger than any address of a symcache, so that it contains all functions. */
+/* Size of the nameless function around all others (under_root): larger than any address of a symcache, so that it contains them. */
 static const uint64_t root_size = UINT64_MAX / 2;
 
-/* A function to which the last segment belongs. It is extended while segments continue it, and is closed when one does not. */
-struct level {
+/* A function, or a call inlined in one, to which the last segment belongs. It is open, and grows, as long as the next segment follows
+ * without a gap and has it in its call chain, too; else it is closed. */
+struct open_function {
     uint64_t start;
-    struct inline_chain_link link; /* of the last segment */
+    struct inline_chain_link link; /* this function in the call chain of the last segment */
     uint32_t call_file, call_line;
     struct sl_line *lines;
-    struct sl_function *children;
+    struct sl_function *children; /* closed calls that are inlined in it */
     size_t line_count, line_capacity, child_count, child_capacity;
 };
 
@@ -24,14 +27,15 @@ struct tree_writer {
     struct sl_function_sink *sink;
     struct sl_str *const *texts;
     bool under_root;
-    struct level levels[LEVELS];
-    size_t height, opened;
-    uint64_t end; /* end of the last segment */
+    struct open_function open[MAX_OPEN]; /* outermost first */
+    size_t height;                       /* number of open functions */
+    size_t opened;                       /* number of functions and inlined calls so far */
+    uint64_t end;                        /* end of the last segment */
     /* the current batch */
     struct sl_arena arena;
     struct sl_account account;
-    struct level roots; /* its children are the closed functions */
-    size_t nodes;
+    struct open_function roots; /* its children are the closed outermost functions, its lines (under_root) their code */
+    size_t nodes;               /* number of closed functions and inlined calls */
     struct sl_file *files;
     uint32_t *local; /* text -> index in `files` + 1 */
     uint32_t *used;  /* texts that have an entry in `local` */
@@ -51,19 +55,19 @@ struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str
     return f;
 }
 
-static void level_free(struct level *level)
+static void free_open_function(struct open_function *function)
 {
-    free(level->lines);
-    free(level->children);
+    free(function->lines);
+    free(function->children);
 }
 
 void tree_writer_free(struct tree_writer *f)
 {
     if (!f)
         return;
-    for (size_t i = 0; i < LEVELS; i++)
-        level_free(&f->levels[i]);
-    level_free(&f->roots);
+    for (size_t i = 0; i < MAX_OPEN; i++)
+        free_open_function(&f->open[i]);
+    free_open_function(&f->roots);
     sl_arena_free(&f->arena);
     free(f->files);
     free(f->local);
@@ -72,7 +76,8 @@ void tree_writer_free(struct tree_writer *f)
     free(f);
 }
 
-/* Returns the index of a file in the batch; adds it if new. */
+/* Returns the index of a file in the batch by the id of its text; adds it if it is new. SL_NO_FILE for FOREST_NO_TEXT and, with
+ * account.failed set, when out of memory. */
 static uint32_t local_file(struct tree_writer *f, uint32_t text)
 {
     if (text == FOREST_NO_TEXT)
@@ -92,25 +97,25 @@ static uint32_t local_file(struct tree_writer *f, uint32_t text)
     return f->local[text] - 1;
 }
 
-/* Adds a line, or extends the last one if it continues it. */
-static void tree_writer_add_line(struct tree_writer *f, struct level *level, struct sl_line line)
+/* Adds a line to an open function; if it directly follows the last one and has the same file and number, extends that one instead. */
+static void tree_writer_add_line(struct tree_writer *f, struct open_function *function, struct sl_line line)
 {
-    struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
+    struct sl_line *last = function->line_count ? &function->lines[function->line_count - 1] : NULL;
     if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
         last->size += line.size;
-    else if (sl_account_grow(&f->account, &level->lines, &level->line_capacity, level->line_count + 1,
-                             sizeof *level->lines))
-        level->lines[level->line_count++] = line;
+    else if (sl_account_grow(&f->account, &function->lines, &function->line_capacity, function->line_count + 1,
+                             sizeof *function->lines))
+        function->lines[function->line_count++] = line;
 }
 
-static void add_child(struct tree_writer *f, struct level *level, const struct sl_function *child)
+static void add_child(struct tree_writer *f, struct open_function *function, const struct sl_function *child)
 {
-    if (sl_account_grow(&f->account, &level->children, &level->child_capacity, level->child_count + 1,
-                        sizeof *level->children))
-        level->children[level->child_count++] = *child;
+    if (sl_account_grow(&f->account, &function->children, &function->child_capacity, function->child_count + 1,
+                        sizeof *function->children))
+        function->children[function->child_count++] = *child;
 }
 
-/* Copies an array to the arena. NULL if it is empty or, with the account failed, when out of memory. */
+/* Copies an array of `size` bytes to the arena. NULL if it is empty or, with account.failed set, when out of memory. */
 static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t size)
 {
     void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
@@ -120,44 +125,46 @@ static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t s
     return to;
 }
 
-/* Makes a function of the innermost level and adds it to the level around it, or to the batch. */
-static void close_level(struct tree_writer *f)
+/* Closes the innermost open function: makes a struct sl_function of it, and adds that to the function around it, or to the batch if it is
+ * an outermost one. Sets account.failed when out of memory. */
+static void close_innermost(struct tree_writer *f)
 {
-    struct level *level = &f->levels[--f->height];
+    struct open_function *innermost = &f->open[--f->height];
     struct sl_function function = {
-        .address = level->start,
-        .size = f->end - level->start,
-        .name = (*f->texts)[level->link.function],
-        .lines = tree_writer_copy(f, level->lines, level->line_count * sizeof *level->lines),
-        .line_count = (uint32_t)level->line_count,
-        .inlinees = tree_writer_copy(f, level->children, level->child_count * sizeof *level->children),
-        .inlinee_count = (uint32_t)level->child_count,
-        .call_file = level->call_file,
-        .call_line = level->call_line,
+        .address = innermost->start,
+        .size = f->end - innermost->start,
+        .name = (*f->texts)[innermost->link.function],
+        .lines = tree_writer_copy(f, innermost->lines, innermost->line_count * sizeof *innermost->lines),
+        .line_count = (uint32_t)innermost->line_count,
+        .inlinees = tree_writer_copy(f, innermost->children, innermost->child_count * sizeof *innermost->children),
+        .inlinee_count = (uint32_t)innermost->child_count,
+        .call_file = innermost->call_file,
+        .call_line = innermost->call_line,
     };
     if (f->account.failed)
         return;
-    add_child(f, f->height ? &f->levels[f->height - 1] : &f->roots, &function);
+    add_child(f, f->height ? &f->open[f->height - 1] : &f->roots, &function);
     if (f->height == 0 && f->under_root)
         tree_writer_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
     f->nodes++;
 }
 
-/* Opens an inlined call at `start`, below the levels that are open. `caller`: the link around it, NULL for an outermost function. */
-static void open_level(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
-                       const struct inline_chain_link *caller)
+/* Opens a function at `start`, inlined in the innermost open one. `link` is the function in the segment's call chain, `caller` the one
+ * around it there, whose file and line are those of the call; NULL for an outermost function. */
+static void open_call(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
+                      const struct inline_chain_link *caller)
 {
-    struct level *level = &f->levels[f->height++];
+    struct open_function *function = &f->open[f->height++];
     f->opened++;
-    level->start = start;
-    level->link = *link;
-    level->call_file = caller ? local_file(f, caller->file) : SL_NO_FILE;
-    level->call_line = caller ? caller->line : 0;
-    level->line_count = level->child_count = 0;
+    function->start = start;
+    function->link = *link;
+    function->call_file = caller ? local_file(f, caller->file) : SL_NO_FILE;
+    function->call_line = caller ? caller->line : 0;
+    function->line_count = function->child_count = 0;
 }
 
-/* Passes the closed functions to the sink as a batch and starts a new one. Only entries of `local` that were used are cleared: there may
- * be many texts. */
+/* Passes the closed functions to the sink as a batch and starts a new batch; no function may be open. Only entries of `local` that were
+ * used are cleared: there may be many texts. */
 static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -187,16 +194,16 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
     return code;
 }
 
-/* Returns how many open functions the segment continues, outermost first: the same functions with the same call sites. None if there is
- * a gap before the segment. */
-static size_t count_common_levels(const struct tree_writer *f, uint64_t start, const struct inline_chain_link *chain,
-                                  size_t count)
+/* Returns how many of the open functions, outermost first, a segment with this call chain continues: all that are the same function, called
+ * at the same place. 0 if there is a gap before the segment. */
+static size_t count_continued(const struct tree_writer *f, uint64_t start, const struct inline_chain_link *chain,
+                              size_t count)
 {
     size_t same = 0;
     if (f->end != start)
         return 0;
-    while (same < f->height && same < count && f->levels[same].link.function == chain[same].function) {
-        const struct inline_chain_link *was = &f->levels[same].link, *now = &chain[same];
+    while (same < f->height && same < count && f->open[same].link.function == chain[same].function) {
+        const struct inline_chain_link *was = &f->open[same].link, *now = &chain[same];
         same++;
         if (was->file != now->file || was->line != now->line)
             break; /* another call site: deeper functions are other calls */
@@ -207,20 +214,20 @@ static size_t count_common_levels(const struct tree_writer *f, uint64_t start, c
 enum sl_code tree_writer_add(struct tree_writer *f, uint64_t start, uint64_t end, const struct inline_chain_link *chain,
                              size_t count, struct sl_error *error)
 {
-    size_t same = count_common_levels(f, start, chain, count);
+    size_t same = count_continued(f, start, chain, count);
     while (f->height > same)
-        close_level(f);
-    /* only between functions: an open one must not lose its children */
+        close_innermost(f);
+    /* only if no function is open: flushing frees the arena, which has the lines of the calls inlined in an open function */
     if (f->height == 0 && f->nodes >= BATCH_NODES) {
         enum sl_code code = tree_writer_flush(f, error);
         if (code != SL_OK)
             return code;
     }
     while (f->height < count)
-        open_level(f, start, &chain[f->height], f->height ? &chain[f->height - 1] : NULL);
+        open_call(f, start, &chain[f->height], f->height ? &chain[f->height - 1] : NULL);
     for (size_t i = 0; i < count; i++) {
-        f->levels[i].link = chain[i];
-        tree_writer_add_line(f, &f->levels[i],
+        f->open[i].link = chain[i];
+        tree_writer_add_line(f, &f->open[i],
                              (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
@@ -235,6 +242,6 @@ size_t tree_writer_node_count(const struct tree_writer *f)
 enum sl_code tree_writer_finish(struct tree_writer *f, struct sl_error *error)
 {
     while (f->height)
-        close_level(f);
+        close_innermost(f);
     return tree_writer_flush(f, error);
 }

@@ -1,5 +1,5 @@
-/* Writes records as messages. Whether a text is put in the string table depends on how often it is used, so records
- * are collected and written in batches: one table, then its records. */
+/* Writes records as messages of a symbfile. Whether a text is put in the string table depends on how often it is used, so records are
+ * collected and written in batches: a string table, then the records that refer to it. */
 #include "symbfile/symbfile.h"
 
 #include "base/account.h"
@@ -8,12 +8,13 @@
 #include <stdlib.h>
 
 enum {
-    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* estimated size of the string table */
-    FLUSH_RECORDS = 64 << 20,                /* bytes of collected records */
-    STRING_COST = 5,
+    /* a batch is written when the estimated size of its string table or the memory of its records reaches this many bytes */
+    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* less than the largest message, which a table must fit into */
+    FLUSH_RECORDS = 64 << 20,
+    STRING_COST = 5, /* estimated bytes of tag and size of a text in the table */
     NO_TEXT = UINT32_MAX,
-    RECENT = 8192,
-    TEXT_STEP = 64, /* bytes compared, hashed or copied */
+    RECENT = 8192,  /* entries of the cache of text ids */
+    TEXT_STEP = 64, /* one step of the work budget is charged per so many bytes that are compared, hashed or copied */
     TYPE_RANGE = 2,
     TYPE_PAD = 3,
     TYPE_TABLE = 4,
@@ -23,19 +24,20 @@ struct symbfile_text {
     struct sl_str str;
     uint32_t uses;
     uint32_t index; /* index in the string table; NO_TEXT = inline */
-    bool by_pad;
+    bool by_pad;    /* a return pad uses it */
 };
 
-/* The fields that do not depend on the string table are encoded at once, one record after the other:
+/* A collected record. Fields that do not depend on the string table are encoded at once, in writer.encoded: head, middle and tail. Texts,
+ * and the numbers of pads, are put between them when the batch is written:
  *
- *     range:  head | function | file | middle | call file | tail        pad:  head | three columns of `count` numbers */
+ *     range:  head | function | file | middle | call file | tail        pad:  head | three lists of `count` numbers */
 struct symbfile_record {
     uint32_t function, file, call_file; /* text ids of a range */
     union {
-        uint32_t tail; /* bytes */
-        uint32_t count;
+        uint32_t tail;  /* of a range: bytes of its tail */
+        uint32_t count; /* of a return pad: number of frames */
     };
-    uint8_t head, middle; /* bytes */
+    uint8_t head, middle; /* bytes of head and middle */
     bool is_pad;
 };
 
@@ -43,18 +45,19 @@ struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
     struct sl_account account;
-    bool begun, has_previous;
-    uint64_t previous, written, records_written;
-    struct sl_map map; /* text -> index + 1 in `texts` */
+    bool begun, has_previous;          /* the header was written; `previous` is valid */
+    uint64_t previous;                 /* address of the last record */
+    uint64_t written, records_written; /* bytes and records passed to the output */
+    struct sl_map map;                 /* text -> index + 1 in `texts` */
     struct sl_arena arena;
     struct symbfile_text *texts;
     struct symbfile_record *records;
     struct sl_buf encoded; /* heads, middles and tails of the records */
     uint32_t *numbers;     /* of return pads: triples of function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
-    uint64_t string_bytes;
+    uint64_t string_bytes;   /* estimated size of the string table if all texts of the batch were in it */
     uint32_t recent[RECENT]; /* text ids, by a hash of the address of the text */
-    struct sl_buf out;
+    struct sl_buf out;       /* messages that have not been passed to the output yet */
 };
 
 struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg, struct sl_budget *budget)
@@ -84,7 +87,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
-/* Returns the error of a failed writer: all its failures are of memory or budget. */
+/* Returns the error of a failed writer: memory or budget has run out, the only ways in which it can fail. */
 static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
@@ -107,8 +110,8 @@ static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
     return put_uleb(at, value);
 }
 
-/* Writes a size in front of bytes that are already there. One byte is reserved for it; if it needs more, the bytes
- * are moved. */
+/* Writes `size` at `size_at`, where one byte is reserved for it, in front of the bytes up to `end`; if it needs more than a byte, moves
+ * these. Returns the new end. */
 static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
 {
     if (size < 0x80) {
@@ -122,8 +125,8 @@ static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
     return end + more;
 }
 
-/* Writes the difference to the previous address, which is shorter, or the address itself if there is none or the difference does not fit
- * into 64 bits with a sign. */
+/* Writes the address of a record: the difference to that of the previous record (field 1), which is shorter, or the address itself, in
+ * field `set_field`, if there is no previous one or the difference does not fit into a signed 64-bit number. */
 static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
 {
     int64_t delta = (int64_t)(va - w->previous);
@@ -134,26 +137,26 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 }
 
 /* ---- collecting ---- */
-static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str);
+static uint32_t find_or_add_text(struct sl_symbfile_writer *w, struct sl_str str);
 
-/* Finds a text after replacing invalid UTF-8, which readers would reject. Paths in debug information can be in any
- * encoding. */
-static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
+/* Returns the id of a text that is not UTF-8 after replacing ill-formed bytes, because readers would reject it. Paths in debug information
+ * can be in any encoding. NO_TEXT if out of memory. */
+static uint32_t add_cleaned_text(struct sl_symbfile_writer *w, struct sl_str str)
 {
     struct sl_buf clean = {.budget = w->account.budget};
     sl_buf_utf8(&clean, str);
     w->account.failed |= clean.failed;
-    uint32_t index = clean.failed ? NO_TEXT : symbfile_writer_find(w, sl_buf_view(&clean));
+    uint32_t index = clean.failed ? NO_TEXT : find_or_add_text(w, sl_buf_view(&clean));
     sl_buf_free(&clean);
     return index;
 }
 
-/* Returns the index of a text; adds it if it is new. NO_TEXT if out of memory. */
-static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str)
+/* Returns the id of a text, its index in w->texts; adds it if it is new. NO_TEXT if out of memory. */
+static uint32_t find_or_add_text(struct sl_symbfile_writer *w, struct sl_str str)
 {
     uintptr_t index = (uintptr_t)sl_map_get(&w->map, str);
     if (!index && !sl_str_is_utf8(str))
-        return find_cleaned(w, str);
+        return add_cleaned_text(w, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_find_or_add(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
@@ -169,15 +172,15 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
     return (uint32_t)index - 1;
 }
 
-/* Returns the id of a text. `recent` is only a hint: the memory may hold another text by now, so the text is
- * compared. */
+/* Returns the id of a text and counts a use of it. Looks first in w->recent, by the address of the text; as there may be another text by
+ * now at this address, the text is compared. NO_TEXT if out of memory. */
 static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     uint32_t index = *recent;
     sl_account_spend(&w->account, str.size / TEXT_STEP + 1);
     if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
-        index = symbfile_writer_find(w, str);
+        index = find_or_add_text(w, str);
         if (index == NO_TEXT)
             return index;
         *recent = index;
@@ -187,8 +190,8 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
     return index;
 }
 
-/* Like intern(); NO_TEXT for an absent text. */
-static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
+/* Returns the id of a text and counts a use of it; NO_TEXT for an absent text or if out of memory. */
+static uint32_t intern_optional(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
 {
     return text.str.data ? intern(w, text.str, false) : NO_TEXT;
 }
@@ -202,6 +205,8 @@ static struct symbfile_record *add_record(struct sl_symbfile_writer *w)
 
 static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error);
 
+/* Writes the batch if its string table or its records have reached their limits. Reports a failure of memory or budget since the last
+ * call. */
 static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->account.failed)
@@ -210,8 +215,8 @@ static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error 
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
 }
 
-/* Writes the line table: field 8, a message of two packed lists, offsets (each as the difference to the one before) and lines. The sizes
- * in front are written last, when they are known. */
+/* Writes the line table: field 8, a message of two packed lists, offsets (each as the difference to the one before) and lines. A byte is
+ * reserved for each size, which is written when it is known. Returns the end. */
 static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
 {
     const struct sl_symbfile_line *lines = range->lines;
@@ -255,8 +260,8 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
         return symbfile_writer_fail(w, error);
     *r = (struct symbfile_record){
         .function = intern(w, range->function.str, false),
-        .file = intern_if(w, range->file),
-        .call_file = intern_if(w, range->call_file),
+        .file = intern_optional(w, range->file),
+        .call_file = intern_optional(w, range->call_file),
         .head = (uint8_t)(head - start),
         .middle = (uint8_t)(middle - head),
         .tail = (uint32_t)(tail - middle),
@@ -300,7 +305,7 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
 /* OUT_STEP: bytes after which output is passed on. BLOCK: bytes that a short copy moves (put_encoded). */
 enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 
-/* Passes the finished bytes to the output. */
+/* Passes the messages in w->out to the output. */
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->out.failed)
@@ -311,7 +316,8 @@ static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *erro
     return code;
 }
 
-/* Writes a text inline or as a reference to the string table; an absent one is left out. */
+/* Writes a text: as field `ref_field`, a reference to the string table, if it is there, else inline as field `inline_field`; nothing if it
+ * is absent. Returns the end. */
 static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at, uint32_t id, unsigned inline_field,
                                 unsigned ref_field)
 {
@@ -326,7 +332,9 @@ static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at,
     return at + text->str.size;
 }
 
-/* Writes a column of a return pad as a packed list: every third of its numbers. */
+/* Writes one of the three lists of a return pad (functions, files, lines) as a packed list. `number` points to its first number; the lists
+ * are interleaved, so every third number belongs to it. `texts`: the numbers are text ids, to be replaced by indexes in the string
+ * table. */
 static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *at, unsigned field,
                                   const uint32_t *number, size_t count, bool texts)
 {
@@ -339,8 +347,8 @@ static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *a
     return put_size(size_at, (size_t)(end - size_at - 1), end);
 }
 
-/* Copies `size` bytes, at least BLOCK: buffers on both sides have BLOCK spare bytes, so that short copies have a
- * fixed size. */
+/* Copies `size` bytes from `*encoded`, which it moves, to `at`; returns the end. For speed it always copies BLOCK bytes or more: both
+ * buffers have BLOCK spare bytes at their end. */
 static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t size)
 {
     memcpy(at, *encoded, BLOCK);
@@ -350,13 +358,13 @@ static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t 
     return at + size;
 }
 
-/* Position in the collected data of a batch. */
+/* What is left of the collected data of a batch while it is written. */
 struct symbfile_position {
     const uint8_t *encoded;
     const uint32_t *numbers;
 };
 
-/* Writes the body of a message: the parts that were encoded before, and the texts between them. */
+/* Writes the body of a record's message: the parts that were encoded before, and texts or lists between them. Returns the end. */
 static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct symbfile_record *r,
                            struct symbfile_position *from)
 {
@@ -370,12 +378,12 @@ static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, cons
     }
     for (unsigned i = 0; i < 3 && r->count; i++)
         at = put_column(w, at, 2 + i, from->numbers + i, r->count, i < 2);
-    from->numbers += r->count ? 3 * (size_t)r->count : 0;
+    from->numbers += r->count ? 3 * (size_t)r->count : 0; /* without any numbers the pointer is NULL */
     return at;
 }
 
-/* Writes the string table and decides which texts are in it. A text that is used once is written inline, which is shorter than an entry and
- * a reference. Return pads can only refer to the table, so their texts are always in it. */
+/* Decides which texts of the batch are in the string table, and writes it. A text that is used once is written inline, which is shorter
+ * than an entry and a reference. Return pads can only refer to the table, so their texts are always in it. Returns the end. */
 static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 {
     uint32_t next = 0;
@@ -393,13 +401,13 @@ static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
     return at;
 }
 
-/* Returns an upper bound of the size of a text in a message. */
+/* Returns an upper bound of the bytes that a text takes in a message. */
 static size_t text_bound(const struct sl_symbfile_writer *w, uint32_t id)
 {
     return id == NO_TEXT ? 0 : 1 + MAX_ULEB64 + w->texts[id].str.size;
 }
 
-/* Returns an upper bound of the message size. */
+/* Returns an upper bound of the bytes of a record's message. */
 static size_t record_bound(const struct sl_symbfile_writer *w, const struct symbfile_record *r)
 {
     if (r->is_pad)
@@ -408,7 +416,8 @@ static size_t record_bound(const struct sl_symbfile_writer *w, const struct symb
            text_bound(w, r->call_file);
 }
 
-/* Writes a message with its size and type; `record` NULL: the string table. */
+/* Appends a message with its size and type to w->out: that of a record, whose data are at `from`, or the string table if `record` is NULL.
+ * Passes w->out to the output when it is large. */
 static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symbfile_record *record,
                                  struct symbfile_position *from, struct sl_error *error)
 {
@@ -428,14 +437,14 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symb
     return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
 }
 
-/* Writes the string table and the collected records, and empties both. The first call writes the magic number and an empty header message
- * before. */
+/* Writes the batch: the string table and the collected records; then empties both. The first call writes the magic and an empty header
+ * message before. */
 static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (!w->begun)
         sl_buf_add(&w->out, "symbfile\0\1", 10); /* the message has size 0 and type 1 */
     w->begun = true;
-    if (!sl_buf_reserve(&w->encoded, BLOCK))
+    if (!sl_buf_reserve(&w->encoded, BLOCK)) /* put_encoded() reads beyond the end */
         return symbfile_writer_fail(w, error);
     struct symbfile_position from = {w->encoded.data, w->numbers};
     enum sl_code code = send_message(w, NULL, NULL, error);
