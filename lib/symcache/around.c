@@ -1,5 +1,5 @@
-/* Converts the part of an object around a few addresses. The answer for an address depends only on the range from the start of the
- * functions around it to itself, so only symbols that begin or end in that range are added:
+/* Converts the part of an object around a few addresses. What a lookup of an address finds depends only on the code from the start of the
+ * functions around it up to the address, so only symbols that begin or end there are added:
  *
  *     f [-----------------------x------)        x: the address
  *     g              [----------x---------)
@@ -12,14 +12,15 @@
 
 #include <stdlib.h>
 
-struct symcache_filter {
+struct symcache_filter { /* a sink in front of the symcache writer's */
     struct sl_function_sink sink;
-    struct sl_function_sink *inner; /* the writer's */
+    struct sl_function_sink *inner; /* the writer's sink, to which all is passed on */
     const uint64_t *addresses;
-    uint64_t *begins; /* by address: start of the first function that contains it; UINT64_MAX = none */
+    uint64_t *begins; /* per address: lowest start of a function that contains it; UINT64_MAX = none */
     size_t count;
 };
 
+/* The sink's `prepare`: leaves it to the writer. */
 static void around_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                            unsigned worker)
 {
@@ -27,7 +28,7 @@ static void around_prepare(struct sl_function_sink *sink, struct sl_function_bat
     around->inner->prepare(around->inner, batch, arena, worker);
 }
 
-/* Stores, for each address, the lowest start of a function that contains it; then passes the batch to the writer. */
+/* The sink's `consume`: stores, for each address, the lowest start of a function that contains it; then passes the batch to the writer. */
 static enum sl_code around_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                    struct sl_error *error)
 {
@@ -41,9 +42,9 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
     return around->inner->consume(around->inner, batch, error);
 }
 
-/* True if the symbol can change the answer for one of the addresses: it begins at or before the address, and does not end before the
- * functions around the address begin. An address outside of all functions needs no symbols here: the caller then converts the whole
- * object. */
+/* True if the symbol can change what a lookup of one of the addresses finds: it begins at or before the address, and does not end before
+ * the functions around the address begin. For an address outside of all functions no symbol is added: the file then has no line for it, and
+ * the caller converts the whole object. */
 static bool can_change_answer(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)
@@ -53,8 +54,8 @@ static bool can_change_answer(const struct symcache_filter *around, const struct
     return false;
 }
 
-/* Passes only the symbols to the writer that can change the answer for one of the addresses. SL_BUSY when out of memory, or the error of
- * reading the symbols. */
+/* Passes those symbols to the writer that can change what a lookup of one of the addresses finds. SL_BUSY when out of memory, or the error
+ * of reading the symbols. */
 static enum sl_code add_symbols(const struct symcache_filter *around, struct sl_symcache_writer *writer,
                                 struct sl_object *object, struct sl_error *error)
 {
@@ -93,7 +94,7 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
         around.begins[i] = UINT64_MAX;
     if (code == SL_OK) {
         around.inner = sl_symcache_writer_sink(writer);
-        around.sink = *around.inner;
+        around.sink = *around.inner; /* wants what the writer wants */
         around.sink.prepare = around_prepare;
         around.sink.consume = around_consume;
         around.sink.wanted = addresses;

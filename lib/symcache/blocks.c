@@ -1,7 +1,8 @@
-/* The blocks of the address map: delta-codes entries as they come, and numbers contexts, functions and files by first use. */
+/* The blocks of the address map (format.h): delta-codes entries as they come, and numbers contexts (functions with their chain of callers),
+ * functions and files by first use. */
 #include "symcache/encoder.h"
 
-/* Most bytes of an entry: address, context, file and line of at most 10, 5, 5 and 5 bytes, and the control byte. */
+/* Size of the longest entry: address, context, file and line of at most 10, 5, 5 and 5 bytes, and the control byte. */
 enum { MAX_ENTRY = 26 };
 
 static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
@@ -12,7 +13,8 @@ static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
     return at;
 }
 
-/* Writes the number if `wanted`. A small number is stored in any case and `at` advanced only if wanted, which takes no branch. */
+/* Writes the number if `wanted`, and returns the end. A number of one byte is stored in any case, but the end is after it only if it is
+ * wanted: this takes no branch. */
 static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 {
     if ((v >= 0x80) & wanted)
@@ -23,8 +25,9 @@ static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 
 /* ---- ids by first use ---- */
 
-/* Gives the next new id to `old`, unless `old` has one already. Ids in order of use make the deltas in the file small. */
-static void symcache_blocks_use(struct renumbering *r, uint32_t old)
+/* Gives the next new id to the item with the id `old` in the writer, unless it has one already. Ids in order of use make the differences in
+ * the file small. */
+static void assign_id(struct renumbering *r, uint32_t old)
 {
     if (r->id[old] == UINT32_MAX) {
         r->id[old] = r->count;
@@ -37,30 +40,32 @@ static inline uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Gives an id to a function, and updates the largest values, which decide the widths of the columns. */
+/* Gives a new id to a function, and updates the largest values of its columns, which decide their widths. */
 static void use_function(struct encoder *e, uint32_t function)
 {
     const struct function_row *f = &e->w->functions[function];
     if (f->entry != UINT64_MAX && f->entry >= e->max_entry)
         e->max_entry = f->entry + 1;
     e->max_language = larger(e->max_language, f->language);
-    symcache_blocks_use(&e->functions, function);
+    assign_id(&e->functions, function);
 }
 
+/* Gives a new id to a file, unless it is SL_NO_FILE. */
 static void use_file(struct encoder *e, uint32_t file)
 {
     if (file != SL_NO_FILE)
-        symcache_blocks_use(&e->files, file);
+        assign_id(&e->files, file);
 }
 
-/* Gives ids to a file, and to a context with its parents, functions and files. A parent gets its id after its child. The loop ends because
- * chains have no cycles: a context is only made after its parent. Not inlined, as most locations have ids. */
+/* Gives new ids to a file, and to a context (a function with its chain of callers) with its parents, functions and files. A parent gets its
+ * id after its child. The loop ends because chains have no cycles: a context is only made after its parent. Not inlined by the compiler,
+ * because most locations have ids already. */
 static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t file, uint32_t context)
 {
     use_file(e, file);
     for (uint32_t c = context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX; c = e->w->contexts[c].parent) {
         const struct context *link = &e->w->contexts[c];
-        symcache_blocks_use(&e->contexts, c);
+        assign_id(&e->contexts, c);
         use_function(e, link->function);
         e->max_call_line = larger(e->max_call_line, link->call_line);
         use_file(e, link->call_file);
@@ -68,7 +73,7 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
     }
 }
 
-/* Grows the arrays to `count` ids; new ones have no id yet (UINT32_MAX). */
+/* Grows the arrays for items with up to `count` old ids; new items have no new id yet (UINT32_MAX). False when out of memory. */
 static bool renumbering_grow(struct sl_account *account, struct renumbering *r, size_t count)
 {
     size_t known = r->id_capacity;
@@ -82,14 +87,14 @@ static bool renumbering_grow(struct sl_account *account, struct renumbering *r, 
 
 /* ---- entries ---- */
 
-/* State of writing entries. It has copies of the encoder's pointers: a store of a byte may alias any memory, so the compiler would load the
- * originals again for each entry. */
+/* State while entries are written. It has copies of the encoder's pointers: a store of a byte may alias any memory, so the compiler would
+ * load the originals again for each entry. */
 struct symcache_block_writing {
     struct encoder *e;
-    uint8_t *at;
-    const uint32_t *context_ids, *file_ids;
+    uint8_t *at;                            /* where the next byte goes */
+    const uint32_t *context_ids, *file_ids; /* new ids by old ones */
     const struct context *contexts;
-    uint32_t *lines; /* a pointer, so that the rest can live in registers */
+    uint32_t *lines; /* the line slots; a pointer, so that the other members can live in registers */
     struct symcache_block block;
     uint32_t old_context;  /* context of the last location, before renumbering; NO_CONTEXT at the start of a block */
     uint32_t default_file; /* the file that this context implies */
@@ -150,15 +155,15 @@ static inline void put_address(struct symcache_block_writing *w, uint64_t addres
     w->block.address = address;
 }
 
-/* The context bits of the control byte, and the zigzag delta that follows for CONTEXT_DELTA. */
+/* How an entry tells its context: `how` is the context bits of the control byte; for CONTEXT_DELTA `delta`, zigzag coded, follows. */
 struct context_code {
     unsigned how;
     uint64_t delta;
 };
 
 /* Changes the block's context to `old_context` (its id in the writer), and returns its code: CONTEXT_SAME if its new id is that of the last
- * entry, CONTEXT_NEW if it follows the highest one of the block, else CONTEXT_DELTA with the signed difference. The codes follow each other
- * in this order, so they are computed. A context that is met for the first time gets its new id here. */
+ * entry, CONTEXT_NEW if it is one more than the highest of the block, else CONTEXT_DELTA with the signed difference. The codes are the
+ * numbers 1, 3 and 2, so they are computed. A context that is met for the first time gets its new id here; `file` is the entry's file. */
 static inline struct context_code change_context(struct symcache_block_writing *w, uint32_t old_context, uint32_t file)
 {
     struct symcache_block *b = &w->block;
@@ -176,8 +181,8 @@ static inline struct context_code change_context(struct symcache_block_writing *
     return (struct context_code){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
 }
 
-/* Writes the control byte (context, file and line of the entry, as far as they fit) and what does not fit. Lines are differences to the
- * last line of the same context slot, which are mostly small. */
+/* Writes the control byte (context, file and line of the entry, as far as they fit) and what does not fit. Each of LINE_SLOTS slots, chosen
+ * by the context's low bits, keeps the last line: a line is written as the difference to that, which is mostly small. */
 static inline void put_location(struct symcache_block_writing *w, uint32_t old_context, uint32_t file, uint32_t line)
 {
     bool change = old_context != w->old_context;
@@ -231,6 +236,8 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
     uint64_t base = run->base;
     if (!symcache_blocks_begin(e, run->count, &w))
         return false;
+    /* all but the first and the last operation, which may share their address with other functions or symbols: the caller folds these
+     * two */
     for (const struct short_op *op = run->ops + 1; op < last; op++) {
         if (is_same_location(op - 1, op))
             continue;

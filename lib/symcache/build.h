@@ -1,15 +1,16 @@
-/* Shared by the writer's files: the operations on the address map and the tables they refer to. Private to this folder.
+/* Shared by the files of the symcache writer: the operations on the address map and the tables they refer to. Private to this folder.
  *
- *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; local ids        (parallel)
+ *     collect.c  functions of a batch ──▶ their operations (one run each), contexts; local ids      (parallel)
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
  *     variables.c  local ids ──▶ global ids of lists of variables; their section
- *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
- *                    or, if functions come in address order, each run as it comes
+ *     fold.c     operations of all functions and symbols ──▶ entries, part by part                  (parallel)
+ *                    or, if functions come in address order, those of each function as it comes
  *     blocks.c   entries ──▶ ids in order of first use, blocks
  *     encode.c   the other sections; strings.c: sorting of texts                                    (parallel)
  *
- * The map is the result of a sequence of operations "at address A, do X". X depends only on the state of A itself, so the
- * operations of one address can be folded in steps: first those of one function, then those of all. */
+ * The map has entries, sorted by address: from here on the code has this location, or is a hole (has no symbol). It is the result of a
+ * sequence of operations "at address A, set X". The result depends only on what A had before, so the operations of one address can be
+ * folded in steps: first those of one function, then those of all. */
 #pragma once
 
 #include "symcache/format.h"
@@ -26,9 +27,9 @@ enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 enum op_kind {
     OP_SET = 0,   /* set this location, replacing any other */
     OP_ENTRY = 1, /* set this location if the address has none or a hole */
-    OP_HOLE =
-        2, /* set a hole if the address has nothing. With a context (symbols): the enclosing symbol continues there */
-    OP_LABEL = 3, /* symbols only: like OP_ENTRY, but not within functions */
+    /* set a hole if the address has nothing. With a context (at the end of a symbol within a symbol): the outer one continues there */
+    OP_HOLE = 2,
+    OP_LABEL = 3, /* symbols only: as OP_ENTRY, but ignored within functions */
 };
 
 struct op {
@@ -37,7 +38,7 @@ struct op {
     uint32_t kind_and_line; /* enum op_kind in the bits from LINE_BITS on, the line below */
 };
 
-struct short_op { /* an operation of a run */
+struct short_op { /* an operation of a function; `offset` is that of its address in the function */
     uint32_t offset, context, file;
     uint32_t kind_and_line;
 };
@@ -59,29 +60,30 @@ static inline uint32_t op_line(uint32_t kind_and_line)
     return kind_and_line & MAX_LINE;
 }
 
-/* Returns the result of an operation that is the only one at its address: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
+/* Converts the kind of an operation that is the last one left at its address to that of an entry: OP_ENTRY becomes OP_SET, OP_HOLE
+ * stays. */
 static inline uint32_t op_entry(uint32_t kind_and_line)
 {
     return kind_and_line & ~op_kind_and_line(OP_ENTRY, 0);
 }
 
-/* Operations of one function, sorted by address and folded to one per address. */
+/* A run: the operations of one function, sorted by address and folded to one per address. */
 struct symcache_op_run {
-    uint64_t base; /* address of the first */
+    uint64_t base; /* address of the first operation; offsets are relative to it */
     struct short_op *ops;
     uint32_t count;
 };
 
-/* Converts local ids of a run to global ones: context + first_context, files[file]. */
+/* Converts the ids in the operations of a batch, which are local to it, to ids of the writer: context + first_context, files[file]. */
 struct run_ids {
     uint32_t first_context;
     const uint32_t *files;
 };
 
-struct context {               /* one link of an inline chain */
-    uint32_t function, parent; /* parent: NO_CONTEXT = outermost */
-    uint32_t call_file, call_line;
-    uint32_t file; /* default file: the first one seen with this context */
+struct context {                   /* one link of an inline chain: a function, called at this place of its parent */
+    uint32_t function, parent;     /* `parent` is a context; NO_CONTEXT = outermost */
+    uint32_t call_file, call_line; /* of the call in the parent */
+    uint32_t file;                 /* default file: the first one seen with this context */
 };
 
 struct function_row {
@@ -107,11 +109,11 @@ struct id_list {
     size_t capacity;
 };
 
-/* Result of prepare for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
- * batches a worker keeps them from batch to batch, and only new ones are here. Valid until consume has returned; the operations of
- * runs stay valid longer. */
+/* Result of symcache_prepare() for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
+ * batches a worker keeps them from batch to batch, and only new ones are here. Valid until the sink's `consume` has returned; the
+ * operations stay valid longer, see symcache_clear_operations(). */
 struct symcache_prepared {
-    struct symcache_op_run *runs;
+    struct symcache_op_run *runs; /* one per function, rarely more */
     struct context *contexts;
     struct local_function *functions;
     struct symcache_text *files; /* full paths */
@@ -172,10 +174,11 @@ uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 
 /* ---- variables.c ---- */
 
-/* Starts consuming a batch. False when out of memory. */
+/* Forgets the ids of the last batch's lists of variables; call it when a batch is consumed. False when out of memory. */
 bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch);
 
-/* Converts the number of the batch's list to that of the writer's; both count from 1. 0 when out of memory (account.failed). */
+/* Returns the number in the writer of a list of variables with the number `variables` in the batch; both count from 1. Adds the list if it
+ * is new. 0 when out of memory (account.failed). */
 uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch,
                                    uint32_t variables);
 /* Frees the writer's lists of variables and their tables, but not the texts, which are in its arena. */
@@ -188,7 +191,7 @@ struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_b
 /* Frees the array of `workers` collectors with all they hold, also the operations of batches. `collectors` may be NULL. */
 void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers);
 
-/* Frees the operations of all consumed batches, of the first collector. */
+/* Frees the operations of all consumed batches. Only for writers with one worker: those of the first collector. */
 void symcache_clear_operations(struct symcache_collector *collectors);
 
 /* The callback sl_function_sink.prepare, called in parallel: converts the functions of a batch to operations (struct short_op) whose
@@ -199,6 +202,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
 
 /* ---- fold.c ---- */
 
+/* Convert a context, a file of an operation from the id in its batch to that of the writer. */
 static inline uint32_t symcache_global_context(const struct run_ids *ids, uint32_t context)
 {
     return context == NO_CONTEXT ? NO_CONTEXT : ids->first_context + context;
@@ -209,7 +213,8 @@ static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t 
     return file == SL_NO_FILE ? SL_NO_FILE : ids->files[file];
 }
 
-/* Applies `next` to the result `now` of the earlier operations at the same address. */
+/* Applies operation `next` to `now`, the result of the earlier operations at the same address: OP_SET replaces it; OP_ENTRY and OP_LABEL
+ * replace only a hole; OP_HOLE changes nothing. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
     if (op_kind(next->kind_and_line) == OP_SET ||
@@ -217,28 +222,31 @@ static inline void symcache_apply(struct op *now, const struct op *next)
         *now = *next;
 }
 
-/* Starts folding writer->runs and the symbols' writer->ops into entries (OP_SET or OP_HOLE), window by window. NULL when out of
- * memory. */
+/* Starts folding writer->runs (of functions) and writer->ops (of symbols) into entries (OP_SET or OP_HOLE), which
+ * symcache_fold_window() then returns part by part. NULL when out of memory. */
 struct symcache_folding *symcache_fold(struct sl_symcache_writer *w);
 /* Frees the folding, which may be NULL; the operations themselves belong to the writer. */
 void symcache_folding_free(struct symcache_folding *folding);
 
 /* Returns the next entries, possibly none, valid until the next call. False when out of memory. */
 bool symcache_fold_window(struct symcache_folding *folding, const struct op **entries, size_t *count);
+/* True if symcache_fold_window() has returned all entries. */
 bool symcache_fold_ended(const struct symcache_folding *folding);
 
-/* Folds runs that come in address order and do not overlap, one by one, without keeping them. Takes over writer->ops, which must be
- * complete. NULL when out of memory. */
+/* Begins to fold functions that come in address order and do not overlap, one by one, without keeping their operations. writer->ops, the
+ * operations of the symbols, must be complete; sorts them. NULL when out of memory. */
 struct ordered_fold *symcache_ordered_fold_new(struct sl_symcache_writer *w);
 void symcache_ordered_fold_free(struct ordered_fold *flow);
 
-/* True if the run begins after all runs added so far. */
+/* True if the operations of the function, `run`, begin after those of all functions added so far: then it may be added. */
 bool symcache_ordered_fold_accepts(const struct ordered_fold *flow, const struct symcache_op_run *run);
 
-/* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */
+/* Folds the operations of one function, which have local ids, and passes entries to the encoder. False when out of memory, or when the
+ * section of entries is larger than 4 GiB. */
 bool symcache_ordered_fold_add(struct ordered_fold *flow, const struct symcache_op_run *run, const struct run_ids *ids,
                                struct encoder *e);
-/* Folds the symbols after the last run, and passes the last entries to the encoder. False when out of memory. */
+/* Folds the symbols after the last function, and passes the last entries to the encoder. False when out of memory, or when the section of
+ * entries is larger than 4 GiB. */
 bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 
 /* ---- blocks.c ---- */
@@ -246,7 +254,8 @@ bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 /* Encodes the next entries. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
-/* Encodes the operations of a run between its first and its last as entries. The first one was added already. */
+/* Encodes the operations of a function between the first and the last, which have local ids, as entries; the first one was added already,
+ * the last one stays with the caller. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids);
 
 /* ---- encode.c, strings.c ---- */
@@ -256,7 +265,8 @@ struct encoder *symcache_encoder_new(struct sl_symcache_writer *w);
 /* Frees the encoder, which may be NULL, and the file unless symcache_encode has moved it. */
 void symcache_encoder_free(struct encoder *e);
 
-/* Renumbers contexts, functions and files by first use and writes the file. */
+/* Renumbers contexts, functions and files by first use and appends the symcache to `out`. SL_UNSUPPORTED if a section is larger than 4 GiB;
+ * else the error of sl_budget_fail() if memory or budget runs out. */
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);
 
 /* Sorts the writer's texts with used[i] set: order[new id] = i, rank[i] = new id. Returns their number; SIZE_MAX when out of memory. */

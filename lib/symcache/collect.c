@@ -1,4 +1,4 @@
-/* Converts the functions of a batch to runs of operations on the address map. */
+/* Converts the functions of a batch to operations on the address map (build.h), with ids that are local to the batch or worker. */
 #include "symcache/collector.h"
 
 #include "base/map.h"
@@ -8,9 +8,10 @@
 
 #include <stdlib.h>
 
+/* KEPT_CHUNK: bytes. BYTES_PER_STEP: bytes of text for which a step of the work budget is charged. */
 enum { KEPT_CHUNK = 1 << 20, BYTES_PER_STEP = 16 };
 
-/* `kept` has larger chunks than the default: it holds the operations of all batches until the file is written. */
+/* The arena `kept` has larger chunks than the default: it holds the operations of all batches until the file is written. */
 struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget)
 {
     struct symcache_collector *collectors = calloc(workers, sizeof *collectors);
@@ -68,8 +69,9 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* Returns the local id of a file by its full path. `from` is the original of a mapped file, which is stored behind the path if its origin
- * will be looked up; else NULL. SL_NO_FILE for an empty path, or when out of memory. */
+/* Returns the local id of a file by its full path; adds it if it is new. If the option map_line put this file in place of another, `from`
+ * is the other, whose path is stored after a NUL to look up its origin later; else NULL. SL_NO_FILE for an empty path, or when out of
+ * memory. */
 static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
@@ -102,19 +104,22 @@ static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *
     return sl_id_table_id(&c->file_table, slot);
 }
 
-static bool same_text(struct sl_str a, struct sl_str b)
+/* True if the texts are the same memory, which is faster than to compare the texts. */
+static bool same_pointers(struct sl_str a, struct sl_str b)
 {
     return a.data == b.data && a.size == b.size;
 }
 
-static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
+static bool same_file_pointers(const struct sl_file *a, const struct sl_file *b)
 {
-    return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
+    return same_pointers(a->name, b->name) && same_pointers(a->directory, b->directory) &&
+           same_pointers(a->comp_dir, b->comp_dir);
 }
 
-/* Returns the slot where the id of a numbered file or inlined function is stored, which saves looking its text up; NULL if there is no
- * number, or when out of memory. Only in lasting batches a number means the same from batch to batch. */
-static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *ids, uint32_t number)
+/* Returns the slot in `ids` for the local id of the file or inlined function that the reader gave this number, which saves looking up its
+ * text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not lasting: only in lasting
+ * batches a number means the same from batch to batch. */
+static inline uint32_t *numbered_slot(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
     if (!c->lasting || !number)
@@ -128,7 +133,8 @@ static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *i
     return &ids->ids[number];
 }
 
-static uint32_t intern_as_named(struct symcache_collector *c, struct sl_file file)
+/* Returns the local id of a file after the option map_file, if it is set, has rewritten it. */
+static uint32_t intern_renamed_file(struct symcache_collector *c, struct sl_file file)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     if (o->map_file)
@@ -139,18 +145,19 @@ static uint32_t intern_as_named(struct symcache_collector *c, struct sl_file fil
 /* Returns the local id of a file; a file with a number is interned only once. */
 uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file)
 {
-    uint32_t *slot = numbered(c, &c->numbered_files, file->number);
+    uint32_t *slot = numbered_slot(c, &c->numbered_files, file->number);
     if (!slot)
-        return intern_as_named(c, *file);
+        return intern_renamed_file(c, *file);
     if (*slot == ID_UNKNOWN)
-        *slot = intern_as_named(c, *file);
+        *slot = intern_renamed_file(c, *file);
     return *slot;
 }
 
-/* Returns the local id of a mapped file. Caches the last one by its pointers: adjacent lines mostly map to the same file. */
+/* Returns the local id of `file`, which the option map_line put in place of `from`. Caches the last one by its pointers: adjacent lines
+ * mostly map to the same file. */
 static uint32_t mapped_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
-    if (!c->has_mapped || !same_file_text(file, &c->mapped) || !same_file_text(from, &c->mapped_from)) {
+    if (!c->has_mapped || !same_file_pointers(file, &c->mapped) || !same_file_pointers(from, &c->mapped_from)) {
         c->mapped_id = intern_file(c, file, c->writer->keeps_sources ? from : NULL);
         c->mapped = *file;
         c->mapped_from = *from;
@@ -177,7 +184,7 @@ static bool same_function(const void *items, uint32_t index, const void *key)
            sl_str_equal(a->name, b->name);
 }
 
-/* Makes a function with its mapped name and the hash of that name. */
+/* Makes a function; its name is first rewritten by the option map_name, if that is set. */
 static struct local_function make_local_function(struct symcache_collector *c, struct sl_str name,
                                                  enum sl_language language, uint64_t entry, uint32_t variables)
 {
@@ -197,7 +204,8 @@ static uint32_t symcache_collect_add_function(struct symcache_collector *c, cons
     return (uint32_t)c->function_count++;
 }
 
-/* Adds an outermost function and returns its id. Looking for an equal one would be wasted: two functions rarely begin at one address. */
+/* Adds an outermost function and returns its local id; 0 when out of memory (account.failed). Looking for an equal one would be wasted: two
+ * functions rarely begin at one address. */
 static uint32_t outermost_id(struct symcache_collector *c, const struct sl_function *f)
 {
     struct local_function function = make_local_function(c, f->name, f->language, f->address, f->variables);
@@ -226,7 +234,7 @@ static uint32_t intern_inlinee(struct symcache_collector *c, struct sl_str name,
 uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                              uint32_t number, uint32_t variables)
 {
-    uint32_t *slot = numbered(c, &c->numbered_inlinees, number);
+    uint32_t *slot = numbered_slot(c, &c->numbered_inlinees, number);
     if (slot) {
         if (*slot == ID_UNKNOWN)
             *slot = intern_inlinee(c, name, language, 0);
@@ -249,7 +257,7 @@ static bool same_context(const void *items, uint32_t index, const void *key)
            a->call_line == b->call_line;
 }
 
-/* The table has only the chains of the current outermost function: no other function shares them. */
+/* c->context_table has only the contexts of the current outermost function: no other function shares them. */
 uint32_t symcache_intern_context(struct symcache_collector *c, struct context context)
 {
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
@@ -274,7 +282,7 @@ static uint32_t inlinee_id(struct symcache_collector *c, const struct sl_functio
 
 /* ---- operations ---- */
 
-/* Adds an operation. Addresses beyond the limit are ignored; lines that are too large become 0 (unknown). */
+/* Adds an operation to c->ops. Addresses beyond the limit of the format are ignored; lines that are too large become 0 (unknown). */
 static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
@@ -285,8 +293,9 @@ static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t add
 
 SL_ORDER_BY(symcache_collect_by_start, struct symcache_span, start)
 
-/* Collects the spans of code that direct inlinees cover in c->spans, sorted by start; returns their number, 0 also when out of memory
- * (account.failed). A line of size 0, whose size is not known, counts as one byte, so that it still answers for its address. */
+/* Fills c->spans with the code that the lines of calls inlined directly into the function cover, sorted by start; returns the number of
+ * spans, 0 also when out of memory (account.failed). A line of size 0, whose size is not known, covers one byte, so that its address has
+ * it. */
 static size_t inlinee_spans(struct symcache_collector *c, const struct sl_function *function)
 {
     size_t total = 0, count = 0;
@@ -317,9 +326,9 @@ static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t 
     return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;
 }
 
-/* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlined functions on the stack c->calls. `f` is itself
- * called by the `call_count` calls from `first_call` on. A line that begins inside an earlier one is dropped; a line of size 0 counts as
- * one byte. Where an inlined call covers a part of a line, that part is left out: it is the inlinee's. */
+/* Adds the operations of the lines of `f`, ascending, and pushes the places where calls inlined in `f` begin on the stack c->calls. `f`
+ * itself (local function id `id`) is called at the `call_count` places from index `first_call` on. A line that begins inside an earlier one
+ * is dropped; a line of size 0 covers one byte. Code of a line that an inlined call covers is left out: it belongs to that call. */
 static void collect_lines(struct symcache_collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
@@ -361,13 +370,12 @@ static void collect_lines(struct symcache_collector *c, const struct sl_function
     }
 }
 
-/* The operations [first, end) of the enclosing function, ascending. */
-struct symcache_surrounding {
-    size_t first, end;
-    uint64_t limit; /* end of the enclosing function */
+struct symcache_surrounding { /* the function around inlined calls */
+    size_t first, end;        /* its operations, indexes in c->ops, ascending; `first` moves on with the calls */
+    uint64_t limit;           /* address of its end */
 };
 
-/* Adds a hole at the end of an inlined call, unless the enclosing function has a line there (the usual case) or ends there. */
+/* Adds a hole at `end`, where an inlined call ends, unless the enclosing function has a line there (the usual case) or ends there, too. */
 static void add_end(struct symcache_collector *c, struct symcache_surrounding *around, uint64_t end)
 {
     while (around->first < around->end && c->ops[around->first].address < end)
@@ -377,8 +385,9 @@ static void add_end(struct symcache_collector *c, struct symcache_surrounding *a
         add_op(c, OP_HOLE, end, NO_CONTEXT, SL_NO_FILE, 0);
 }
 
-/* Adds the operations of the inlined calls of `f`. Its own operations begin at `first_op`, the calls of its inlinees at `first_call`.
- * Inlined calls without code or beyond the last address of the format are left out. */
+/* Adds the operations of the calls inlined in `f`, and of those in them. The operations of `f` itself begin at index `first_op` of c->ops,
+ * the places where calls inlined in it begin at index `first_call` of c->calls. Calls without code or beyond the last address of the format
+ * are left out. */
 static void collect_inlinees(struct symcache_collector *c, const struct sl_function *f, size_t first_op,
                              size_t first_call)
 {
@@ -396,8 +405,8 @@ static void collect_inlinees(struct symcache_collector *c, const struct sl_funct
     }
 }
 
-/* Collects the operations of an outermost function, not sorted. The call at address 0 with NO_CONTEXT stands for the missing caller, so
- * that an outermost function is handled like an inlined one. */
+/* Collects the operations of an outermost function and its inlined calls in c->ops, not sorted. A call at address 0 with NO_CONTEXT stands
+ * for the missing caller, so that an outermost function is handled like an inlined one. */
 static void collect_function(struct symcache_collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
@@ -417,8 +426,8 @@ static void collect_function(struct symcache_collector *c, const struct sl_funct
 
 /* ---- runs ---- */
 
-/* Reserves operations in c->kept, where they live until the file is written; the caller returns unused memory by sl_arena_trim. NULL when
- * out of memory. */
+/* Reserves memory for operations in c->kept, where they live until the file is written; the caller returns what it does not use by
+ * sl_arena_trim(). NULL when out of memory. */
 static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
@@ -426,7 +435,7 @@ static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
     return ops;
 }
 
-/* Starts a run, which is the operations of one function, with 32-bit offsets from `base`. */
+/* Starts a run, the list of the operations of one function, with 32-bit offsets from `base`. NULL when out of memory. */
 static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t base, struct short_op *ops)
 {
     if (!sl_account_grow(&c->account, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
@@ -435,8 +444,8 @@ static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t 
     return &c->runs[c->run_count++];
 }
 
-/* Sorts and folds the operations of collect_function into a run, or several if offsets do not fit 32 bits. The sort is stable: of several
- * operations at one address the later collected one, that of the inner call, is applied last. */
+/* Sorts the operations in c->ops, folds them to one per address, and adds them as a run, or as several if offsets do not fit into 32 bits.
+ * The sort is stable: of several operations at one address the one collected last, that of the inner call, is applied last. */
 static void add_run(struct symcache_collector *c)
 {
     size_t count = c->op_count;
@@ -467,13 +476,14 @@ static void add_run(struct symcache_collector *c)
 
 /* ---- fast path: in address order ---- */
 
+/* Appends an operation, whose address is the next one, to c->folded; the caller has reserved memory. */
 static inline void symcache_collect_put(struct symcache_collector *c, uint32_t offset,
                                         const struct symcache_location *at, enum op_kind kind)
 {
     c->folded[c->folded_count++] = op_at(offset, at, kind);
 }
 
-/* True if an inlined call of `f` has lines. If none has, no hole is needed where the calls end. */
+/* True if a call inlined directly in `f` has lines. If none has, no hole is needed where the calls end. */
 static bool has_calls(const struct sl_function *f)
 {
     for (uint32_t i = 0; i < f->inlinee_count; i++)
@@ -482,10 +492,10 @@ static bool has_calls(const struct sl_function *f)
     return false;
 }
 
-/* Makes the operations of the lines of `f` and of its inlined calls in address order. Requires that each call has a line of its own
- * with the call's location, as in assembled functions; false if it has not. `id` is the context of an outermost function; for an
- * inlined one it is NO_CONTEXT, and `link` becomes its context at the first line. `around` is the call's location, used for code of
- * an inlined call without lines; NULL for the outermost function. */
+/* Makes the operations of the lines of `f` and of its inlined calls in address order. Requires that the caller's lines have one for each
+ * call, with its range and location, as in assembled functions; else false. `id` is the context of an outermost function; for an inlined
+ * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code of an
+ * inlined call without lines; NULL for the outermost function. Addresses in operations are relative to `base`. */
 static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_function *f, uint64_t base,
                                   struct context link, uint32_t id, const struct symcache_location *around)
 {
@@ -523,8 +533,9 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
     return inlinee == inlinees_end;
 }
 
-/* Tries the fast path for an assembled function. If the function has no line at its start, the entry operation makes the start part of the
- * function. False if the fast path does not apply. */
+/* Makes the operations of an assembled function (without its end) in address order. `entry` is its context; `*file` becomes the file of its
+ * first line. If it has no line at its start, an operation OP_ENTRY makes the start part of the function. False if the fast path does not
+ * apply. */
 static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
     struct symcache_location here = {entry, SL_NO_FILE, 0};
@@ -538,8 +549,8 @@ static bool walk_tree(struct symcache_collector *c, const struct sl_function *f,
 
 static const struct sl_flat no_calls = {NULL, 0};
 
-/* Handles an outermost function in one pass. `flat` has its inlined calls; NULL if it is assembled. False, without effect, if the
- * fast path does not apply. */
+/* The fast path: makes the operations of an outermost function in one pass in address order, so that they need not be sorted. `flat` has
+ * its inlined calls; NULL if it is assembled. False, without effect, if lines or calls are not in the usual order; then use add_any(). */
 static bool walk_function(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_address(f->address, f->size);
@@ -571,7 +582,7 @@ static bool walk_function(struct symcache_collector *c, const struct sl_function
 
 /* ---- the batch ---- */
 
-/* Copies `count` items of `size` bytes from index `first` on into the arena. */
+/* Returns a copy of `count` items of `size` bytes, from index `first` on, in the arena; NULL when out of memory (account.failed). */
 static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena *arena, const void *items,
                                    size_t first, size_t count, size_t size)
 {
@@ -589,7 +600,7 @@ static void clear_ids(struct id_list *ids)
         ids->ids[i] = ID_UNKNOWN;
 }
 
-/* Resets the worker's scratch. Between lasting batches ids of functions and files are kept. */
+/* Resets the worker's scratch memory for a batch. From one lasting batch to the next, local ids of functions and files are kept. */
 static void start_batch(struct symcache_collector *c, const struct sl_symcache_writer *w,
                         const struct sl_function_batch *batch, struct sl_arena *arena)
 {
@@ -613,8 +624,8 @@ static void start_batch(struct symcache_collector *c, const struct sl_symcache_w
             c->file_ids[i] = ID_UNKNOWN;
 }
 
-/* Handles a function for which the fast path did not apply: assembles flat records and tries again, else collects the operations in any
- * order and sorts them. */
+/* Adds the operations of a function to which the fast path walk_function() did not apply: assembles it if it is `flat` and tries the fast
+ * path again; if that fails, too, collects the operations in any order and sorts them. */
 static void add_any(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat)
 {
     struct sl_function f = *function;
@@ -639,7 +650,8 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     if (!p)
         return;
     start_batch(c, w, batch, arena);
-    size_t first_function = c->function_count, first_file = c->file_count;
+    size_t first_function = c->function_count,
+           first_file = c->file_count; /* those before are known from earlier batches */
     for (size_t i = 0; i < batch->function_count && !c->account.failed; i++) {
         const struct sl_flat *flat = batch->flats && batch->flats[i].inlinee_count ? &batch->flats[i] : NULL;
         const struct sl_function *f = &batch->functions[i];

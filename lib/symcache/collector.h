@@ -1,14 +1,16 @@
-/* Shared by collect.c and sweep.c: the scratch of a worker, local ids, operations of a function in address order. Private to this folder.
+/* Shared by collect.c and sweep.c: the scratch memory of a worker, local ids, operations of a function in address order. Private to this
+ * folder.
  *
  *     collect.c  local ids, batches; functions in any form
- *     sweep.c    functions as flat records */
+ *     sweep.c    functions with a flat list of inlined calls (struct sl_flat) */
 #pragma once
 
 #include "symcache/build.h"
 
 #include "function/assemble.h"
 
-struct symcache_call { /* from `address` on the callee is called at this location */
+struct
+    symcache_call { /* where an inlined function is called: valid for its code from `address` on; `context` is the caller */
     uint64_t address;
     uint32_t context, file, line;
 };
@@ -17,7 +19,8 @@ struct symcache_span {
     uint64_t start, end;
 };
 
-/* Names are first compared by pointer: equal names mostly have the same pointer, so that neither hash nor text is needed. */
+/* An entry of the cache of inlined functions by the pointer of their name: equal names mostly have the same pointer, so that neither hash
+ * nor text is needed. */
 enum { NAME_CACHE = 512 };
 struct symcache_known_name {
     struct sl_str name;
@@ -34,10 +37,10 @@ struct symcache_collector {
     const struct sl_function_batch *batch;
     struct sl_arena *arena; /* the batch's */
     struct sl_assembler assembler;
-    struct op *ops;
-    struct sl_ordered *order, *scratch;
-    struct short_op *folded;
-    uint64_t *starts; /* of inlined calls: sweep.c */
+    struct op *ops;                     /* of the current function, in any order */
+    struct sl_ordered *order, *scratch; /* to sort `ops` */
+    struct short_op *folded;            /* operations of the current function in address order (fast path) */
+    uint64_t *starts;                   /* of inlined calls: sweep.c */
     struct symcache_op_run *runs;
     struct symcache_span *spans;
     struct symcache_call *calls; /* a stack */
@@ -46,7 +49,7 @@ struct symcache_collector {
     struct symcache_text *files;
     uint32_t *file_ids;                               /* local ids by file of the batch */
     struct id_list numbered_files, numbered_inlinees; /* local ids by sl_file.number, sl_function.number */
-    struct id_list global_functions, global_files;
+    struct id_list global_functions, global_files; /* the writer's ids by local ids; filled by the sink's `consume` */
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
@@ -61,28 +64,32 @@ struct symcache_collector {
     bool has_calls; /* has_calls() of the current outermost function */
 };
 
-enum { ID_UNKNOWN = UINT32_MAX - 1 };
+enum { ID_UNKNOWN = UINT32_MAX - 1 }; /* in lists of local ids: not looked up yet */
 
 /* ---- collect.c ---- */
 
-/* Makes the local id of a file of the batch that has none yet. */
+/* Returns the local id of a file, which is added if it is new; a file with a number is looked up only once. The caller caches the id per
+ * file of the batch (file_id). */
 uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file);
 
 struct location {
     uint32_t file, line;
 };
 
-/* Maps a file and line by the option map_line. */
+/* Returns local file id and line after the option map_line was applied to file `file` of the batch and `line`; unchanged if it does not map
+ * them. */
 struct location symcache_mapped_location(struct symcache_collector *c, uint32_t file, uint32_t line);
 
-/* Returns the local id of an inlined function. `number` is sl_function.number, which identifies it in lasting batches; `variables` is
- * the list in other batches. */
+/* Returns the local id of an inlined function, which is added if it is new; 0 when out of memory (account.failed). `number` is
+ * sl_function.number: it identifies a function in lasting batches, which have no lists of variables. */
 uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                              uint32_t number, uint32_t variables);
 
-/* Returns the id in the batch of a link of an inline chain, of the current outermost function. */
+/* Returns the id in the batch of a context, a link of an inline chain in the current outermost function; adds it if it is new. 0 when out
+ * of memory (account.failed). */
 uint32_t symcache_intern_context(struct symcache_collector *c, struct context context);
 
+/* Returns the local id of file `index` of the batch; SL_NO_FILE if there is no such file. */
 static inline uint32_t file_id(struct symcache_collector *c, uint32_t index)
 {
     if (index >= c->file_id_count)
@@ -119,8 +126,8 @@ static const struct symcache_location nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
 /* ---- sweep.c ---- */
 
-/* Makes the operations of an outermost function from its flat records, without its end, in c->folded; they equal those of the
- * assembled function. `entry` is its context; `*file` receives the file of its first line. False if the records overlap or are out of
- * order: then assemble them. */
+/* Makes the operations of an outermost function, but the hole at its end, from its lines and flat list of inlined calls, in c->folded; they
+ * equal those of the assembled function. `entry` is its context; `*file` receives the file of its first line. False if calls or lines
+ * overlap or are out of order in a way that needs sl_assemble(). */
 bool symcache_sweep(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat,
                     uint32_t entry, uint32_t *file);

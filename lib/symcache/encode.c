@@ -1,4 +1,4 @@
-/* Writes the file: the contents of its sections. */
+/* Writes the symcache file: the contents of its sections. */
 #include "symcache/encoder.h"
 
 #include <stdlib.h>
@@ -11,13 +11,15 @@ static void renumbering_free(struct renumbering *r)
 
 /* ---- origins of source files ---- */
 
+/* Returns the id of a text, plus one; 0 for an empty text. */
 static uint32_t symcache_encode_text(struct encoder *e, struct sl_str text)
 {
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
-/* Finds the origin of a file; false if it has none. A mapped file gets path and revision of its original, but no URL, because that leads to
- * the text of the original. */
+/* Finds the origin of a file, whose path is the text `*file`; false if it has none. If the option map_line put the file in place of
+ * another, the path is followed by a NUL and the other's path: then `*file` is set to the path alone, and path and revision of the other's
+ * origin are used, but not its URL, which leads to the text of the other. */
 static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
 {
     struct sl_symcache_writer *w = e->w;
@@ -34,7 +36,8 @@ static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *ar
     return known && (origin->path.size || origin->revision.size || origin->url.size);
 }
 
-/* Finds the origins of the files that contexts or entries use; debug information names many more. False when out of memory or budget. */
+/* Finds the origins of the files that contexts or entries use (debug information names many more); sets FLAG_ORIGINS if any has one. False
+ * when out of memory or budget. */
 static bool collect_origins(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -76,7 +79,8 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
     }
 }
 
-/* Sorts the texts that functions, files, origins and variables use: sorted texts share prefixes, which are stored once. */
+/* Sorts the texts that functions, files, origins and variables use: sorted texts share prefixes, which are stored once. False when out of
+ * memory. */
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -149,6 +153,7 @@ static void fill_variables(const void *arg, uint32_t from, uint32_t count, uint6
     }
 }
 
+/* Fills the column of files [from, from + count) of the file: the rank of the path's text. */
 static void fill_files(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -186,7 +191,8 @@ static struct sl_str sorted_text(const void *arg, size_t index)
     return e->w->texts[e->text_order[index]].str;
 }
 
-/* Folds the operations and encodes the entries as they come. */
+/* Folds the operations of functions and symbols to entries of the address map, part by part, and encodes these. False when out of memory,
+ * or when the section is larger than 4 GiB. */
 static bool fold_all(struct encoder *e)
 {
     struct symcache_folding *folding = symcache_fold(e->w);
@@ -239,23 +245,30 @@ static void write_header(struct encoder *e)
     sl_table_put(t, AT_VARIABLES, e->variable_count, 8);
 }
 
-/* Writes all sections but the address map. The largest value of each column gives its width. */
+/* Writes all sections but the address map. The upper bound of the values of each column (`max`) gives its width. False when out of memory,
+ * or if a section is too large. */
 static bool write_tables(struct encoder *e)
 {
     uint32_t functions = e->functions.count, files = e->files.count, contexts = e->contexts.count;
     uint64_t texts = e->text_count;
-    struct sl_table_column_source context_rows = {
-        fill_contexts, e, contexts, 5, {functions, contexts, files, e->max_call_line, files}};
+    struct sl_table_column_source context_rows = {.fill = fill_contexts,
+                                                  .arg = e,
+                                                  .rows = contexts,
+                                                  .columns = 5,
+                                                  .max = {functions, contexts, files, e->max_call_line, files}};
     struct sl_table_column_source function_rows = {
-        fill_functions,
-        e,
-        functions,
-        function_columns(e->flags),
-        {texts, e->max_entry, e->max_language, e->variable_count, e->max_variables}};
-    struct sl_table_column_source file_rows = {fill_files, e, files, 1, {texts}};
-    struct sl_table_column_source variable_rows = {fill_variables, e, (uint32_t)e->variable_count, 2, {texts, texts}};
-    struct sl_table_column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
-    struct sl_table_string_source strings = {sorted_text, e, e->text_count};
+        .fill = fill_functions,
+        .arg = e,
+        .rows = functions,
+        .columns = function_columns(e->flags),
+        .max = {texts, e->max_entry, e->max_language, e->variable_count, e->max_variables}};
+    struct sl_table_column_source file_rows = {
+        .fill = fill_files, .arg = e, .rows = files, .columns = 1, .max = {texts}};
+    struct sl_table_column_source variable_rows = {
+        .fill = fill_variables, .arg = e, .rows = (uint32_t)e->variable_count, .columns = 2, .max = {texts, texts}};
+    struct sl_table_column_source origin_rows = {
+        .fill = fill_origins, .arg = e, .rows = files, .columns = 3, .max = {texts, texts, texts}};
+    struct sl_table_string_source strings = {.get = sorted_text, .arg = e, .count = e->text_count};
     struct sl_table_writer *t = &e->table;
     if (!sl_table_add_columns(t, SECTION_CONTEXTS, &context_rows) ||
         !sl_table_add_columns(t, SECTION_FUNCTIONS, &function_rows) ||
@@ -292,7 +305,7 @@ struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
         free(e);
         return NULL;
     }
-    sl_table_section(&e->table, SECTION_BLOCKS);
+    sl_table_section(&e->table, SECTION_BLOCKS); /* entries are written as they come, so their section is the first */
     return e;
 }
 
@@ -315,7 +328,8 @@ void symcache_encoder_free(struct encoder *e)
     free(e);
 }
 
-/* Encodes all sections. The address map comes first, because its entries decide which functions, files and texts are used. */
+/* Encodes all sections and moves the file to `out`. The address map comes first, because its entries decide which functions, files and
+ * texts are used. False when out of memory, or if a section is too large (table.too_large). */
 static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;

@@ -1,8 +1,9 @@
-/* Folds runs of functions, and symbols, into the entries of the map.
+/* Folds the operations of functions and symbols into the entries of the address map.
  *
- * Functions hardly ever overlap: their runs, sorted by first address, are already in entry order. Functions that overlap form a
- * cluster, whose operations are sorted again. Clusters are grouped into pieces of about equal work. A window of pieces is folded in
- * parallel, each piece into its own part of one array; then the parts are joined. Only one window of entries is in memory. */
+ * The operations of one function, a run, are sorted by address. Functions hardly ever overlap, so their runs, in the order of their first
+ * addresses, are already in entry order. Functions that overlap form a cluster, whose operations are sorted together. Clusters are grouped
+ * into work items of about equal size. A few work items at a time, a window, are folded in parallel, each into its own part of one array;
+ * then the parts are joined. Only the entries of one window are in memory. */
 #include "symcache/build.h"
 
 #include "function/order.h"
@@ -14,36 +15,36 @@
 
 /* ---- clusters ---- */
 
-enum { PIECE = 16384 }; /* operations of functions per piece */
+enum { OPS_PER_ITEM = 16384 }; /* operations of functions per work item */
 
 struct ordered_run {
     uint64_t base;
     const struct symcache_op_run *run;
 };
 
-struct cluster { /* runs [first, first + count) in address order */
-    size_t first, count, op_count;
-    uint64_t base;
+struct cluster {                   /* functions that overlap, or mostly one that does not */
+    size_t first, count, op_count; /* its runs are [first, first + count) in address order */
+    uint64_t base;                 /* lowest address */
 };
 
-struct symcache_fold_piece { /* clusters [first, end), addresses [low, limit) */
+struct fold_item { /* a work item: clusters [first, end), addresses [low, limit) */
     size_t first, end;
     uint64_t low, limit;
     struct op *out;
     size_t capacity, count; /* capacity and entries of `out` */
     struct op last;         /* last entry, if `any` */
-    bool any, failed;
+    bool any, failed;       /* there is an entry; memory ran out */
 };
 
 struct symcache_folding {
     struct sl_account account;
     const struct sl_parallel *parallel;
-    const struct op *symbols; /* sorted and folded */
+    const struct op *symbols; /* operations of symbols, sorted and folded to one per address */
     size_t symbol_count;
     struct ordered_run *runs;
     struct cluster *clusters;
-    struct symcache_fold_piece *pieces;
-    size_t run_count, cluster_count, piece_count, next_piece;
+    struct fold_item *items;
+    size_t run_count, cluster_count, item_count, next_item;
     struct op *out; /* entries of a window */
     size_t out_capacity;
     struct op last; /* last entry of the window before, if `any` */
@@ -54,7 +55,8 @@ SL_ORDER_BY(by_base, struct ordered_run, base, run)
 
 SL_ORDER_BY(by_sequence, struct ordered_run, run)
 
-/* Lists the runs by first address. Most inputs are sorted already, which is checked to save the sort. False when out of memory. */
+/* Fills f->runs: the operations of each function, in the order of their first addresses. Most inputs are sorted already, which is checked
+ * to save the sort. False when out of memory. */
 static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writer *w)
 {
     bool sorted = true;
@@ -69,8 +71,8 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
     return f->runs != NULL;
 }
 
-/* Groups overlapping runs into clusters. Runs that only touch, a hole of one at the first address of the next, do not overlap: the order of
- * a hole and another operation at one address does not matter. False when out of memory. */
+/* Groups functions that overlap into clusters. Functions that only touch, with the hole at the end of one at the first address of the next,
+ * do not overlap: the order of a hole and another operation at one address does not matter. False when out of memory. */
 static bool find_clusters(struct symcache_folding *f)
 {
     uint64_t last = 0;
@@ -99,28 +101,30 @@ static bool find_clusters(struct symcache_folding *f)
 
 /* ---- folding ---- */
 
-/* Compares context, file and line at once: one branch is predicted better than three. Two holes are equal. */
+/* True if context, file, line and kind are equal. Compares them at once: one branch is predicted better than several. Two holes are
+ * equal. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
     return ((a->context ^ b->context) | (a->file ^ b->file) | (a->kind_and_line ^ b->kind_and_line)) == 0;
 }
 
-/* Merges operations of functions with those of symbols into entries. `now` is the result at the current address, not yet an entry. */
+/* Merges operations of functions with those of symbols, in address order, into entries of a work item. */
 struct emitter {
-    struct symcache_fold_piece *piece;
-    const struct op *symbol, *symbols_end;
-    struct op now;
-    struct op function; /* last operation of a function; a hole if there was none */
+    struct fold_item *item;
+    const struct op *symbol, *symbols_end; /* operations of symbols that are left */
+    struct op now;                         /* result at the current address, not yet an entry; valid if `any` */
+    struct op function;                    /* last operation of a function; a hole if there was none */
     bool any;
 };
 
 static const struct op op_hole = {
     .context = NO_CONTEXT, .file = SL_NO_FILE, .kind_and_line = (uint32_t)OP_HOLE << LINE_BITS};
 
-/* Makes `now` an entry, unless the last entry has the same location: an entry is valid up to the next one. */
+/* Appends the result at the current address to the entries, unless the last entry has the same location: an entry is valid up to the
+ * next. */
 static void symcache_fold_flush(struct emitter *e)
 {
-    struct symcache_fold_piece *p = e->piece;
+    struct fold_item *p = e->item;
     e->now.kind_and_line = op_entry(e->now.kind_and_line);
     if (!e->any || (p->any && same_location(&p->last, &e->now)))
         return;
@@ -128,8 +132,8 @@ static void symcache_fold_flush(struct emitter *e)
     p->any = true;
 }
 
-/* Applies an operation to the current address, or goes on to the next one. */
-static void feed(struct emitter *e, const struct op *op)
+/* Applies an operation to the result at the current address; if its address is a new one, first makes that result an entry. */
+static void fold_op(struct emitter *e, const struct op *op)
 {
     if (e->any && e->now.address == op->address) {
         symcache_apply(&e->now, op);
@@ -140,38 +144,39 @@ static void feed(struct emitter *e, const struct op *op)
     e->any = true;
 }
 
-/* Feeds the next operation of a symbol. Functions have precedence: inside one a label is ignored, and where a symbol ends the function
- * continues. */
-static void feed_symbol(struct emitter *e)
+/* Applies the next operation of a symbol. Functions have precedence: inside one a label is ignored, and where a symbol ends the function
+ * continues. The two first branches are the frequent cases. */
+static void fold_symbol_op(struct emitter *e)
 {
     const struct op *op = e->symbol++;
     enum op_kind kind = op_kind(op->kind_and_line);
     if (__builtin_expect(kind == OP_ENTRY, true)) {
-        feed(e, op);
+        fold_op(e, op);
         return;
     }
     bool inside = op_kind(e->function.kind_and_line) != OP_HOLE;
     if (__builtin_expect(kind == OP_HOLE && !inside && op->context == NO_CONTEXT, true)) {
-        feed(e, op);
+        fold_op(e, op);
         return;
     }
     /* inside a function a label is ignored, and so is the end of a symbol where the address has an operation already */
     if (inside && (kind == OP_LABEL || e->now.address == op->address))
         return;
+    /* a label outside of functions, or the end of a symbol: an outer symbol or, if `inside`, the function continues */
     struct op changed = {op->address, op->context, op->file, op_kind_and_line(OP_ENTRY, 0)};
     if (inside)
         changed = (struct op){op->address, e->function.context, e->function.file, op_entry(e->function.kind_and_line)};
-    feed(e, &changed);
+    fold_op(e, &changed);
 }
 
-/* Feeds an operation of a function, after all symbols at lower addresses; symbols at the same address come after it. */
-static void feed_function(struct emitter *e, const struct op *op)
+/* Applies an operation of a function, after all operations of symbols at lower addresses; those of symbols at its address come after it. */
+static void fold_function_op(struct emitter *e, const struct op *op)
 {
-    if (op->address >= e->piece->limit) /* a hole at the start of the next piece */
+    if (op->address >= e->item->limit) /* the hole at its end, where the next work item begins */
         return;
     while (e->symbol < e->symbols_end && e->symbol->address < op->address)
-        feed_symbol(e);
-    feed(e, op);
+        fold_symbol_op(e);
+    fold_op(e, op);
     e->function = *op;
 }
 
@@ -204,46 +209,48 @@ static struct sl_ordered *order_ops(struct sl_account *account, const struct op 
     return order;
 }
 
-/* Fast path: feeds a run that neither overlaps others nor has symbols inside, so its inner operations become entries without comparing
- * addresses. */
-static void feed_alone(struct emitter *e, const struct symcache_op_run *run)
+/* Fast path: folds the operations of a function that neither overlaps others nor has symbols inside. All but the first and the last become
+ * entries without comparing addresses. */
+static void fold_undisturbed(struct emitter *e, const struct symcache_op_run *run)
 {
     struct op op = make_op(run, 0, NULL);
-    feed_function(e, &op);
+    fold_function_op(e, &op);
     if (run->count == 1)
         return;
     symcache_fold_flush(e);
-    struct op *last = &e->piece->out[e->piece->count - 1];
+    struct op *last = &e->item->out[e->item->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
         op = make_op(run, i, NULL);
         op.kind_and_line = op_entry(op.kind_and_line);
         if (!same_location(last, &op))
             *++last = op;
     }
-    e->piece->count = (size_t)(last + 1 - e->piece->out);
-    e->piece->last = *last;
+    e->item->count = (size_t)(last + 1 - e->item->out);
+    e->item->last = *last;
     e->function = e->now = make_op(run, run->count - 1, NULL);
 }
 
-/* True if no symbol is inside the run, and the run ends in this piece. */
-static bool stands_alone(const struct emitter *e, const struct symcache_op_run *run)
+/* True if the function, whose operations are `run`, has no symbol inside and ends within this work item. */
+static bool is_undisturbed(const struct emitter *e, const struct symcache_op_run *run)
 {
     uint64_t last = run->base + run->ops[run->count - 1].offset;
-    return last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last);
+    return last < e->item->limit && (e->symbol == e->symbols_end || e->symbol->address > last);
 }
 
-static void feed_all(struct emitter *e, const struct symcache_op_run *run, const struct run_ids *ids)
+/* Folds the operations of a function one by one. `ids` is NULL if they have global ids already. */
+static void fold_run(struct emitter *e, const struct symcache_op_run *run, const struct run_ids *ids)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         struct op op = make_op(run, i, ids);
-        feed_function(e, &op);
+        fold_function_op(e, &op);
     }
 }
 
-/* Feeds a cluster: sorts its operations by address, those at one address in the order of the functions in the file, so that the last
- * function counts. qsort need not be stable, as no two runs have the same sequence number; order_ops is. False when out of memory. */
-static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
-                             struct sl_budget *budget)
+/* Folds the functions of a cluster: sorts their operations by address, those at one address in the order of the functions in the file, so
+ * that the last function counts. qsort need not be stable, as no two functions have the same place in the file; order_ops() is. False when
+ * out of memory. */
+static bool fold_cluster(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
+                         struct sl_budget *budget)
 {
     struct sl_account account = {.budget = budget};
     struct op *ops = sl_account_alloc(&account, cluster->op_count, sizeof *ops);
@@ -254,7 +261,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
             ops[count++] = make_op(runs[i].run, j, NULL);
     struct sl_ordered *order = ops ? order_ops(&account, ops, count) : NULL;
     for (size_t i = 0; order && i < count; i++)
-        feed_function(e, &ops[order[i].index]);
+        fold_function_op(e, &ops[order[i].index]);
     bool ok = order != NULL;
     free(ops);
     free(order);
@@ -269,45 +276,46 @@ static const struct op *first_symbol(const struct symcache_folding *f, uint64_t 
     return f->symbols + low;
 }
 
-/* Folds the clusters of a piece and the symbols among them, on a worker. Pieces do not share addresses. */
-static void fold_piece(void *arg, size_t index, unsigned worker)
+/* Runs on a worker: folds the clusters of a work item and the symbols among them. Work items do not share addresses. */
+static void fold_one_item(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
     struct symcache_folding *f = arg;
-    struct symcache_fold_piece *p = &f->pieces[f->next_piece + index];
-    struct emitter e = {.piece = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
+    struct fold_item *p = &f->items[f->next_item + index];
+    struct emitter e = {.item = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
     e.function = op_hole;
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
-            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster, f->account.budget);
+            p->failed = p->failed || !fold_cluster(&e, &f->runs[cluster->first], cluster, f->account.budget);
             continue;
         }
         const struct symcache_op_run *run = f->runs[cluster->first].run;
-        if (stands_alone(&e, run))
-            feed_alone(&e, run);
+        if (is_undisturbed(&e, run))
+            fold_undisturbed(&e, run);
         else
-            feed_all(&e, run, NULL);
+            fold_run(&e, run, NULL);
     }
     while (e.symbol < e.symbols_end)
-        feed_symbol(&e);
+        fold_symbol_op(&e);
     symcache_fold_flush(&e);
 }
 
-/* Divides the clusters into pieces of about PIECE operations, and computes how many entries each can have at most: its operations and those
- * of the symbols in its range. A piece covers the addresses from its `low` up to its `limit`. False when out of memory. */
-static bool cut_pieces(struct symcache_folding *f)
+/* Divides the clusters into work items of about OPS_PER_ITEM operations, and computes how many entries each can have at most: its
+ * operations and those of the symbols in its range. A work item covers the addresses from its `low` up to its `limit`. False when out of
+ * memory. */
+static bool divide_work(struct symcache_folding *f)
 {
-    f->pieces = sl_account_alloc(&f->account, f->cluster_count + 1, sizeof *f->pieces);
-    if (!f->pieces)
+    f->items = sl_account_alloc(&f->account, f->cluster_count + 1, sizeof *f->items);
+    if (!f->items)
         return false;
     size_t at = 0;
     do {
-        struct symcache_fold_piece *p = &f->pieces[f->piece_count++];
-        uint64_t low = f->piece_count == 1 ? 0 : f->clusters[at].base;
+        struct fold_item *p = &f->items[f->item_count++];
+        uint64_t low = f->item_count == 1 ? 0 : f->clusters[at].base;
         size_t ops = 0;
-        *p = (struct symcache_fold_piece){.first = at, .low = low};
-        while (at < f->cluster_count && ops < PIECE)
+        *p = (struct fold_item){.first = at, .low = low};
+        while (at < f->cluster_count && ops < OPS_PER_ITEM)
             ops += f->clusters[at++].op_count;
         p->end = at;
         p->limit = at < f->cluster_count ? f->clusters[at].base : UINT64_MAX;
@@ -316,13 +324,13 @@ static bool cut_pieces(struct symcache_folding *f)
     return true;
 }
 
-/* Joins the pieces of a window to one array. The first entry of a piece is left out if it repeats the last one before it. False if a piece
- * failed. */
-static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count)
+/* Joins the entries of the window's work items to one array without gaps. The first entry of a work item is left out if it repeats the last
+ * one before it. False if a work item failed. */
+static bool join_items(struct symcache_folding *f, size_t items, size_t *count)
 {
     size_t total = 0;
-    for (size_t i = 0; i < pieces; i++) {
-        const struct symcache_fold_piece *p = &f->pieces[f->next_piece + i];
+    for (size_t i = 0; i < items; i++) {
+        const struct fold_item *p = &f->items[f->next_item + i];
         if (p->failed)
             return false;
         if (!p->count)
@@ -340,7 +348,7 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
     return true;
 }
 
-/* Opens the symbols that begin with operations [first, end), all of one address. */
+/* Opens the symbols whose first operations are order[first..end), all at one address. False when out of memory. */
 static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_writer *w, const struct sl_ordered *order,
                          size_t first, size_t end)
 {
@@ -355,7 +363,8 @@ static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_wr
     return true;
 }
 
-/* Sets the context of holes within symbols to the enclosing symbol. `sorted` has one operation per address. */
+/* Sets the context of holes within symbols to that of the enclosing symbol. `order` is the order of w->ops by address, `sorted` has them
+ * folded to one per address. False when out of memory. */
 static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_ordered *order, struct op *sorted)
 {
     struct sl_nesting nesting = {.account.budget = w->account.budget};
@@ -389,7 +398,7 @@ static bool sort_symbols(struct sl_symcache_writer *w)
         } else {
             sorted[count++] = *op;
         }
-        if (op_kind(op->kind_and_line) == OP_HOLE)
+        if (op_kind(op->kind_and_line) == OP_HOLE) /* op[-1] is the start of the symbol that ends here */
             nested |= op[-1].address != sorted[count - 2].address;
     }
     bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));
@@ -415,7 +424,7 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
     bool ok = sort_symbols(w);
     f->symbols = w->ops;
     f->symbol_count = w->op_count;
-    ok = ok && order_runs(f, w) && find_clusters(f) && cut_pieces(f);
+    ok = ok && order_runs(f, w) && find_clusters(f) && divide_work(f);
     if (!ok) {
         symcache_folding_free(f);
         return NULL;
@@ -426,28 +435,28 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
 bool symcache_fold_window(struct symcache_folding *f, const struct op **entries, size_t *count)
 {
     size_t window = sl_parallel_workers(f->parallel) > 1 ? 2 * (size_t)sl_parallel_workers(f->parallel) : 1;
-    size_t pieces = 0, capacity = 0;
+    size_t items = 0, capacity = 0;
     *count = 0;
-    for (; pieces < window && f->next_piece + pieces < f->piece_count; pieces++)
-        capacity += f->pieces[f->next_piece + pieces].capacity;
+    for (; items < window && f->next_item + items < f->item_count; items++)
+        capacity += f->items[f->next_item + items].capacity;
     if (!sl_account_grow(&f->account, &f->out, &f->out_capacity, capacity + 1, sizeof *f->out))
         return false;
     struct op *out = f->out;
-    for (size_t i = 0; i < pieces; i++) {
-        f->pieces[f->next_piece + i].out = out;
-        out += f->pieces[f->next_piece + i].capacity;
+    for (size_t i = 0; i < items; i++) {
+        f->items[f->next_item + i].out = out;
+        out += f->items[f->next_item + i].capacity;
     }
-    sl_parallel_run(f->parallel, pieces, fold_piece, f);
-    if (!join_pieces(f, pieces, count))
+    sl_parallel_run(f->parallel, items, fold_one_item, f);
+    if (!join_items(f, items, count))
         return false;
-    f->next_piece += pieces;
+    f->next_item += items;
     *entries = f->out;
     return true;
 }
 
 bool symcache_fold_ended(const struct symcache_folding *f)
 {
-    return f->next_piece == f->piece_count;
+    return f->next_item == f->item_count;
 }
 
 void symcache_folding_free(struct symcache_folding *f)
@@ -456,19 +465,19 @@ void symcache_folding_free(struct symcache_folding *f)
         return;
     free(f->runs);
     free(f->clusters);
-    free(f->pieces);
+    free(f->items);
     free(f->out);
     sl_account_release(&f->account);
     free(f);
 }
 
-/* ---- runs in order ---- */
+/* ---- functions in address order ---- */
 
 struct ordered_fold {
-    struct sl_account *account;       /* the writer's */
-    struct symcache_fold_piece piece; /* entries that the encoder does not have yet */
+    struct sl_account *account; /* the writer's */
+    struct fold_item item;      /* entries that the encoder does not have yet */
     struct emitter emitter;
-    uint64_t last; /* address of the last operation */
+    uint64_t last; /* address of the last operation of a function */
     bool last_is_hole;
     bool any; /* the encoder got an entry */
 };
@@ -482,8 +491,8 @@ struct ordered_fold *symcache_ordered_fold_new(struct sl_symcache_writer *w)
     }
     f->account = &w->account;
     f->last_is_hole = true;
-    f->piece.limit = UINT64_MAX;
-    f->emitter = (struct emitter){.piece = &f->piece, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
+    f->item.limit = UINT64_MAX;
+    f->emitter = (struct emitter){.item = &f->item, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
     f->emitter.function = op_hole;
     return f;
 }
@@ -491,7 +500,7 @@ struct ordered_fold *symcache_ordered_fold_new(struct sl_symcache_writer *w)
 void symcache_ordered_fold_free(struct ordered_fold *f)
 {
     if (f)
-        free(f->piece.out);
+        free(f->item.out);
     free(f);
 }
 
@@ -500,10 +509,11 @@ bool symcache_ordered_fold_accepts(const struct ordered_fold *f, const struct sy
     return run->base > f->last || (run->base == f->last && f->last_is_hole);
 }
 
-/* Grows the array of entries for `count` operations and the symbols up to `last`. */
+/* Grows the array of entries for `count` operations of a function and those of the symbols up to the address `last`. False when out of
+ * memory. */
 static bool symcache_fold_reserve(struct ordered_fold *f, size_t count, uint64_t last)
 {
-    struct symcache_fold_piece *p = &f->piece;
+    struct fold_item *p = &f->item;
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
@@ -511,28 +521,29 @@ static bool symcache_fold_reserve(struct ordered_fold *f, size_t count, uint64_t
                            sizeof *p->out);
 }
 
-/* Encodes the collected entries. A hole at the start of the map is left out, because addresses before the first entry have no symbol
- * anyway. */
+/* Encodes the collected entries and removes them. A hole at the start of the map is left out, because addresses before the first entry have
+ * no symbol anyway. False when out of memory, or when the section is too large. */
 static bool pass_to_encoder(struct ordered_fold *f, struct encoder *e)
 {
-    struct symcache_fold_piece *p = &f->piece;
+    struct fold_item *p = &f->item;
     size_t count = p->count, skip = count && !f->any && op_kind(p->out->kind_and_line) == OP_HOLE;
     f->any = f->any || count > skip;
     p->count = 0;
     return symcache_encoder_add(e, p->out + skip, count - skip);
 }
 
-/* Like feed_alone, but encodes the inner operations directly from the run. */
-static bool encode_alone(struct ordered_fold *f, const struct symcache_op_run *run, const struct run_ids *ids,
-                         struct encoder *e)
+/* Fast path: folds the operations of a function that neither overlaps others nor has symbols inside. All but the first and the last are
+ * encoded directly, without a copy. False when out of memory, or when the section is too large. */
+static bool encode_undisturbed(struct ordered_fold *f, const struct symcache_op_run *run, const struct run_ids *ids,
+                               struct encoder *e)
 {
     struct op op = make_op(run, 0, ids);
-    feed_function(&f->emitter, &op);
+    fold_function_op(&f->emitter, &op);
     symcache_fold_flush(&f->emitter);
     if (!pass_to_encoder(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
-    f->piece.last = make_op(run, run->count - 2, ids);
-    f->piece.last.kind_and_line = op_entry(f->piece.last.kind_and_line);
+    f->item.last = make_op(run, run->count - 2, ids);
+    f->item.last.kind_and_line = op_entry(f->item.last.kind_and_line);
     f->emitter.function = f->emitter.now = make_op(run, run->count - 1, ids);
     return true;
 }
@@ -541,14 +552,14 @@ bool symcache_ordered_fold_add(struct ordered_fold *f, const struct symcache_op_
                                struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
-    bool alone = run->count > 2 && stands_alone(&f->emitter, run);
+    bool undisturbed = run->count > 2 && is_undisturbed(&f->emitter, run);
     f->last = run->base + end->offset;
     f->last_is_hole = op_kind(end->kind_and_line) == OP_HOLE;
-    if (!symcache_fold_reserve(f, alone ? 1 : run->count, f->last))
+    if (!symcache_fold_reserve(f, undisturbed ? 1 : run->count, f->last))
         return false;
-    if (alone)
-        return encode_alone(f, run, ids, e);
-    feed_all(&f->emitter, run, ids);
+    if (undisturbed)
+        return encode_undisturbed(f, run, ids, e);
+    fold_run(&f->emitter, run, ids);
     return pass_to_encoder(f, e);
 }
 
@@ -557,7 +568,7 @@ bool symcache_ordered_fold_end(struct ordered_fold *f, struct encoder *e)
     if (!symcache_fold_reserve(f, 0, UINT64_MAX))
         return false;
     while (f->emitter.symbol < f->emitter.symbols_end)
-        feed_symbol(&f->emitter);
+        fold_symbol_op(&f->emitter);
     symcache_fold_flush(&f->emitter);
     return pass_to_encoder(f, e);
 }

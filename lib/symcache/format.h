@@ -1,8 +1,11 @@
 /* The symcache file, version 1.0: a table (table/table.h) of these sections. Private to this folder.
  *
+ * An entry tells the location (context, file, line) of the code from its address up to the next entry, or that it has no symbol. A
+ * context is a link of an inline chain: a function, called at a place of another context.
+ *
  * DIRECTORY  first address of every block of 64 entries, ascending (u32, or u64 with FLAG_WIDE)
- * OFFSETS    offsets of the units of BLOCKS
- * BLOCKS     units of entries: uleb address delta to the previous entry (not in the first one), control byte, then uleb context,
+ * OFFSETS    u32 offset of each block in BLOCKS, and the end of the last
+ * BLOCKS     blocks of 64 entries: uleb address delta to the previous entry (not in the first one), control byte, then uleb context,
  *            file and line as the control byte requires
  *
  *     control   7 6 5 4 3     2           1 0
@@ -22,12 +25,12 @@
  *         04 82 01  0x100C  context 1 - 1, line 12 + 1 (slot 0): f:13
  *         04 00     0x1010  hole
  *
- * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain. Above:
+ * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1. In the example:
  *            0 = (f, 0, 0, 0, f's file), 1 = (g, 1, file and line of the call in f, g's file)
  * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language; with FLAG_VARIABLES also first variable, number of variables
  * FILES      column path
- * STRINGS    strings
- * GROUPS     offsets of the units of STRINGS
+ * STRINGS    sorted texts, in groups of 16 (table/table.h)
+ * GROUPS     u32 offset of each group in STRINGS, and the end of the last
  * MODULE     the module's file name, optional
  * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 for each file (0 = unknown)
  * VARIABLES  with FLAG_VARIABLES: columns name, type name. A function's variables are consecutive and sorted by name; a name occurs
@@ -45,8 +48,8 @@ enum {
     FLAG_ORIGINS = 4,
     FLAG_VARIABLES = 8,
     FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not available */
-    FLAG_POSITIONS =
-        32, /* lines, also those of calls, are positions: line and column in one number (function/position.h) */
+    /* lines, also those of calls, are positions: line and column in one number (function/position.h) */
+    FLAG_POSITIONS = 32,
 };
 
 enum symcache_section_id {
@@ -85,11 +88,13 @@ enum symcache_column {
 };
 _Static_assert((int)COLUMN_COUNT == (int)SL_SYMCACHE_COLUMNS, "as many as a reader has");
 
+/* Returns the number of columns of the section FUNCTIONS; the last two are only in files with variables. */
 static inline unsigned function_columns(uint32_t flags)
 {
     return (flags & FLAG_VARIABLES ? COLUMN_FUNCTION_VARIABLES : COLUMN_FUNCTION_LANGUAGE) + 1u - COLUMN_FUNCTION_NAME;
 }
 
+/* The control byte of an entry, see BLOCKS above. */
 enum {
     CONTEXT_HOLE,
     CONTEXT_SAME,

@@ -1,4 +1,4 @@
-/* Functions by name: the string ids of the names are looked up once, then one pass over the functions compares ids. */
+/* Finds functions by name: the ids of the names in the string table are looked up once, then one pass over the functions compares ids. */
 #include "symcache/symcache.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 SL_ORDER_BY(named_by_string, struct sl_symcache_named, string)
 
-/* Sets the id of the name; SL_SYMCACHE_NONE if the file does not have it. */
+/* Sets named->string to the id of the name in the string table; SL_SYMCACHE_NONE if it is not there. `text` is scratch memory. */
 static void find_string(const struct sl_symcache *c, struct sl_symcache_named *named, struct sl_buf *text)
 {
     uint32_t id = sl_table_strings_before(&c->strings, named->name);
@@ -17,7 +17,7 @@ static void find_string(const struct sl_symcache *c, struct sl_symcache_named *n
     named->string = sl_str_equal(sl_buf_view(text), named->name) ? id : SL_SYMCACHE_NONE;
 }
 
-/* Returns the first of the sorted names with this id; `count` if there is none. */
+/* Returns the index of the first of the sorted names with this string id; `count` if there is none. */
 static size_t first_named(const struct sl_symcache_named *named, size_t count, uint32_t string)
 {
     size_t at = SL_PARTITION_POINT(i, 0, count, named[i].string < string);
@@ -43,7 +43,7 @@ bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_name
         if (first == count || (named[first].found && named[first].entry == function.entry))
             continue;
         named[first].entry = function.entry;
-        /* counts no further than 2: "several" */
+        /* a function with this name and another address: `found` becomes 1, then 2, which means "several" */
         named[first].found += named[first].found < 2;
     }
     for (size_t i = 1; i < count; i++) /* names that were asked for more than once */

@@ -7,6 +7,7 @@ static inline uint64_t column(const struct sl_symcache *c, enum symcache_column 
     return sl_column_get(&c->columns[id], index);
 }
 
+/* Opens the `count` columns of a section as the columns of *c from `first` on; false unless the section has `rows` rows. */
 static bool open_columns(struct sl_symcache *c, enum symcache_section_id section, enum symcache_column first,
                          unsigned count, uint64_t rows)
 {
@@ -57,17 +58,17 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
 
 /* ---- blocks ---- */
 
-struct symcache_unit_entry {
+struct symcache_unit_entry { /* a decoded entry */
     uint64_t address;
     uint32_t context, file, line; /* file: id + 1; UINT32_MAX = the context's default */
-    bool hole;
+    bool hole;                    /* the code from here on has no symbol */
 };
 
-/* Decoder of a block; faster than sl_reader. */
+/* Decoder of a block of entries; faster than sl_reader. */
 struct symcache_decoder {
     const uint8_t *at, *end;
-    uint64_t address;
-    uint32_t context, highest;
+    uint64_t address;          /* of the entry */
+    uint32_t context, highest; /* the last context and the highest one of the block so far */
     bool failed;
     uint32_t lines[LINE_SLOTS];
 };
@@ -96,6 +97,7 @@ static uint64_t block_address(const struct sl_symcache *c, uint64_t block)
     return c->flags & FLAG_WIDE ? sl_table_u64(directory + block * 8) : sl_table_u32(directory + block * 4);
 }
 
+/* Starts decoding a block: `d` is at its first entry. False if the block is empty or not inside the file. */
 static bool open_block(const struct sl_symcache *c, uint64_t block, struct symcache_decoder *d)
 {
     struct sl_bytes unit = sl_table_unit(&c->blocks, block);
@@ -103,8 +105,9 @@ static bool open_block(const struct sl_symcache *c, uint64_t block, struct symca
     return unit.size > 0;
 }
 
-/* Decodes an entry from its control byte on. For a hole only address and `hole` are set. e->file is UINT32_MAX for the file of the context.
- * The line slots hold the last line of each of LINE_SLOTS contexts, as the writer has them (put_location in blocks.c). */
+/* Decodes an entry from its control byte on (format.h). For a hole only address and `hole` are set. e->file is UINT32_MAX for the default
+ * file of the context. Each of LINE_SLOTS slots, chosen by the context's low bits, has the last line, to which a line is stored as a
+ * difference. */
 static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct symcache_unit_entry *e)
 {
     if (d->at >= d->end) {
@@ -155,8 +158,8 @@ static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *
     return true;
 }
 
-/* Finds the last entry at or before the address, by decoding its block up to there. False also for a hole, which `*found` then
- * describes. */
+/* Finds the last entry at or before the address, by decoding its block up to there. False if there is none, if the block is damaged, and if
+ * the entry is a hole (no symbol), which `*found` then describes. */
 static bool find_entry(const struct sl_symcache *c, uint64_t address, struct symcache_unit_entry *found)
 {
     uint64_t block;
@@ -185,7 +188,7 @@ bool sl_symcache_entry_start(const struct sl_symcache *c, uint64_t address, uint
     return found;
 }
 
-/* Sets line and column from what the file has as a line. */
+/* Sets line and column from a stored line, which with FLAG_POSITIONS is both in one number. */
 static void set_position(const struct sl_symcache *c, uint64_t line, struct sl_location *location)
 {
     bool is_position = c->flags & FLAG_POSITIONS;
@@ -268,7 +271,8 @@ bool sl_symcache_variable(const struct sl_symcache *c, uint32_t number, struct s
     return variable->name < c->string_count && variable->type < c->string_count;
 }
 
-/* Returns the outermost function of a context's chain; SL_SYMCACHE_NONE on damage. Counts `*steps` down, and stops at 0. */
+/* Returns the outermost function of the inline chain that `context` belongs to; SL_SYMCACHE_NONE if the chain is damaged or `*steps`, which
+ * counts its links down, gets 0. */
 static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigned *steps)
 {
     while (context < c->context_count && *steps) {
@@ -287,7 +291,8 @@ struct extent {                 /* state of finding the end of a function */
     unsigned steps;             /* left; 0 = give up */
 };
 
-/* Searches the entries of a block for the first one after `entry` that is not of the function. */
+/* Searches the entries of a block for the first one at or after x->entry that is not code of the function, and sets x->end to its address.
+ * Sets x->steps to 0 if the block is damaged. */
 static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct extent *x)
 {
     struct symcache_decoder d;
@@ -297,7 +302,7 @@ static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct 
         x->steps = 0;
     for (left = left < BLOCK_ENTRIES ? left : BLOCK_ENTRIES; left && x->steps && !x->end; left--) {
         symcache_reader_read_entry(&d, &e);
-        bool known = !e.hole && e.context == x->context;
+        bool known = !e.hole && e.context == x->context; /* most entries have the context of the last one */
         if (e.address >= x->entry && !known) {
             if (e.hole || outermost(c, e.context, &x->steps) != x->function)
                 x->end = e.address;
@@ -364,7 +369,8 @@ struct sl_str sl_symcache_module_file(const struct sl_symcache *c)
 
 /* ---- walking ---- */
 
-/* Decodes entry `index`. Its block must be decoded from the start, as entries are differences to the one before. */
+/* Decodes entry number `index` of the file, by decoding its block from the start, as entries are differences to the one before. False if
+ * there is no such entry or the block is damaged. */
 static bool entry_at(const struct sl_symcache *c, uint64_t index, struct symcache_unit_entry *e)
 {
     struct symcache_decoder d;
@@ -381,7 +387,7 @@ static bool entry_at(const struct sl_symcache *c, uint64_t index, struct symcach
 void sl_symcache_first(const struct sl_symcache *c, struct sl_symcache_cursor *cursor)
 {
     (void)c;
-    *cursor = (struct sl_symcache_cursor){.index = UINT64_MAX};
+    *cursor = (struct sl_symcache_cursor){.index = UINT64_MAX}; /* sl_symcache_next() increments it to 0 */
 }
 
 bool sl_symcache_next(const struct sl_symcache *c, struct sl_symcache_cursor *cursor)

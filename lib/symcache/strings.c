@@ -1,17 +1,20 @@
-/* Sorting of texts: multikey quicksort by words of eight bytes. The items are cut into ranges, which workers sort in parallel. */
+/* Sorts the texts of a symcache: multikey quicksort by words of eight bytes. The items are cut into ranges, which workers sort in
+ * parallel. */
 #include "symcache/build.h"
 
 #include <stdlib.h>
 
-enum { MAX_LEVEL = 200, MAX_RANGES = 256, MIN_RANGE = 256 };
+/* MAX_SPLITS: nested splits after which a range is sorted by another algorithm. MAX_RANGES: ranges for workers; MIN_RANGE: items of a range
+ * that is not worth splitting for them. */
+enum { MAX_SPLITS = 200, MAX_RANGES = 256, MIN_RANGE = 256 };
 
-struct symcache_string_item {
+struct symcache_string_item { /* a text: its index, and eight bytes of it at the depth that is being sorted */
     uint64_t word;
     uint32_t index;
 };
 
-/* Returns eight bytes at `depth` as a number that compares like the bytes. A text that ends there is padded with NULs, so it sorts
- * before its extensions (texts that contain NUL may compare equal to their padded prefix). */
+/* Returns eight bytes of the text at offset `depth` as a number that compares like the bytes. A text that ends there is padded with NULs,
+ * so it sorts before longer ones that begin with it. (A text that contains NUL may get the same number as a shorter one.) */
 static uint64_t word_at(const struct symcache_text *text, size_t depth)
 {
     uint64_t word = 0;
@@ -25,7 +28,7 @@ static uint64_t word_at(const struct symcache_text *text, size_t depth)
     return word;
 }
 
-/* Compares two texts that are equal before `depth`; the words are the bytes at `depth`. */
+/* True if text `a` sorts before text `b`. They are equal up to offset `depth`; their words are the eight bytes there. */
 static bool before(const struct symcache_text *texts, const struct symcache_string_item *a,
                    const struct symcache_string_item *b, size_t depth)
 {
@@ -38,7 +41,7 @@ static bool before(const struct symcache_text *texts, const struct symcache_stri
                           (struct sl_str){y.data + depth, y.size - depth}) < 0;
 }
 
-/* Sorts a few items that are equal before `depth`; faster than splitting them further. */
+/* Sorts a few items whose texts are equal up to offset `depth`; faster than splitting them further. */
 static void insertion_sort(const struct symcache_text *texts, struct symcache_string_item *items, size_t count,
                            size_t depth)
 {
@@ -71,17 +74,16 @@ static int by_text(const void *left, const void *right, void *arg)
     return sl_str_compare(texts[a->index].str, texts[b->index].str);
 }
 
-/* A range of items whose texts are equal before `depth`. */
-struct string_sort_run {
+/* A range of items whose texts are equal up to offset `depth`; `splits`: how many splits it went through without getting a larger depth. */
+struct string_range {
     struct symcache_string_item *items;
     size_t count, depth;
-    unsigned level;
+    unsigned splits;
 };
 
 /* One step of multikey quicksort: moves items below, at and above a pivot word into three `parts`, which are still to be sorted. The middle
  * part goes on with the next word, so long common prefixes, usual in mangled names, are compared once. */
-static void strings_split(const struct symcache_text *texts, const struct string_sort_run *s,
-                          struct string_sort_run parts[3])
+static void strings_split(const struct symcache_text *texts, const struct string_range *s, struct string_range parts[3])
 {
     struct symcache_string_item *items = s->items;
     uint64_t pivot = median(items[0].word, items[s->count / 2].word, items[s->count - 1].word);
@@ -99,18 +101,18 @@ static void strings_split(const struct symcache_text *texts, const struct string
         ended = ended && texts[items[i].index].str.size <= s->depth + 8;
         items[i].word = word_at(&texts[items[i].index], s->depth + 8);
     }
-    parts[0] = (struct string_sort_run){items, low, s->depth, s->level + 1};
-    parts[1] = (struct string_sort_run){items + low, ended ? 0 : high - low, s->depth + 8, s->level};
-    parts[2] = (struct string_sort_run){items + high, s->count - high, s->depth, s->level + 1};
+    parts[0] = (struct string_range){items, low, s->depth, s->splits + 1};
+    parts[1] = (struct string_range){items + low, ended ? 0 : high - low, s->depth + 8, s->splits};
+    parts[2] = (struct string_range){items + high, s->count - high, s->depth, s->splits + 1};
 }
 
-/* Sorts a range by splitting it; the middle part, usually the largest, is handled by the loop, the others by recursion. More than MAX_LEVEL
- * nested splits do not shrink the range well, so qsort_r, which has no bad case, does the rest. */
-static void sort_range(const struct symcache_text *texts, struct string_sort_run s)
+/* Sorts a range by splitting it; the middle part, usually the largest, is handled by the loop, the others by recursion. More than
+ * MAX_SPLITS nested splits do not shrink the range well, so qsort_r, which has no bad case, does the rest. */
+static void sort_range(const struct symcache_text *texts, struct string_range s)
 {
     while (s.count > 16) {
-        struct string_sort_run parts[3];
-        if (s.level > MAX_LEVEL) { /* only for crafted texts */
+        struct string_range parts[3];
+        if (s.splits > MAX_SPLITS) { /* only for crafted texts */
             qsort_r(s.items, s.count, sizeof *s.items, by_text, (void *)texts);
             return;
         }
@@ -124,10 +126,11 @@ static void sort_range(const struct symcache_text *texts, struct string_sort_run
 
 struct symcache_sorting {
     const struct symcache_text *texts;
-    struct string_sort_run ranges[MAX_RANGES];
+    struct string_range ranges[MAX_RANGES];
     size_t count;
 };
 
+/* Runs on a worker: sorts one range. */
 static void sort_one(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
@@ -135,7 +138,7 @@ static void sort_one(void *arg, size_t index, unsigned worker)
     sort_range(s->texts, s->ranges[index]);
 }
 
-/* Splits large ranges until there are enough for all workers, then sorts them in parallel. */
+/* Splits large ranges until there are some four per worker, then sorts them in parallel. With one worker the whole is one range. */
 static void sort_items(const struct sl_parallel *parallel, const struct symcache_text *texts,
                        struct symcache_string_item *items, size_t count)
 {
@@ -143,8 +146,8 @@ static void sort_items(const struct sl_parallel *parallel, const struct symcache
     unsigned workers = sl_parallel_workers(parallel);
     size_t small = workers > 1 ? count / (4 * workers) + MIN_RANGE : SIZE_MAX;
     for (size_t i = 0; i < s.count && s.count + 2 <= MAX_RANGES;) {
-        struct string_sort_run parts[3];
-        if (s.ranges[i].count <= small || s.ranges[i].level > MAX_LEVEL) {
+        struct string_range parts[3];
+        if (s.ranges[i].count <= small || s.ranges[i].splits > MAX_SPLITS) {
             i++;
             continue;
         }

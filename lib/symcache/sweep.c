@@ -1,21 +1,22 @@
-/* Makes the operations of a function from its lines and its flat list of inlined calls, in one sweep by address with a stack of open
- * calls. No tree is built: for the records of compilers, where calls nest and lines do not overlap, this is enough. The operations
- * equal those of the assembled function (symcache_collect_walk in collect.c). */
+/* Makes the operations of a function (build.h) from its lines and its flat list of inlined calls, in one sweep by address with a stack of
+ * open calls. No tree is built: for the records of compilers, where calls nest and lines do not overlap, this is enough. The operations
+ * equal those that symcache_collect_walk() (collect.c) makes of the assembled function. Where this says "the sweep does not apply", the
+ * function is assembled instead. */
 #include "symcache/collector.h"
 
 #include "base/order.h"
 
 #include <stdlib.h>
 
-/* MAX_DEPTH: deeper calls, which are rare, are left to the general path. INDEX_BITS: bits of a call's index in its sort key
- * (order_calls). MOVES_PER_CALL bounds the cost of sorting by insertion. */
+/* MAX_DEPTH: functions with deeper calls, which are rare, are assembled instead. INDEX_BITS: bits of a call's index in its sort key.
+ * MOVES_PER_CALL: limit of the moves for which calls are sorted by insertion. */
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
 
 struct symcache_sweep_frame {        /* an open call; the first frame is the function itself */
     uint64_t at, end, call_end;      /* offsets in the function: handled so far, end, end of the last call in it */
-    struct context link;             /* its context */
-    struct symcache_location around; /* location of the call, for code without lines */
-    uint32_t id;                     /* of `link`, made at the first line; NO_CONTEXT = not made yet */
+    struct context link;             /* its context: function, caller, place of the call */
+    struct symcache_location around; /* place of the call, used for code of the callee without lines */
+    uint32_t id;                     /* id of `link`, made at the first line; NO_CONTEXT = not made yet */
     bool has_lines;
 };
 
@@ -24,10 +25,10 @@ struct symcache_sweep {
     const struct sl_flat_inlinee *calls;
     uint64_t base;                     /* address of the function */
     uint64_t *start, *starts_end;      /* sorted starts of the calls that are not open yet (order_calls) */
-    size_t postpones_left, moves_left; /* budget: calls to postpone, and moves in `start` for that */
-    struct short_op *out;
-    struct symcache_sweep_frame *top;
-    bool call_has_lines; /* a direct call of the function has lines */
+    size_t postpones_left, moves_left; /* how many calls may still be postponed, and be moved in `start` for that */
+    struct short_op *out;              /* where the next operation goes */
+    struct symcache_sweep_frame *top;  /* the innermost open call, or the function */
+    bool call_has_lines;               /* a direct call of the function has lines */
     struct symcache_sweep_frame frames[MAX_DEPTH + 1];
 };
 
@@ -37,8 +38,8 @@ static inline void symcache_sweep_add(struct symcache_sweep *s, uint64_t offset,
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
-/* Inserts the last of `count` numbers into the sorted others. Compilers write nearly sorted calls, so few moves are needed; `*budget`
- * limits them, and when it is used up the caller sorts with qsort. */
+/* Inserts the last of `count` numbers into the others, which are sorted. Compilers write nearly sorted calls, so few moves are needed; each
+ * takes one of `*budget`, and when that is used up the numbers are left unsorted, for the caller to sort with qsort. */
 static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
 {
     uint64_t number = numbers[count - 1];
@@ -48,7 +49,8 @@ static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
     numbers[at] = number;
 }
 
-/* Fills c->starts with a sorted number for each call that covers code; `*count` is their count. False if the sweep does not apply.
+/* Fills c->starts with a sort key for each inlined call that covers code, sorted by offset in the function, then depth; `*count` is their
+ * number. False if a call is outside of the function or too deep, or if there are too many: then the sweep does not apply.
  *
  *     63       32 31    22 21     0
  *     offset      depth    index of the call */
@@ -75,8 +77,8 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
     return true;
 }
 
-/* Adds the operation for code of the frame that has no line, up to `offset`. Such code of an inlined call gets the location of the call; of
- * the function itself a hole, if it follows a call. False if the sweep does not apply. */
+/* Adds the operation for the code of the frame up to `offset`, which has no line. Such code of an inlined call gets the place of the call;
+ * that of the function itself becomes a hole if it follows a call, else it continues the last line. False if the sweep does not apply. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
@@ -90,7 +92,8 @@ static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep
     return true;
 }
 
-/* Starts the lines of the innermost frame: its first line or call is at `offset`. */
+/* Called at the first line or call of the innermost frame, which is at `offset` in `file`: makes the context of an inlined call. For the
+ * function itself, code before that first line gets an operation OP_ENTRY. */
 static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     struct symcache_sweep_frame *frame = s->top;
@@ -104,7 +107,8 @@ static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file
     }
 }
 
-/* Begins a line or call of the innermost frame at `offset`; code of the frame before it has no line. False if the sweep does not apply. */
+/* Begins a line or call of the innermost frame at `offset`, after adding what the frame's code before it, which has no line, needs. False
+ * if the sweep does not apply. */
 static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)
@@ -112,7 +116,7 @@ static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t fil
     return skip_to(s, s->top, offset);
 }
 
-/* Closes the calls that end at or before `offset`. */
+/* Closes the calls that end at or before `offset`. False if the sweep does not apply. */
 static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
 {
     for (; s->top > s->frames && s->top->end <= offset; s->top--)
@@ -121,8 +125,8 @@ static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
     return true;
 }
 
-/* Puts the rest of the call that was opened last, from `offset` on, back into the sorted starts. False if that was done too often: then the
- * sweep would not be faster. */
+/* Puts the rest of the call that was taken from s->start last, from `offset` on, back among the sorted starts. False if that was done too
+ * often: then the sweep would not be faster than assembling the function. */
 static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
@@ -143,7 +147,7 @@ static bool push(struct symcache_sweep *s)
     struct symcache_sweep_frame *caller = &s->frames[call->depth];
     if (s->top < caller) /* an orphan: its caller is not open */
         return true;
-    if (s->top > caller)
+    if (s->top > caller) /* a sibling, caller[1], is open: only the code after its end is left for this call */
         return end <= caller[1].end || postpone_call(s, caller[1].end);
     if (end > caller->end) {
         if (!postpone_call(s, caller->end))
@@ -178,11 +182,12 @@ static inline uint64_t get_limit(const struct symcache_sweep *s)
     return start < s->top->end ? start : s->top->end;
 }
 
-/* Adds a line [at, end), in pieces between starts and ends of calls. */
+/* Adds the operations of a line that covers [at, end): one for each part of it between starts and ends of calls, with the innermost call
+ * that is open there. `*limit` is the next start or end of a call. False if the sweep does not apply. */
 static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at, uint64_t end,
                                            struct location location, uint64_t *limit)
 {
-    const struct short_op *piece = NULL; /* end of the last piece */
+    const struct short_op *part_end = NULL; /* s->out after the last part was added */
     for (;;) {
         while (at >= *limit) {
             if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
@@ -192,10 +197,10 @@ static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at
         uint64_t stop = end < *limit ? end : *limit;
         if (!enter(s, at, location.file))
             return false;
-        if (s->out != piece ||
-            piece[-1].context != s->top->id) /* else the last piece continues: only a call without code was between */
+        /* if nothing was added since the last part and the context is the same, that part continues: no operation is needed */
+        if (s->out != part_end || part_end[-1].context != s->top->id)
             symcache_sweep_add(s, at, &(struct symcache_location){s->top->id, location.file, location.line}, OP_SET);
-        piece = s->out;
+        part_end = s->out;
         s->top->at = stop;
         if (stop == end)
             return true;
@@ -203,8 +208,8 @@ static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at
     }
 }
 
-/* Handles all lines, and the calls that begin in them. False if the sweep does not apply: lines overlap, are not sorted, or lie outside of
- * the function. */
+/* Adds the operations of all lines and calls. False if the sweep does not apply: lines overlap, are not sorted, or lie outside of the
+ * function, or calls do not nest. */
 static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
@@ -244,8 +249,8 @@ bool symcache_sweep(struct symcache_collector *c, const struct sl_function *f, c
 {
     struct symcache_sweep s; /* not initialised as a whole: most frames are never used */
     size_t count;
-    /* Lines are cut at starts and ends of calls, each of which may be postponed once. A piece takes one operation, and another for code
-     * before it without a line. */
+    /* Lines are cut at starts and ends of calls, each of which may be postponed once. A part of a line takes one operation, and another for
+     * code before it without a line. */
     if (!order_calls(c, f, flat, &count) ||
         !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                          sizeof *c->folded))

@@ -27,7 +27,7 @@ struct sl_symcache_options {
     struct sl_str (*map_name)(void *arg, struct sl_str name);
     bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
                      uint32_t *new_line);
-    /* Optional: rewrites a file; called once per file and unit. */
+    /* Optional: rewrites the path of a source file; called once per file and unit. */
     void (*map_file)(void *arg, struct sl_file *file);
     void *map_arg;
     /* Optional: the object that gives the origin of source files (sl_object_file_origin). A file that `map_line` returns gets path
@@ -56,12 +56,12 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
                                                   const struct sl_parallel *parallel);
 void sl_symcache_writer_free(struct sl_symcache_writer *writer);
 
-/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Pass the functions in file
- * order, before the symbols are added. */
+/* Returns the sink to pass to sl_object_read_functions, with the writer's `parallel` or NULL; the writer owns it. Pass the functions in
+ * file order, before the symbols are added. */
 struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
 
-/* Adds the symbols, in the order of sl_object_symbols: after the functions or, for sl_symcache_writer_in_order(), before them. Their names must live until
- * sl_symcache_writer_finish. */
+/* Adds the symbols, in the order of sl_object_symbols: after the functions or, for sl_symcache_writer_in_order(), before them. Their names
+ * must live until sl_symcache_writer_finish. */
 void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct sl_symbol *symbols, size_t count);
 
 /* Call it after the symbols and before the functions, if functions come in address order and do not overlap: they are then written
@@ -146,8 +146,8 @@ struct sl_symcache_function {
 /* Reads function `id`; false if there is none with this id. */
 bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
 
-/* Returns the number of a function's parameters and local variables, and the number of the first one; 0 if the file was written
- * without variables. An inlined call has the variables of that call. */
+/* Returns how many parameters and local variables a function has, and sets `*first` to the number of the first one for
+ * sl_symcache_variable(); the others follow. 0 if the file was written without variables. An inlined call has its own variables. */
 uint32_t sl_symcache_variables(const struct sl_symcache *cache, uint32_t function, uint32_t *first);
 
 struct sl_symcache_variable {
@@ -157,15 +157,15 @@ struct sl_symcache_variable {
 /* Reads variable `number`; false if there is none, or if the file is damaged so that a text of it is missing. */
 bool sl_symcache_variable(const struct sl_symcache *cache, uint32_t number, struct sl_symcache_variable *variable);
 
-/* Returns the bytes from the function's entry to the first code that is not its own; inlined calls are its own. 0 = unknown: an inlined
- * function, one without entry, or a damaged file. */
+/* Returns the number of bytes from the function's entry to the first code that is not part of it; calls inlined in it are part of it. 0 =
+ * unknown: an inlined function, one without entry, or a damaged file. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);
 
-/* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. O(functions + names). Sorts the
- * names. False when out of memory. */
+/* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. Sets `entry` and `found` of each item
+ * of `named`, and sorts the items. Takes O(functions + names). False when out of memory. */
 struct sl_symcache_named {
     struct sl_str name;
-    size_t item;     /* the caller's */
+    size_t item;     /* not used: a number by which the caller recognizes the item after sorting */
     uint64_t entry;  /* of a function with this name */
     unsigned found;  /* 0: no function has it; 1: `entry` is the only address; 2: there are several */
     uint32_t string; /* private */

@@ -1,11 +1,12 @@
-/* Lists of variables: equal ones are stored once, sorted by name. */
+/* Collects and writes the lists of variables of functions: equal lists are stored once, sorted by name. */
 #include "symcache/encoder.h"
 
 #include <stdlib.h>
 
 /* ---- lists of batches, in file order ---- */
 
-/* Grows the list to `count` ids and marks all as not known yet (UINT32_MAX), because a new batch has other texts. */
+/* Grows the list to `count` ids and marks all as not known yet (UINT32_MAX), because a new batch has other texts. False when out of
+ * memory. */
 static bool clear_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
     if (!sl_account_grow(&w->account, &list->ids, &list->capacity, count, sizeof *list->ids))
@@ -21,6 +22,7 @@ bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_func
                                        clear_ids(w, &w->batch_variables, batch->variables_count));
 }
 
+/* Returns the writer's id of text number `text` of the batch, which is interned at its first use. */
 static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t text)
 {
     uint32_t *id = &w->batch_texts.ids[text];
@@ -29,7 +31,8 @@ static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_func
     return *id;
 }
 
-/* Returns the number, from 1, of the list in w->list; adds it if it is new. 0 when out of memory. */
+/* Returns the number, from 1, of the list of variables that w->list has; adds a copy if it is new. 0 when out of memory
+ * (account.failed). */
 static uint32_t store_list(struct sl_symcache_writer *w, size_t count)
 {
     size_t size = count * sizeof *w->list;
@@ -106,12 +109,13 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     return true;
 }
 
-/* A variable and its position in the list: of several variables with one name the last is stored. */
+/* A variable, as ranks of texts, and its position in the list: of several variables with one name the last is stored. */
 struct named_variable {
     struct sl_variable variable;
     uint32_t position;
 };
 
+/* Orders variables by name; of one name the last in the list comes first. */
 static int by_name(const void *left, const void *right)
 {
     const struct named_variable *a = left, *b = right;
