@@ -1,4 +1,4 @@
-/* The writer: interns texts, functions and files of batches in file order; adds the symbols. */
+/* The symcache writer: interns texts, functions and files of batches in file order; adds the symbols. */
 #include "symcache/build.h"
 
 #include "base/map.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Reports why account.failed is set: the budget, or out of memory. */
+/* Returns the error for account.failed: the budget is used up, or memory has run out. */
 static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->options.budget, error);
@@ -16,7 +16,7 @@ static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, str
 
 /* ---- interning ---- */
 
-/* Distance of prefetching, in items. */
+/* The hash table slot of an item is prefetched when the item AHEAD before it is looked up. */
 enum { AHEAD = 8 };
 
 static bool same_text(const void *texts, uint32_t i, const void *key)
@@ -98,12 +98,14 @@ static uint32_t intern_file(struct sl_symcache_writer *w, const struct symcache_
 
 /* ---- batches ---- */
 
-static uint32_t global(const uint32_t *map, uint32_t local)
+/* Returns the writer's id for an id of a batch; UINT32_MAX, which stands for none, stays. */
+static uint32_t global_id(const uint32_t *map, uint32_t local)
 {
     return local == UINT32_MAX ? UINT32_MAX : map[local];
 }
 
-/* Appends the contexts of a batch with global ids. Equal ones need not be looked for: two functions have no chains in common. */
+/* Appends the contexts of a batch (links of inline chains), with the writer's ids instead of the batch's. Equal ones need not be looked
+ * for: two outermost functions have no chains in common. */
 static void add_contexts(struct sl_symcache_writer *w, const struct symcache_prepared *p, const uint32_t *files,
                          const uint32_t *functions)
 {
@@ -111,8 +113,8 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
     for (size_t i = 0; i < p->context_count; i++) {
         struct context c = p->contexts[i];
         c.function = functions[c.function];
-        c.call_file = global(files, c.call_file);
-        c.file = global(files, c.file);
+        c.call_file = global_id(files, c.call_file);
+        c.file = global_id(files, c.file);
         if (c.parent != NO_CONTEXT)
             c.parent += base;
         else if (w->functions[c.function].root == NO_CONTEXT)
@@ -121,7 +123,8 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
     }
 }
 
-/* Stores the runs of functions in any order, with global ids; they are folded when all functions are known. */
+/* Stores the operations of the batch's functions, which may be in any order, with the writer's ids; they are folded when all functions are
+ * known. */
 static enum sl_code store_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                                const struct run_ids *ids, struct sl_error *error)
 {
@@ -138,8 +141,8 @@ static enum sl_code store_runs(struct sl_symcache_writer *w, const struct symcac
     return SL_OK;
 }
 
-/* Encodes the runs of functions in address order at once, and frees their operations. A function out of order ends the conversion, which is
- * then repeated without this (sl_symcache_convert). */
+/* Encodes the operations of the batch's functions, which must be in address order, at once, and frees them. A function out of order ends
+ * the conversion with w->is_out_of_order, and sl_symcache_convert() repeats it without expecting an order. */
 static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                                 const struct run_ids *ids, struct sl_error *error)
 {
@@ -249,7 +252,8 @@ struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *w)
     return &w->sink;
 }
 
-/* Returns the function's context without parent; makes it if there is none. */
+/* Returns the context of the function as an outermost one, without parent; makes it if there is none. NO_CONTEXT when out of memory
+ * (account.failed). */
 static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
 {
     struct function_row *row = &w->functions[function];
@@ -261,7 +265,7 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
     return row->root;
 }
 
-/* Returns the name to store; data NULL for a symbol without name. */
+/* Returns the name to store for a symbol, after the options map_name and `decorates` were applied; data NULL for a symbol without name. */
 static struct symcache_text symbol_name(const struct sl_symcache_options *o, struct sl_str name)
 {
     if (o->map_name)
@@ -273,7 +277,8 @@ static struct symcache_text symbol_name(const struct sl_symcache_options *o, str
     return (struct symcache_text){name, sl_hash(name.data, name.size)};
 }
 
-/* Adds an operation at the start of a symbol and, if its size is known, a hole at its end. */
+/* Adds an operation (OP_ENTRY or OP_LABEL) at the start of a symbol and, if its size is known, a hole at its end. The caller has reserved
+ * memory for both. */
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
                        const struct symcache_text *name)
 {
@@ -305,6 +310,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
     }
 }
 
+/* Fills `gaps` with what the reader of the functions could not read. */
 static void symcache_writer_gaps(const struct sl_symcache_writer *w, struct sl_symcache_gaps *gaps)
 {
     *gaps = (struct sl_symcache_gaps){
@@ -357,7 +363,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
         code = sl_object_cached_symbols(object, &symbols, &count, error);
     if (code == SL_OK)
         sl_symcache_writer_symbols(w, symbols, count);
-    if (code == SL_OK && *in_order) {
+    if (code == SL_OK && *in_order) { /* then the symbols must come first: functions are encoded as they come */
         sl_symcache_writer_in_order(w);
         code = w->account.failed ? symcache_writer_fail(w, error) : add_functions(w, object, companions, error);
     }

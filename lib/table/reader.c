@@ -1,11 +1,11 @@
-/* Reads a table in place. */
+/* Reads tables (table.h) in place. */
 #include "table/table.h"
 
 #include "base/map.h"
 #include "base/search.h"
 
-/* Returns the hash of the head. It is stored in the last word of the header. With a section table it covers all of header and table, with
- * zero where the hash itself is stored; else the part of the header before it. */
+/* Returns the hash that belongs into the last eight bytes of the header. With a section table it covers header and section table, with
+ * zeros in place of the hash itself; else the part of the header before the hash. */
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size)
 {
     uint8_t copy[SL_TABLE_MAX_HEADER + SL_TABLE_MAX_SECTIONS * SL_TABLE_SECTION_ENTRY];
@@ -17,8 +17,8 @@ uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t 
     return sl_hash(copy, size);
 }
 
-/* Finds the sections by the section table; false if one is not inside the file. Sections with an unknown id, of later versions, are
- * ignored. */
+/* Finds the sections by the section table; false if one is not inside the file or not 8-aligned. Sections with an unknown id, of later
+ * versions, are ignored. */
 static bool find_sections(struct sl_table *t, uint32_t count)
 {
     const uint8_t *entry = t->bytes.data + t->format->header_size;
@@ -27,7 +27,6 @@ static bool find_sections(struct sl_table *t, uint32_t count)
         uint64_t offset = sl_table_u64(entry + 8);
         bool inside;
         struct sl_bytes section = sl_bytes_slice(t->bytes, offset, sl_table_u64(entry + 16), &inside);
-        /* all sections are 8-aligned */
         if (!inside || offset % 8)
             return false;
         if (id < SL_TABLE_MAX_SECTIONS)
@@ -49,11 +48,11 @@ enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *
     uint32_t count = f->at_section_count ? sl_table_u32(h + f->at_section_count) : 0;
     t->head_size = SL_TABLE_HEAD_SIZE(f->header_size, (size_t)count);
     if (count > SL_TABLE_MAX_SECTIONS || t->head_size > bytes.size)
-        return sl_fail(error, SL_MALFORMED, "%s: invalid section table", f->name);
+        return sl_fail(error, SL_MALFORMED, "%s: the section table has too many entries or is cut off", f->name);
     if (sl_table_head_hash(f, h, t->head_size) != sl_table_u64(h + f->header_size - 8))
-        return sl_fail(error, SL_MALFORMED, "%s: damaged header", f->name);
+        return sl_fail(error, SL_MALFORMED, "%s: the header does not match its checksum", f->name);
     if (!find_sections(t, count))
-        return sl_fail(error, SL_MALFORMED, "%s: invalid sections", f->name);
+        return sl_fail(error, SL_MALFORMED, "%s: a section is not aligned or extends beyond the file", f->name);
     return SL_OK;
 }
 
@@ -73,7 +72,7 @@ bool sl_table_is_intact(const struct sl_table *t)
            sl_table_u64(file + t->format->at_content_hash);
 }
 
-/* Opens a section of columns: one byte per column with its width in bits, then each column, aligned to 8 bytes and followed by 8 spare
+/* The section has eight bytes with the width of each column in bits, then the columns, each aligned to 8 bytes and followed by 8 spare
  * bytes, so that a value can be read as a whole word. */
 bool sl_table_columns(struct sl_bytes section, uint64_t rows, unsigned count, struct sl_column *columns)
 {
@@ -100,6 +99,7 @@ bool sl_table_units(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t cou
 
 /* ---- strings ---- */
 
+/* Returns the number of groups of SL_TABLE_GROUP strings. */
 static uint64_t group_count(uint64_t strings)
 {
     return (strings + SL_TABLE_GROUP - 1) / SL_TABLE_GROUP;
@@ -117,7 +117,8 @@ static struct sl_reader open_group(const struct sl_table_strings *s, uint32_t gr
     return sl_reader(sl_table_unit(&s->groups, group), false);
 }
 
-/* Turns the previous string of the group (in `out` from `start` on) into the next one. */
+/* Reads the next string of a group: replaces the previous one, which is in `out` from `start` on. False if it is damaged, or when out of
+ * memory. */
 static bool next_string(struct sl_reader *r, bool first, struct sl_buf *out, size_t start)
 {
     uint64_t shared = first ? 0 : sl_read_uleb(r), rest = sl_read_uleb(r);
@@ -142,6 +143,7 @@ void sl_table_string(const struct sl_table_strings *s, uint32_t id, struct sl_bu
         }
 }
 
+/* Returns the first string of a group, which is stored whole; empty if the group is damaged. */
 static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t group)
 {
     struct sl_reader r = open_group(s, group);
@@ -149,7 +151,7 @@ static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t g
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* How a string of a group compares with a text. Strings are not put together for that, so that no memory is needed. */
+/* How the current string of a group compares with a text. Strings are not put together for that, so that no memory is needed. */
 struct string_match {
     size_t size;    /* of the string */
     size_t matched; /* bytes at the start that both have in common */
@@ -164,8 +166,9 @@ static size_t common_prefix(const uint8_t *a, size_t a_size, struct sl_str b)
     return i;
 }
 
-/* Compares the next string of the group with the text. If it shares more bytes with the string before it than that has in common with the
- * text, it differs from the text at the same byte. */
+/* Reads the next string of a group and compares it with the text. `shared` is what it has in common with the string before it: if that is
+ * more than the string before it has in common with the text, both differ from the text at the same byte, and the order stays. False if it
+ * is damaged. */
 static bool match_next(struct sl_reader *r, bool first, struct sl_str text, struct string_match *m)
 {
     uint64_t shared = first ? 0 : sl_read_uleb(r), rest = sl_read_uleb(r);

@@ -1,18 +1,20 @@
-/* Contents of sections, written by several threads: bit-packed columns, units of any size with their offsets, and strings. */
+/* Writes the contents of sections, by several threads: bit-packed columns, units (byte sequences of any size) with their offsets, and
+ * strings. */
 #include "table/writer.h"
 
 #include <stdlib.h>
 
-/* CHUNK_ROWS: rows per work item. STEP_ROWS: rows per call of `fill`; with any width a step starts at a byte boundary. CHUNK_GROUPS:
- * groups of strings per work item. */
+/* CHUNK_ROWS: rows that a thread packs at once. STEP_ROWS: rows per call of source->fill; as a multiple of eight it ends at a byte boundary
+ * for any width. CHUNK_GROUPS: groups of strings that a thread writes at once. */
 enum { CHUNK_ROWS = 8192, STEP_ROWS = 512, CHUNK_GROUPS = 128 };
 
-struct column_packing {
+struct column_packing { /* `data`: where each column is in the file */
     const struct sl_table_column_source *source;
     unsigned widths[SL_TABLE_MAX_COLUMNS];
     uint8_t *data[SL_TABLE_MAX_COLUMNS];
 };
 
+/* Stores eight bytes, little-endian. */
 static void put_word(uint8_t *at, uint64_t word)
 {
     word = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(word) : word;
@@ -26,7 +28,7 @@ struct packed_column {
     unsigned filled; /* bits used in `word` */
 };
 
-/* Appends the lowest `width` bits. If the word is full, it is stored, and the bits that did not fit begin the next one. */
+/* Appends a value of `width` bits. If the word is full, it is stored, and the bits that did not fit begin the next one. */
 static inline void pack_value(struct packed_column *p, uint64_t value, unsigned width)
 {
     p->word |= value << p->filled;
@@ -39,8 +41,8 @@ static inline void pack_value(struct packed_column *p, uint64_t value, unsigned 
     }
 }
 
-/* Stores the last, incomplete word, only as many bytes as are used: the bytes behind them are of the next chunk, which another thread
- * writes. */
+/* Stores the last, incomplete word, only as many bytes as are used: the bytes behind them belong to the next rows, which another thread
+ * may be writing. */
 static void pack_rest(struct packed_column *p)
 {
     for (; p->filled; p->filled = p->filled > 8 ? p->filled - 8 : 0, p->word >>= 8)
@@ -63,8 +65,8 @@ void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least
     pack_rest(&p);
 }
 
-/* Packs a chunk of rows. Chunks are packed in parallel: a chunk's rows begin at a byte boundary of each column, as the number of rows
- * before it is a multiple of eight. */
+/* Runs on a worker: packs chunk number `chunk` of CHUNK_ROWS rows. Chunks can be packed in parallel, because each begins at a byte boundary
+ * of each column: the number of rows before it is a multiple of eight. */
 static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 {
     (void)worker;
@@ -82,8 +84,8 @@ static void pack_chunk(void *arg, size_t chunk, unsigned worker)
     }
 }
 
-/* Reserves the columns and sets p->data. Eight zero bytes follow each column, so that readers may read its last bytes
- * as a whole word. */
+/* Reserves the columns in the file and sets p->data. Eight zero bytes follow each column, so that readers may read its last bytes as a
+ * whole word. False when out of memory. */
 static bool begin_columns(struct sl_buf *out, struct column_packing *p)
 {
     const struct sl_table_column_source *source = p->source;
@@ -97,7 +99,7 @@ static bool begin_columns(struct sl_buf *out, struct column_packing *p)
         out->size += size;
         sl_buf_fill(out, 0, 8);
     }
-    for (unsigned c = 0; c < source->columns; c++)
+    for (unsigned c = 0; c < source->columns; c++) /* only now, as out->data may move while it grows */
         p->data[c] = out->data + at[c];
     return true;
 }
@@ -119,19 +121,20 @@ bool sl_table_add_columns(struct sl_table_writer *w, uint32_t id, const struct s
     return true;
 }
 
-struct chunking {
+struct chunking { /* units are written in chunks of source->per_chunk, each into a buffer of its own */
     const struct sl_table_unit_source *source;
     struct sl_buf *chunks;
     uint64_t *offsets; /* of the units in their chunk */
 };
 
+/* Returns the index after the last unit of a chunk. */
 static size_t units_end(const struct sl_table_unit_source *s, size_t chunk)
 {
     size_t end = (chunk + 1) * s->per_chunk;
     return end < s->count ? end : s->count;
 }
 
-/* Parallel work: writes the units of a chunk to its buffer, and notes their offsets in it. */
+/* Runs on a worker: writes the units of a chunk to the chunk's buffer, and stores their offsets in it. */
 static void write_chunk(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
@@ -158,7 +161,9 @@ static void write_in_chunks(struct sl_buf *out, struct sl_buf *offsets, const st
                             const struct sl_table_unit_source *source)
 {
     size_t start = out->size, count = (source->count + source->per_chunk - 1) / source->per_chunk;
-    struct chunking c = {source, calloc(count + 1, sizeof *c.chunks), malloc((source->count + 1) * sizeof *c.offsets)};
+    struct chunking c = {.source = source,
+                         .chunks = calloc(count + 1, sizeof *c.chunks),
+                         .offsets = malloc((source->count + 1) * sizeof *c.offsets)};
     for (size_t i = 0; c.chunks && i < count; i++)
         c.chunks[i].budget = out->budget;
     if (c.chunks && c.offsets)
@@ -191,6 +196,7 @@ bool sl_table_add_units(struct sl_table_writer *w, uint32_t id, uint32_t offsets
 {
     struct sl_buf offsets = {.budget = w->file.budget}, *out = &w->file;
     size_t at = 0, offsets_size = (source->count + 1) * sizeof(uint32_t);
+    /* sections are in the order of their ids; offsets are known last, so their section is reserved and filled at the end */
     if (offsets_id < id)
         at = reserve_section(w, offsets_id, offsets_size);
     sl_table_section(w, id);
@@ -210,7 +216,7 @@ bool sl_table_add_units(struct sl_table_writer *w, uint32_t id, uint32_t offsets
     return !out->failed && !w->too_large;
 }
 
-/* Returns the length of the common prefix; compares words of eight bytes first. */
+/* Returns the length of the prefix that both texts have in common; compares words of eight bytes first. */
 static size_t shared_prefix(struct sl_str a, struct sl_str b)
 {
     size_t max = a.size < b.size ? a.size : b.size, n = 0;
@@ -225,7 +231,8 @@ static size_t shared_prefix(struct sl_str a, struct sl_str b)
     return n;
 }
 
-/* Writes a group of strings: the first whole, the others without the prefix shared with the one before. */
+/* Writes a group of SL_TABLE_GROUP strings (the last may have fewer): the first whole, the others without the prefix that they share with
+ * the one before. */
 static void write_group(const void *arg, size_t group, struct sl_buf *out)
 {
     const struct sl_table_string_source *s = arg;
@@ -246,6 +253,7 @@ bool sl_table_add_strings(struct sl_table_writer *w, uint32_t id, uint32_t offse
                           const struct sl_table_string_source *source)
 {
     size_t groups = (source->count + SL_TABLE_GROUP - 1) / SL_TABLE_GROUP;
-    struct sl_table_unit_source units = {write_group, source, groups, CHUNK_GROUPS};
+    struct sl_table_unit_source units = {
+        .write = write_group, .arg = source, .count = groups, .per_chunk = CHUNK_GROUPS};
     return sl_table_add_units(w, id, offsets_id, &units);
 }

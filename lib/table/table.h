@@ -1,5 +1,5 @@
-/* Tables, the common format of cache files: a header and sections; sections contain columns of packed numbers, units of any size, or
- * sorted strings. A table is used in place from a mapping: opening checks the header and the bounds of sections; all else is
+/* Tables, the common format of cache files: a header and sections; sections contain columns of packed numbers, units (byte sequences of
+ * any size), or sorted strings. A table is used in place from a mapping: opening checks the header and the bounds of sections; all else is
  * checked where it is used. A damaged file yields no result, never a crash. Any number of threads may share a table. Writing:
  * table/writer.h.
  *
@@ -35,8 +35,8 @@ enum {
     SL_TABLE_SECTION_ENTRY = 24,
     SL_TABLE_MAX_SECTIONS = 16,
     SL_TABLE_MAX_COLUMNS = 8,
-    SL_TABLE_MAX_WIDTH = 56,
-    SL_TABLE_GROUP = 16,
+    SL_TABLE_MAX_WIDTH = 56, /* bits of a number */
+    SL_TABLE_GROUP = 16,     /* strings stored together; only the first of them is stored whole */
 };
 
 /* Size of header and section table. */
@@ -54,6 +54,7 @@ struct sl_table_format {
     uint16_t sections;         /* entries that a writer reserves in the section table */
 };
 
+/* Read a little-endian number, at any alignment. */
 static inline uint32_t sl_table_u32(const uint8_t *at)
 {
     uint32_t value;
@@ -68,7 +69,8 @@ static inline uint64_t sl_table_u64(const uint8_t *at)
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(value) : value;
 }
 
-/* Zigzag coding of signed numbers: 0, -1, 1, -2 become 0, 1, 2, 3. Modulo 2^64, as numbers of damaged files may overflow. */
+/* Zigzag coding of signed numbers, so that small ones have short LEB128 codes: 0, -1, 1, -2 become 0, 1, 2, 3. Decoding is defined for all
+ * values, as numbers of damaged files may be any. */
 static inline uint64_t sl_zigzag(int64_t v)
 {
     return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
@@ -90,7 +92,8 @@ struct sl_table {
 enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *format, struct sl_table *table,
                            struct sl_error *error);
 
-/* Hashes header and section table, `size` bytes together, with the field of the hash as 0. */
+/* Returns the hash that the header has in its last eight bytes: of header and section table, `size` bytes together, with zeros in place of
+ * the hash; in formats without section table, of the header in front of the hash. */
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size);
 
 /* For formats without section table: sizes[i] is the size of section i + 1. False unless the sections fill the file exactly. */
@@ -106,10 +109,10 @@ struct sl_column { /* bit-packed numbers */
     uint8_t width;
 };
 
-/* Finds the columns of a section, of `rows` rows each; false if they are not inside the section. */
+/* Finds the `count` columns of a section, of `rows` rows each; false if they are not inside the section. */
 bool sl_table_columns(struct sl_bytes section, uint64_t rows, unsigned count, struct sl_column *columns);
 
-/* Reads a value; `row` must be less than `rows` above. */
+/* Reads a value; `row` must be less than the number of rows given to sl_table_columns(). */
 static inline uint64_t sl_column_get(const struct sl_column *column, uint64_t row)
 {
     uint64_t bit = row * column->width;
@@ -118,14 +121,15 @@ static inline uint64_t sl_column_get(const struct sl_column *column, uint64_t ro
 
 /* ---- units ---- */
 
-struct sl_table_units {
+struct sl_table_units { /* a section of units, byte sequences of any size, and the section of their offsets */
     struct sl_bytes offsets, bytes;
 };
 
-/* False if the section of offsets is not for `count` units. */
+/* Opens sections as `count` units and their offsets. False if the section of offsets has another size than that number needs. */
 bool sl_table_units(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t count, struct sl_table_units *units);
 
-/* Returns a unit; `index` must be less than `count` above. Data NULL if the unit is not inside the section. */
+/* Returns the bytes of a unit; `index` must be less than the count given to sl_table_units(). Data NULL if its offsets are not inside the
+ * section. */
 static inline struct sl_bytes sl_table_unit(const struct sl_table_units *units, uint64_t index)
 {
     const uint8_t *at = units->offsets.data + index * 4;
@@ -136,20 +140,22 @@ static inline struct sl_bytes sl_table_unit(const struct sl_table_units *units, 
 
 /* ---- strings ---- */
 
-struct sl_table_strings {
-    struct sl_table_units groups;
+struct sl_table_strings {         /* sorted strings; their indexes are their ids */
+    struct sl_table_units groups; /* of SL_TABLE_GROUP strings */
     uint32_t count;
 };
 
+/* Opens sections as `count` strings and the offsets of their groups. False if the section of offsets has another size than that number
+ * needs. */
 bool sl_table_strings(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t count, struct sl_table_strings *strings);
 
-/* Appends the string to `out`, or nothing if the id is bad. */
+/* Appends the string with this id to `out`; nothing if there is none or it is damaged. */
 void sl_table_string(const struct sl_table_strings *strings, uint32_t id, struct sl_buf *out);
 
 /* True if the string with this id is the text. Needs no memory. */
 bool sl_table_string_is(const struct sl_table_strings *strings, uint32_t id, struct sl_str text);
 
-/* Returns the number of strings less than the text in byte order, which is its id if it is there. Needs no memory. */
+/* Returns the number of strings that are less than the text in byte order: the text's id if it is one of them. Needs no memory. */
 uint32_t sl_table_strings_before(const struct sl_table_strings *strings, struct sl_str text);
 
 /* True if all strings can be read and are in byte order. */

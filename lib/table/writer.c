@@ -1,4 +1,4 @@
-/* Head and sections of a table. */
+/* Writes the head of a table (header and section table) and begins its sections. */
 #include "table/writer.h"
 
 #include "base/map.h"
@@ -17,7 +17,8 @@ void sl_table_put(struct sl_table_writer *w, size_t at, uint64_t value, unsigned
         w->file.data[at + i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Completes the current section, and aligns the next one in formats with a section table. */
+/* Stores the size of the current section, if there is one, and aligns the end of the file for the next one in formats with a section
+ * table. */
 static void end_section(struct sl_table_writer *w)
 {
     if (w->section_count)
@@ -33,7 +34,7 @@ void sl_table_section(struct sl_table_writer *w, uint32_t id)
     w->sections[w->section_count++].offset = w->file.size;
 }
 
-/* Writes header and section table, last of all, as they have the hashes of the rest. */
+/* Fills header and section table. Call it last of all: they have the hashes of the rest. */
 static void put_head(struct sl_table_writer *w)
 {
     const struct sl_table_format *f = w->format;
@@ -63,7 +64,7 @@ bool sl_table_finish(struct sl_table_writer *w, struct sl_buf *out)
     bool ok = !w->file.failed && !w->too_large && !out->failed;
     if (ok)
         put_head(w);
-    if (ok && out->size) {
+    if (ok && out->size) { /* else `out` takes over the memory of the file, without a copy */
         sl_buf_align(out, 8);
         sl_buf_add(out, w->file.data, w->file.size);
         ok = !out->failed;

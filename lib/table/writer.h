@@ -16,24 +16,25 @@ struct sl_table_writer {
         uint64_t offset, size;
     } sections[SL_TABLE_MAX_SECTIONS];
     uint32_t section_count;
-    bool too_large; /* an offset of a unit needs more than 32 bits, or a number more than 56 */
+    bool too_large; /* an offset needs more than 32 bits, or a number in a column more than 56 */
 };
 
-/* Charges memory to the budget (may be NULL) until the table is finished. False when out of memory. The caller frees `file` if it does
- * not call sl_table_finish. */
+/* Starts a file with space for its header and section table. Memory is charged to the budget (may be NULL) until sl_table_finish(). False
+ * when out of memory. The caller frees `file` if it does not call sl_table_finish(). */
 bool sl_table_writer_init(struct sl_table_writer *writer, const struct sl_table_format *format,
                           const struct sl_parallel *parallel, struct sl_budget *budget);
 
 /* Stores a number of `size` bytes at offset `at` of the header. */
 void sl_table_put(struct sl_table_writer *writer, size_t at, uint64_t value, unsigned size);
 
-/* Begins a section: all bytes appended to `file` until the next call. Without section table call it in order of ids. */
+/* Begins a section: all bytes appended to `file` from now until the next call belong to it. In formats without section table the sections
+ * must come in order of ids. */
 void sl_table_section(struct sl_table_writer *writer, uint32_t id);
 
 /* Packs `count` values of `width` bits each, as in a column; pads the last byte. */
 void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width);
 
-/* Packs values[i] - least. */
+/* Packs the differences values[i] - least with `width` bits each, as in a column; pads the last byte. */
 void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width);
 
 struct sl_table_column_source {
@@ -55,7 +56,8 @@ struct sl_table_unit_source {
     size_t count, per_chunk; /* per_chunk: units per work item of a thread */
 };
 
-/* Adds two sections, units and offsets, in the order of their ids. */
+/* Adds two sections in the order of their ids: units (byte sequences of any size) and their u32 offsets. False when out of memory, or if
+ * the units have more than 4 GiB (`too_large`). */
 bool sl_table_add_units(struct sl_table_writer *writer, uint32_t id, uint32_t offsets_id,
                         const struct sl_table_unit_source *source);
 
@@ -65,6 +67,8 @@ struct sl_table_string_source {
     size_t count;
 };
 
+/* Adds two sections in the order of their ids: sorted strings in groups, without the prefix that each shares with the one before, and the
+ * offsets of the groups. False when out of memory, or if the strings need more than 4 GiB (`too_large`). */
 bool sl_table_add_strings(struct sl_table_writer *writer, uint32_t id, uint32_t offsets_id,
                           const struct sl_table_string_source *source);
 

@@ -1,18 +1,19 @@
-/* Private to this folder. */
+/* Functions shared by the readers of stacks in texts. Private to this folder. */
 #pragma once
 
 #include "text/scan.h"
 #include "text/text.h"
 
-/* Returns the index of the module with this name and id (hex digits, may be empty), which is added if it is new. An empty table
- * entry is never returned: SL_TEXT_NO_MODULE when there are too many, or out of memory. */
+/* Returns the index in text->modules of the module with this name and id (hex digits, may be empty), which is added if it is new.
+ * SL_TEXT_NO_MODULE when there are too many modules, or out of memory. */
 uint32_t sl_text_module(struct sl_text *text, struct sl_str name, struct sl_str id);
 
-/* Adds the addresses of a mapping or module. Older ranges that overlap it are dropped; a range beyond the limit is ignored. */
+/* Adds the range of addresses at which a module is mapped. Older ranges that overlap it are dropped; when too many ranges are stored, it is
+ * ignored. */
 void sl_text_add_range(struct sl_text *text, const struct sl_text_range *range);
 
-/* Characters that frames of some format need. One pass finds which of them a line has, so that no reader looks at the many lines of
- * logs that cannot be frames. */
+/* Marks: characters without which a line cannot be a frame of some format. One pass finds which of them a line has, so that the readers of
+ * formats need not look at the many lines of logs that cannot be frames. */
 enum {
     HAS_HASH = 1,
     HAS_BRACKET = 1 << 1, /* "[" */
@@ -28,9 +29,11 @@ enum {
     HAS_SLASHES = 1 << 11, /* "://" */
     HAS_ID = 1 << 12,      /* "with build-id " or the like: "id " */
 };
+/* Returns the marks of a line (HAS_...). */
 unsigned sl_text_marks(struct sl_str line);
 
-/* tables.c: reads a line that lists a module or a mapping. True if it is such a line. */
+/* tables.c: reads a line that lists a module or a mapping, and adds it. `marks` is sl_text_marks() of the line. True if it is such a
+ * line. */
 bool sl_text_read_table(struct sl_text *text, struct sl_str line, unsigned marks);
 
 /* True for a line of gdb's `info proc mappings`; `numbers` are its start, end, size and offset in the file. */
@@ -41,17 +44,19 @@ bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned mark
 /* True if the line is a frame of a format that has its names already. */
 bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format);
 
-/* ips.c: removes the next piece from a line of a report as JSON; false, and nothing is removed, for any other line. */
+/* ips.c: removes the next piece, a frame or the text up to the next, from the rest of a line of an Apple crash report as JSON. False, and
+ * nothing is removed, for any other line. */
 bool sl_text_next_ips(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
-/* Sets the module of a frame of such a report, when the whole report was read. */
+/* Sets the module of a frame of an Apple crash report as JSON, when the whole report was read: its list of images may follow the frames. */
 void sl_text_resolve_ips(const struct sl_text *text, struct sl_text_frame *frame);
 
-/* markup.c: removes the next piece from a line with markup. */
+/* markup.c: removes the next piece from the rest of a line with LLVM's symbolizer markup: a frame, the text in front of one, or a whole
+ * line about modules that is replaced. Returns true. */
 bool sl_text_next_markup(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
-/* Ends the pending line about a module; returns it (in the reader's arena), empty if there is none. */
+/* Ends the line about a module, which its mappings extend; returns it (in the arena text->made), empty if none was begun. */
 struct sl_str sl_text_end_module_line(struct sl_text *text);
 
-/* Sets the parts of a frame: `stem` up to `cut`, `tail` behind it. */
+/* Sets the parts of a frame's line: `stem` up to `cut`, the text [cut, cut_end) that names replace, and `tail` behind it. */
 static inline void sl_text_cut(struct sl_text_frame *frame, struct sl_str line, const char *cut, const char *cut_end)
 {
     frame->stem = sl_scan_between(line.data, cut);

@@ -4,9 +4,9 @@
  *     {"app_name":"Demo","bug_type":"309", ...}
  *     {"threads":[{"frames":[{"imageOffset":16240,"imageIndex":0}, ...]}], "usedImages":[{"base":4366,"uuid":"..","name":"Demo"}]}
  *
- * A frame is an object with an offset and the number of its image. The images often follow the threads, so they are looked up when the
- * whole report was read (sl_text_resolve). Names are members that are added in front of the brace that ends the frame, so that brace is the
- * piece of text that stands for the frame. */
+ * A frame is an object with an offset and the number of its image. The images often follow the threads, so the image of a frame is looked
+ * up when the whole report was read (sl_text_resolve_ips). Names are members that are added in front of the brace that ends the frame's
+ * object, so that brace is the piece of text that stands for the frame. */
 #include "text/impl.h"
 
 #include "base/grow.h"
@@ -14,7 +14,8 @@
 
 /* ---- tokens ---- */
 
-/* Copies a JSON string, with its quotes, without escapes into the arena of the part. Empty if it is none. */
+/* Returns the text of a JSON string, which is given with its quotes, in the arena t->made. Empty if it is no string, not UTF-8, or when out
+ * of memory (t->out_of_memory). */
 static struct sl_str unquote(struct sl_text *t, struct sl_str quoted)
 {
     struct sl_json j = sl_json(quoted, &t->made, false);
@@ -26,7 +27,8 @@ static struct sl_str unquote(struct sl_text *t, struct sl_str quoted)
     return copy ? (struct sl_str){copy, text.size} : (struct sl_str){NULL, 0};
 }
 
-/* Returns the first byte behind a string that begins at `at`; NULL if it does not end before `end`: strings have no line ends. */
+/* Returns the first byte behind a JSON string whose opening quote is at `at`; NULL if the string does not end before the end of the
+ * line. */
 static const char *string_end(const char *at, const char *end)
 {
     for (at++; at < end && *at != '\n'; at++)
@@ -37,7 +39,8 @@ static const char *string_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Sets the member of the current object that `key` names. */
+/* Stores the value of member t->ips.key, a string or number as written, in the current object, if it is a member that frames or images
+ * need. */
 static void set_member(struct sl_text *t, struct sl_str value)
 {
     struct sl_text_ips_object *o = &t->ips.object;
@@ -67,7 +70,8 @@ static void set_member(struct sl_text *t, struct sl_str value)
 
 /* ---- objects ---- */
 
-/* Adds an image of the report. Those without an id count too, since frames have the numbers of images. */
+/* Adds an image (a loaded module) of the report. An image whose uuid does not have 32 digits has no module, but is added, too: frames refer
+ * to images by their numbers. */
 static void add_image(struct sl_text *t, const struct sl_text_ips_object *o)
 {
     struct sl_text_ips *ips = &t->ips;
@@ -88,7 +92,8 @@ static void add_image(struct sl_text *t, const struct sl_text_ips_object *o)
     ips->images[ips->image_count++] = (struct sl_text_ips_image){ips->report, module};
 }
 
-/* Makes the frame of the object that ends with the brace at `at`. */
+/* Makes the frame of the current object, which ends with the brace at `at`. The first frame of an array has the address of an instruction,
+ * the others have return addresses. */
 static void make_frame(struct sl_text *t, const char *at, struct sl_text_piece *piece)
 {
     const struct sl_text_ips_object *o = &t->ips.object;
@@ -113,7 +118,8 @@ static void make_frame(struct sl_text *t, const char *at, struct sl_text_piece *
     piece->format = SL_TEXT_APPLE;
 }
 
-/* Ends the current object; true if it is a frame. Objects with objects or arrays inside are neither frames nor images. */
+/* Ends the current object; true if it is a frame. If it is an image, adds it. Objects with objects or arrays inside (not `is_flat`) are
+ * neither frames nor images. */
 static bool end_object(struct sl_text *t)
 {
     const struct sl_text_ips_object *o = &t->ips.object;
@@ -123,6 +129,8 @@ static bool end_object(struct sl_text *t)
     return is_frame;
 }
 
+/* Begins to collect the members of an object. `is_flat` is false for an array, and for an object or array that goes on after one inside
+ * it. */
 static void begin_object(struct sl_text *t, bool is_flat)
 {
     t->ips.object = (struct sl_text_ips_object){.is_flat = is_flat};
@@ -131,7 +139,8 @@ static void begin_object(struct sl_text *t, bool is_flat)
 
 /* ---- the report ---- */
 
-/* Reads one token and returns the first byte behind it; NULL if it is none of JSON. */
+/* Reads a key with its colon, or a string, number or word (true, false, null), and returns the first byte behind it; NULL if it is none of
+ * these. */
 static const char *read_token(struct sl_text *t, const char *at, const char *end)
 {
     const char *begin = at, *after;
@@ -159,8 +168,8 @@ static const char *read_token(struct sl_text *t, const char *at, const char *end
     return at;
 }
 
-/* Reads the body up to the next frame, the end of the report or that of the line. False if it is damaged: then the report ends, and the
- * line may be another part of the text, as behind a truncated report. */
+/* Reads the body of a report up to the next frame, the end of the report or that of the line, and removes that from `*rest`. False if it is
+ * no JSON: then the report ends, because it is truncated, and the line may be any other text. */
 static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct sl_text_ips *ips = &t->ips;
@@ -176,7 +185,7 @@ static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         case '{':
         case '[':
             begin_object(t, *at == '{');
-            ips->frame = *at == '[' ? 0 : ips->frame;
+            ips->frame = *at == '[' ? 0 : ips->frame; /* each array of frames is another stack */
             ips->depth++;
             at++;
             break;
@@ -184,7 +193,7 @@ static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         case '}':
             is_frame = *at == '}' && end_object(t);
             ips->depth--;
-            at += !is_frame;
+            at += !is_frame; /* the brace of a frame is a piece of its own */
             if (!is_frame)
                 begin_object(t, false);
             break;
@@ -207,7 +216,7 @@ static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
     return true;
 }
 
-/* True for the first line of a report: an object on one line with the type of the report. */
+/* True for the header line of a report: an object on one line with the members "bug_type" and "timestamp". */
 static bool is_header(struct sl_str line)
 {
     line = sl_str_trimmed(line);
@@ -222,7 +231,7 @@ bool sl_text_next_ips(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         return true;
     struct sl_str trimmed =
         rest->data[0] == '{' || ips->follows_header ? sl_str_trimmed(*rest) : (struct sl_str){NULL, 0};
-    if (ips->follows_header && trimmed.size && trimmed.data[0] == '{') {
+    if (ips->follows_header && trimmed.size && trimmed.data[0] == '{') { /* the body begins */
         const char *brace = trimmed.data;
         ips->depth = 1;
         ips->report++;
@@ -233,6 +242,7 @@ bool sl_text_next_ips(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
         *rest = (struct sl_str){brace + 1, rest->size - piece->text.size};
         return true;
     }
+    /* blank lines may separate header and body */
     ips->follows_header = (ips->follows_header && !trimmed.size) || (trimmed.size && is_header(trimmed));
     return false;
 }
@@ -250,7 +260,7 @@ size_t sl_text_complete_size(struct sl_str text)
     struct sl_text_piece piece;
     struct sl_str rest = text, line;
     size_t begin = text.size;
-    if (!text.size || !memmem(text.data, text.size, "\"bug_type\"", 10))
+    if (!text.size || !memmem(text.data, text.size, "\"bug_type\"", 10)) /* no header of a report */
         return text.size;
     sl_text_begin(&reader);
     while (sl_text_next_line(&rest, &line)) {
@@ -259,7 +269,9 @@ size_t sl_text_complete_size(struct sl_str text)
         while (line.size && sl_text_next_ips(&reader, &line, &piece))
             ;
         bool is_in_report = reader.ips.depth || reader.ips.follows_header;
-        begin = !is_in_report ? text.size : was_in_report ? begin : (size_t)(at - text.data);
+        begin = !is_in_report   ? text.size
+                : was_in_report ? begin
+                                : (size_t)(at - text.data); /* where the report begins */
     }
     sl_text_end(&reader);
     return begin;

@@ -8,19 +8,20 @@
  *     {{{pc:0x1010}}}, {{{data:0x1010}}}      an address
  *     {{{symbol:_Z1fv}}}                      a mangled name
  *
- * The first three are contextual: their line becomes "[[[ELF module #0x0 "libc.so"; BuildID=ab12 [0x1000-0x2fff](rx)]]]", which the
- * `mmap` lines behind it extend, and what follows them in the line is dropped. */
+ * The first three are contextual. A line with `module` and the lines with its `mmap` elements that follow become one line,
+ * "[[[ELF module #0x0 "libc.so"; BuildID=ab12 [0x1000-0x2fff](rx)]]]"; what follows a contextual element in its line is dropped. */
 #include "text/impl.h"
 
+/* MAX_PENDING: bytes of a line about a module, after which another is begun. MAX_NUMBERS: module numbers that are remembered. */
 enum { MAX_FIELDS = 8, MAX_PENDING = 64 * 1024, MAX_NUMBERS = 100000 };
 
 struct element {
-    struct sl_str whole; /* with braces */
-    struct sl_str fields[MAX_FIELDS];
+    struct sl_str whole;              /* with braces */
+    struct sl_str fields[MAX_FIELDS]; /* between braces and colons; the first is the tag */
     unsigned count;
 };
 
-/* Finds the first element in the text. */
+/* Finds the first element in the text and splits it into fields; those beyond MAX_FIELDS are ignored. False if there is none. */
 static bool find_element(struct sl_str text, struct element *e)
 {
     const char *open = text.size ? memmem(text.data, text.size, "{{{", 3) : NULL, *end = text.data + text.size;
@@ -38,6 +39,7 @@ static bool find_element(struct sl_str text, struct element *e)
     return true;
 }
 
+/* True if the element has this tag, and at least `fields` fields with the tag. */
 static bool is_tag(const struct element *e, struct sl_str tag, unsigned fields)
 {
     return sl_str_equal(e->fields[0], tag) && e->count >= fields;
@@ -52,6 +54,7 @@ static bool read_number(struct sl_str text, uint64_t *value)
 
 /* ---- contextual elements ---- */
 
+/* Returns the index in t->modules of the module to which the markup gave this number; SL_TEXT_NO_MODULE if there is none. */
 static uint32_t module_numbered(const struct sl_text *t, uint64_t number)
 {
     size_t index = (uintptr_t)sl_map_get(&t->by_number, (struct sl_str){(const char *)&number, sizeof number});
@@ -69,7 +72,8 @@ static void number_module(struct sl_text *t, uint64_t number, uint32_t module)
         t->out_of_memory = true;
 }
 
-/* Begins the line that replaces module and mapping elements. It stays open, as mappings of the module that follow are added to it. */
+/* Begins, in t->pending, the line that replaces the elements about a module; `before` is the text in front of the first. The line stays
+ * open, as mappings of the module that follow are added to it. */
 static void begin_module_line(struct sl_text *t, const struct sl_text_module *m, struct sl_str before)
 {
     sl_buf_str(&t->pending, before);
@@ -97,8 +101,8 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
     return view;
 }
 
-/* Reads {{{module:NUMBER:NAME:elf:BUILD_ID}}}, and begins the line that stands for the module. `*made` is the finished line of the module
- * before. False for other elements. */
+/* Reads {{{module:NUMBER:NAME:elf:BUILD_ID}}}, and begins the line that replaces it. `before` is the text in front of the element; `*made`
+ * becomes the finished line about the last module, if one was open. False for other elements. */
 static bool read_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t number;
@@ -121,8 +125,9 @@ static bool read_module(struct sl_text *t, const struct element *e, struct sl_st
     return true;
 }
 
-/* Reads {{{mmap:ADDRESS:SIZE:load:MODULE:FLAGS:ADDRESS_IN_MODULE}}} and adds the range. The module line that stands for the mappings of a
- * module in a row is kept in t->pending; `*made` is the finished line of the module before. False for other elements. */
+/* Reads {{{mmap:ADDRESS:SIZE:load:MODULE:FLAGS:ADDRESS_IN_MODULE}}} and adds the range. Extends the open line about the module in
+ * t->pending; if that is about another module or too long, `*made` becomes that line, finished, and another is begun. False for other
+ * elements. */
 static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t start, size, number, value;
@@ -149,7 +154,8 @@ static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_s
     return true;
 }
 
-/* Reads {{{reset}}}: the modules known so far are no longer loaded. Writes a line about that only if there were any. */
+/* Reads {{{reset}}}: the modules known so far are no longer loaded. `*made` becomes the open line about a module and a line "[[[reset]]]";
+ * empty if no contextual element came since the last reset. False for other elements. */
 static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     struct sl_buf line = {0};
@@ -174,8 +180,8 @@ static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str
 
 /* ---- frames ---- */
 
-/* Makes a frame of a {{{pc}}} or {{{bt}}} element: the element is what names replace. A return address is looked up one byte before, within
- * the call. */
+/* Makes a frame of an element with an address: names replace the whole element. A return address is looked up one byte before, within the
+ * call instruction. */
 static void set_frame(struct sl_text *t, const struct element *e, uint64_t address, bool is_return,
                       struct sl_text_frame *f)
 {
@@ -193,7 +199,8 @@ static void set_frame(struct sl_text *t, const struct element *e, uint64_t addre
         f->module_name = t->modules[f->module].name;
 }
 
-/* Reads {{{bt:N:ADDRESS}}}, {{{pc:ADDRESS}}}, {{{data:ADDRESS}}}, {{{symbol:NAME}}}. */
+/* Reads {{{bt:N:ADDRESS}}}, {{{pc:ADDRESS}}}, {{{data:ADDRESS}}} or {{{symbol:NAME}}} as a frame. The address of `bt` is a return address
+ * unless a field `pc` follows, that of `pc` only if a field `ra` follows. False for other elements. */
 static bool read_frame(struct sl_text *t, const struct element *e, struct sl_text_frame *f)
 {
     uint64_t address, number;
@@ -223,7 +230,8 @@ static bool read_frame(struct sl_text *t, const struct element *e, struct sl_tex
 
 /* ---- lines ---- */
 
-/* Handles the whole rest of the line if it has a contextual element before any frame. */
+/* If the rest of the line has a contextual element (module, mmap, reset) before any frame, replaces all of it: `piece` becomes the line
+ * about modules that is finished now, mostly none. Else returns false. */
 static bool read_context(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct element e;
