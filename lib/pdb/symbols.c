@@ -61,7 +61,7 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
         uint16_t size = sl_read_u16(&r);
         uint64_t data = *at + 4;
         *kind = sl_read_u16(&r);
-        if (size < 2)
+        if (size < 2) /* it includes the kind: the stream is damaged */
             return false;
         *at += 2 + (uint64_t)size;
         if (wanted(*kind) && msf_view(stream, data, size - 2, arena, bytes))
@@ -169,7 +169,7 @@ static bool walk_module(struct data_walk *w, const struct pdb_module *module)
     bool ok = true;
     while (ok && sl_reader_left(&r) >= 4) {
         uint16_t size = sl_read_u16(&r), kind = sl_read_u16(&r);
-        if (size < 2)
+        if (size < 2) /* it includes the kind: the rest of the module is damaged */
             break;
         data = sl_read_bytes(&r, size - 2);
         ok = !is_variable(kind) || add_record(w, kind, data);

@@ -77,6 +77,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
     return name->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
+/* Returns the language with this GUID; SL_LANG_UNKNOWN for NULL and other GUIDs. */
 static enum sl_language language_from_guid(const uint8_t *guid)
 {
     for (size_t i = 0; guid && i < sizeof languages / sizeof *languages; i++)

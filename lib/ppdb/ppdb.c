@@ -1,4 +1,5 @@
-/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. */
+/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. Error messages in this folder are
+ * worded as in the Rust crate symbolic-ppdb. */
 #include "ppdb/impl.h"
 
 enum { ID_SIZE = 20, MAX_STREAM_NAME = 32 };

@@ -173,7 +173,8 @@ static void put_frames(struct table_writer *t, struct sl_str name, struct sl_jso
 
 /* ---- functions, symbols, files ---- */
 
-/* Writes a column of the function table: rows that now describe another function (`reused`) get its name and file; new functions follow. */
+/* Writes a column of the function table: rows that now describe another function (`reused`) get its name and file; new functions follow.
+ * They are native: columns about JavaScript are false. Other columns, such as line and column, are null. */
 static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;

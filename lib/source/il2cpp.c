@@ -45,6 +45,7 @@ static uint32_t intern_name(struct sl_il2cpp *m, struct sl_str name)
     return (uint32_t)((uintptr_t)*slot - 1);
 }
 
+/* Parses a decimal number; false, with `*out` 0, if it is none or does not fit into 32 bits. */
 static bool parse_u32(struct sl_str text, uint32_t *out)
 {
     uint64_t value;
@@ -63,7 +64,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
     while (sl_json_next(j, &key)) {
         struct il2cpp_entry entry = {.file = file, .csharp_file = csharp_file};
         if (!parse_u32(key, &entry.line) || !sl_json_u64(j, &value) || value > UINT32_MAX) {
-            sl_json_fail(j, "line is not a 32-bit number");
+            sl_json_fail(j, "a line of C++ or C# is not a 32-bit number");
             return;
         }
         entry.csharp_line = (uint32_t)value;

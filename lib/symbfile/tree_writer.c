@@ -108,6 +108,7 @@ static void tree_writer_add_line(struct tree_writer *f, struct open_function *fu
         function->lines[function->line_count++] = line;
 }
 
+/* Adds a closed function or call to the one around it. Sets account.failed when out of memory. */
 static void add_child(struct tree_writer *f, struct open_function *function, const struct sl_function *child)
 {
     if (sl_account_grow(&f->account, &function->children, &function->child_capacity, function->child_count + 1,
@@ -144,6 +145,7 @@ static void close_innermost(struct tree_writer *f)
     if (f->account.failed)
         return;
     add_child(f, f->height ? &f->open[f->height - 1] : &f->roots, &function);
+    /* the lines of a caller must have one for each inlined call (function/function.h); this one has no file and number */
     if (f->height == 0 && f->under_root)
         tree_writer_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
     f->nodes++;
@@ -183,7 +185,7 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
     };
     if (f->account.failed)
         return sl_budget_fail(f->account.budget, error);
-    if (batch.function_count) {
+    if (batch.function_count) { /* both steps on this thread, as worker 0 */
         f->sink->prepare(f->sink, &batch, &f->arena, 0);
         code = f->sink->consume(f->sink, &batch, error);
     }

@@ -96,6 +96,7 @@ static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, str
 /* ---- fields (Protocol Buffers, "Encoding") ---- */
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, MAX_ULEB32 = 5, MAX_ULEB64 = 10 };
 
+/* Writes an unsigned LEB128 number; returns the end. */
 static inline uint8_t *put_uleb(uint8_t *at, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)

@@ -5,6 +5,7 @@
 /* Size of the longest entry: address, context, file and line of at most 10, 5, 5 and 5 bytes, and the control byte. */
 enum { MAX_ENTRY = 26 };
 
+/* Writes an unsigned LEB128 number; returns the end. */
 static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7)

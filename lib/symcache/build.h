@@ -160,6 +160,7 @@ struct sl_symcache_writer {
     bool failed;               /* out of memory or budget */
 };
 
+/* Returns a hash of two numbers. */
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
 {
     uint64_t h = (a ^ 0x9E3779B97F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;

@@ -354,7 +354,7 @@ static void collect_lines(struct symcache_collector *c, const struct sl_function
             context_call = at_call;
             context = symcache_intern_context(c, (struct context){id, call->context, call->file, call->line, at.file});
         }
-        while (cur < end) {
+        while (cur < end) { /* each part of the line up to the next inlined call is one operation */
             if (next_span >= span_count || spans[next_span].start > cur)
                 add_op(c, OP_SET, cur, context, at.file, at.line);
             if (next_span >= span_count || spans[next_span].start >= end) {
@@ -504,6 +504,7 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
     bool behind_call = false;
     for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
         uint64_t size = line->size ? line->size : 1;
+        /* + 3: a line adds at most two operations, and the code after the last line one */
         if (line->address < at || line->address > end || size > end - line->address ||
             !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
             return false;
@@ -512,6 +513,8 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
             link.file = location.file;
             id = symcache_intern_context(c, link);
         }
+        /* Code before the line has none. In an inlined call it gets the place of the call; in the outermost function it continues the last
+         * line, or is a hole if a call ended there: the call's location must not go on. */
         if (line->address > at && (around || (behind_call && c->has_calls)))
             symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
         struct symcache_location here = {id, location.file, location.line};

@@ -434,6 +434,7 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
 
 bool symcache_fold_window(struct symcache_folding *f, const struct op **entries, size_t *count)
 {
+    /* work items that are folded at once: two for each worker, so that one that ends early has more to do */
     size_t window = sl_parallel_workers(f->parallel) > 1 ? 2 * (size_t)sl_parallel_workers(f->parallel) : 1;
     size_t items = 0, capacity = 0;
     *count = 0;

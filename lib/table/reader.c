@@ -158,6 +158,7 @@ struct string_match {
     int order;      /* as sl_str_compare(string, text) */
 };
 
+/* Returns how many bytes both texts have in common at their start. */
 static size_t common_prefix(const uint8_t *a, size_t a_size, struct sl_str b)
 {
     size_t most = a_size < b.size ? a_size : b.size, i = 0;
