@@ -72,7 +72,7 @@ bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl
 }
 
 /* False if `stored` cannot inflate to `size` bytes, so that no memory is allocated for a false size. Deflate makes at most 258 bytes from
- * two bits (RFC 1951), which is 1032 from a byte. */
+ * two bits (RFC 1951), which is 1032 from a byte; + 1 is a safety margin. */
 static bool size_is_possible(struct sl_bytes stored, uint32_t size)
 {
     return size <= ((uint64_t)stored.size + 1) * 1032;

@@ -228,7 +228,8 @@ static bool is_plain(char c, bool in_query)
     return c && strchr(in_query ? "-._~!$'()*,;:@" : "-._~!$&'()*+,;=:@", c);
 }
 
-/* Appends `rest`, the part of the path after the rule's prefix, percent-encoded, with slashes for backslashes. */
+/* Appends `rest`, the part of the path after the rule's prefix, percent-encoded, with slashes for backslashes. `in_query`: it becomes part
+ * of the URL's query, where more characters must be encoded. */
 static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
 {
     static const char hex[] = "0123456789ABCDEF";

@@ -86,7 +86,7 @@ static struct sl_debug_id parse_id(const uint8_t bytes[ID_SIZE])
     return id;
 }
 
-/* Reads the id, and the row counts of the tables that are in the program, not in this file: they determine the widths of indexes. */
+/* Reads the id, and the row counts of the tables that are in the assembly, not in this file: they determine the widths of indexes. */
 static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream, struct sl_ppdb_info *info,
                                     struct sl_error *error)
 {

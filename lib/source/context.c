@@ -37,8 +37,8 @@ bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_co
     while (cursor->line < first)
         if (!context_next_line(cursor, &ignored))
             return false;
-    struct sl_context_cursor window =
-        *cursor; /* the caller's cursor stays at `first`: the next window may overlap this one */
+    /* the caller's cursor stays at `first`, because the lines of the next call may overlap these */
+    struct sl_context_cursor window = *cursor;
     while (window.line < line)
         if (!context_next_line(&window, &context->before[context->before_count++]))
             return false;

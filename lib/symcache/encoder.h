@@ -50,8 +50,8 @@ struct encoder {
 
 /* ---- variables.c ---- */
 
-/* Finds the lists that functions use, lists each once in e->used_variables, marks their texts in `used_texts`, and sets FLAG_VARIABLES if
- * there are any. False when out of memory. */
+/* Fills e->used_variables with the lists of variables that functions use, each once, marks their texts in `used_texts`, and sets
+ * FLAG_VARIABLES if there are any. False when out of memory. */
 bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
 
 /* Makes the rows of the section VARIABLES from the lists in e->used_variables; texts must have their ranks. False when out of memory, or if

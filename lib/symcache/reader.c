@@ -288,7 +288,7 @@ static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigne
 struct extent {                 /* state of finding the end of a function */
     uint64_t entry, end;        /* end: 0 = not found yet */
     uint32_t function, context; /* context: the last one that belongs to the function; UINT32_MAX = none */
-    unsigned steps;             /* left; 0 = give up */
+    unsigned steps;             /* entries and links of chains that may still be read; 0 = give up */
 };
 
 /* Searches the entries of a block for the first one at or after x->entry that is not code of the function, and sets x->end to its address.
