@@ -82,7 +82,8 @@ static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
     }
 }
 
-/* Appends the rules in their stored form (links.h). */
+/* Appends the rules in their stored form (links.h): three counts, a row of RULE_SIZE bytes for each rule, and the text with the patterns
+ * and URLs, to which the rows have offsets. */
 static void ppdb_links_store(const struct ppdb_link_rule *rules, size_t count, struct sl_buf *out)
 {
     uint64_t size = 0, exact = 0, at = 0;

@@ -16,8 +16,7 @@ struct profile_writer {
     const struct sl_profile_name *names;
     struct sl_arena arena;      /* for one frame table at a time */
     struct sl_arena pool_arena; /* for `pools`: several frame tables may use the same strings */
-    struct profile_pool
-        *pools; /* strings per scope (thread, or shared tables); its `scope` is NULL until it is opened */
+    struct profile_pool *pools; /* per scope (a thread, or the shared tables): its strings; `scope` NULL = not opened */
     struct edit *edits;
     size_t edit_count, edit_capacity;
     struct sl_buf new_text;

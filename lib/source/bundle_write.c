@@ -24,7 +24,7 @@ struct sl_bundle_writer {
 
 /* ---- files ---- */
 
-/* Copies the text into the arena; sets `failed` when out of memory. */
+/* Returns a copy of the text in the arena; empty, with w->failed set, when out of memory. */
 static struct sl_str copy_to_arena(struct sl_bundle_writer *w, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);

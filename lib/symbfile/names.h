@@ -42,7 +42,7 @@ void names_free(struct symbfile_names *names);
 void names_clear_recent(struct symbfile_names *names);
 
 /* Returns the readable form of a name; it lives as long as `names` and `stable_bytes`. If out of memory, sets `failed`
- * and returns the name itself. Needs the stack of a demangler. */
+ * and returns the name itself. It demangles, which needs up to 4 MiB of stack (demangle/demangle.h). */
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name);
 
 /* Appends the readable form of a name to `out`, without a cache; the name itself if it cannot be demangled. `full` is a scratch

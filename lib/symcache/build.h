@@ -148,8 +148,8 @@ struct sl_symcache_writer {
     struct sl_map variable_map;     /* number of a list, from 1, by its contents */
     struct sl_variable *list;       /* scratch */
     size_t variables_count, variables_capacity, list_capacity;
-    struct id_list batch_texts,
-        batch_variables; /* global ids of the current batch's texts and lists; filled on first use */
+    struct id_list batch_texts;     /* the writer's ids of texts by those of the current batch; filled on first use */
+    struct id_list batch_variables; /* the same for lists of variables */
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct sl_id_table function_table, file_table, text_table;

@@ -180,7 +180,8 @@ static void fold_function_op(struct emitter *e, const struct op *op)
     e->function = *op;
 }
 
-/* Returns operation `i` of a run with global ids. `ids` is NULL if the run has global ids already. */
+/* Returns operation `i` of a function, whose operations are `run`, with the writer's ids; `ids` converts them, NULL if `run` has them
+ * already. */
 static inline struct op make_op(const struct symcache_op_run *run, uint32_t i, const struct run_ids *ids)
 {
     const struct short_op *s = &run->ops[i];

@@ -49,7 +49,7 @@ struct sl_table_format {
     uint16_t major, minor;
     uint16_t header_size;      /* at most SL_TABLE_MAX_HEADER; the last eight bytes are the hash */
     uint16_t at_header_size;   /* u32 */
-    uint16_t at_section_count; /* u32; 0 = no section table, and the hash covers only the bytes in front of it */
+    uint16_t at_section_count; /* u32; 0 = no section table, and the hash covers only the header in front of the hash */
     uint16_t at_content_hash;  /* u64: hash of all bytes after the section table */
     uint16_t sections;         /* entries that a writer reserves in the section table */
 };

@@ -169,7 +169,7 @@ static const char *read_token(struct sl_text *t, const char *at, const char *end
 }
 
 /* Reads the body of a report up to the next frame, the end of the report or that of the line, and removes that from `*rest`. False if it is
- * no JSON: then the report ends, because it is truncated, and the line may be any other text. */
+ * no JSON: then the report, which is truncated, has ended, and the line may be any other text. */
 static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct sl_text_ips *ips = &t->ips;

@@ -139,7 +139,7 @@ static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_s
     if (module == SL_TEXT_NO_MODULE)
         return false;
     bool continues = t->in_module_line && t->markup_module == module && t->pending.size < MAX_PENDING;
-    if (!continues) {
+    if (!continues) { /* "[[[ELF module #0x0 "libc.so"; adds [0x3000-0x3fff](rw)]]]" */
         *made = sl_text_end_module_line(t);
         begin_module_line(t, &t->modules[module], before);
         sl_buf_cstr(&t->pending, "adds");
@@ -259,7 +259,7 @@ bool sl_text_next_markup(struct sl_text *t, struct sl_str *rest, struct sl_text_
     struct element e;
     if (read_context(t, rest, piece))
         return true;
-    if (t->in_module_line) {
+    if (t->in_module_line) { /* another line follows, so the line about a module is complete: it comes first */
         *piece = (struct sl_text_piece){.kind = SL_TEXT_MADE, .text = sl_text_end_module_line(t)};
         return true;
     }
