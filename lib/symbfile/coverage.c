@@ -45,6 +45,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
             return sl_fail(error, SL_UNSUPPORTED, "the executable segments of the file have more than 8 GiB together");
         struct covered_segment *segment = &c->segments[c->segment_count++];
         *segment = (struct covered_segment){s->address, s->address + s->memory_size, NULL};
+        /* words, rounded up generously */
         segment->bits = calloc((size_t)((s->memory_size >> c->shift) / 64 + 2), sizeof *segment->bits);
         if (!segment->bits)
             return sl_fail(error, SL_BUSY, "out of memory");

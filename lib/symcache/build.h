@@ -1,12 +1,12 @@
 /* Shared by the files of the symcache writer: the operations on the address map and the tables they refer to. Private to this folder.
  *
- *     collect.c  functions of a batch ──▶ their operations (one run each), contexts; local ids      (parallel)
- *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
- *     variables.c  local ids ──▶ global ids of lists of variables; their section
- *     fold.c     operations of all functions and symbols ──▶ entries, part by part                  (parallel)
- *                    or, if functions come in address order, those of each function as it comes
- *     blocks.c   entries ──▶ ids in order of first use, blocks
- *     encode.c   the other sections; strings.c: sorting of texts                                    (parallel)
+ *     collect.c    functions of a batch ──▶ their operations (one run each), contexts; ids local to the batch or worker   (parallel)
+ *     writer.c     local ids ──▶ the writer's ids; symbols                                                              (in file order)
+ *     variables.c  the same for lists of variables; their section
+ *     fold.c       operations of all functions and symbols ──▶ entries, part by part                                    (parallel)
+ *                      or, if functions come in address order, those of each function as it comes
+ *     blocks.c     entries ──▶ ids in order of first use, blocks
+ *     encode.c     the other sections; strings.c: sorting of texts                                                      (parallel)
  *
  * The map has entries, sorted by address: from here on the code has this location, or is a hole (has no symbol). It is the result of a
  * sequence of operations "at address A, set X". The result depends only on what A had before, so the operations of one address can be
@@ -103,7 +103,7 @@ struct origin_row { /* text ids + 1; 0 = none */
     uint32_t path, revision, url;
 };
 
-/* Array of ids, indexed by other ids: for example global ids by local ones. */
+/* Array of ids, indexed by other ids: for example the writer's ids by those of a batch. */
 struct id_list {
     uint32_t *ids;
     size_t capacity;
@@ -242,8 +242,8 @@ void symcache_ordered_fold_free(struct ordered_fold *flow);
 /* True if the operations of the function, `run`, begin after those of all functions added so far: then it may be added. */
 bool symcache_ordered_fold_accepts(const struct ordered_fold *flow, const struct symcache_op_run *run);
 
-/* Folds the operations of one function, which have local ids, and passes entries to the encoder. False when out of memory, or when the
- * section of entries is larger than 4 GiB. */
+/* Folds the operations of one function, whose ids `ids` converts to the writer's, and passes entries to the encoder. False when out of
+ * memory, or when the section of entries is larger than 4 GiB. */
 bool symcache_ordered_fold_add(struct ordered_fold *flow, const struct symcache_op_run *run, const struct run_ids *ids,
                                struct encoder *e);
 /* Folds the symbols after the last function, and passes the last entries to the encoder. False when out of memory, or when the section of
@@ -255,8 +255,8 @@ bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 /* Encodes the next entries. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
-/* Encodes the operations of a function between the first and the last, which have local ids, as entries; the first one was added already,
- * the last one stays with the caller. False when out of memory, or when the section is larger than 4 GiB. */
+/* Encodes the operations of a function between the first and the last as entries, after `ids` converted their ids to the writer's; the
+ * first one was added already, the last one stays with the caller. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids);
 
 /* ---- encode.c, strings.c ---- */

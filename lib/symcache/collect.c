@@ -69,9 +69,9 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* Returns the local id of a file by its full path; adds it if it is new. If the option map_line put this file in place of another, `from`
- * is the other, whose path is stored after a NUL to look up its origin later; else NULL. SL_NO_FILE for an empty path, or when out of
- * memory. */
+/* Returns this worker's id of a file by its full path; adds it if it is new. If the option map_line put this file in place of another,
+ * `from` is the other, whose path is stored after a NUL to look up its origin later; else NULL. SL_NO_FILE for an empty path, or when out
+ * of memory. */
 static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
@@ -116,8 +116,8 @@ static bool same_file_pointers(const struct sl_file *a, const struct sl_file *b)
            same_pointers(a->comp_dir, b->comp_dir);
 }
 
-/* Returns the slot in `ids` for the local id of the file or inlined function that the reader gave this number, which saves looking up its
- * text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not lasting: only in lasting
+/* Returns the slot in `ids` for this worker's id of the file or inlined function that the reader gave this number, which saves looking up
+ * its text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not lasting: only in lasting
  * batches a number means the same from batch to batch. */
 static inline uint32_t *numbered_slot(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
@@ -133,7 +133,7 @@ static inline uint32_t *numbered_slot(struct symcache_collector *c, struct id_li
     return &ids->ids[number];
 }
 
-/* Returns the local id of a file after the option map_file, if it is set, has rewritten it. */
+/* Returns this worker's id of a file after the option map_file, if it is set, has rewritten it. */
 static uint32_t intern_renamed_file(struct symcache_collector *c, struct sl_file file)
 {
     const struct sl_symcache_options *o = &c->writer->options;
@@ -142,7 +142,7 @@ static uint32_t intern_renamed_file(struct symcache_collector *c, struct sl_file
     return intern_file(c, &file, NULL);
 }
 
-/* Returns the local id of a file; a file with a number is interned only once. */
+/* Returns this worker's id of a file; a file with a number is interned only once. */
 uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered_slot(c, &c->numbered_files, file->number);
@@ -153,7 +153,7 @@ uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *fi
     return *slot;
 }
 
-/* Returns the local id of `file`, which the option map_line put in place of `from`. Caches the last one by its pointers: adjacent lines
+/* Returns this worker's id of `file`, which the option map_line put in place of `from`. Caches the last one by its pointers: adjacent lines
  * mostly map to the same file. */
 static uint32_t mapped_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
@@ -194,7 +194,7 @@ static struct local_function make_local_function(struct symcache_collector *c, s
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language, variables};
 }
 
-/* Appends a function without looking for an equal one, and returns its local id; 0 when out of memory (account.failed). */
+/* Appends a function without looking for an equal one, and returns this worker's id of it; 0 when out of memory (account.failed). */
 static uint32_t symcache_collect_add_function(struct symcache_collector *c, const struct local_function *function)
 {
     if (!sl_account_grow(&c->account, &c->functions, &c->function_capacity, c->function_count + 1,
@@ -204,15 +204,15 @@ static uint32_t symcache_collect_add_function(struct symcache_collector *c, cons
     return (uint32_t)c->function_count++;
 }
 
-/* Adds an outermost function and returns its local id; 0 when out of memory (account.failed). Looking for an equal one would be wasted: two
- * functions rarely begin at one address. */
+/* Adds an outermost function and returns this worker's id of it; 0 when out of memory (account.failed). Looking for an equal one would be
+ * wasted: two functions rarely begin at one address. */
 static uint32_t outermost_id(struct symcache_collector *c, const struct sl_function *f)
 {
     struct local_function function = make_local_function(c, f->name, f->language, f->address, f->variables);
     return symcache_collect_add_function(c, &function);
 }
 
-/* Returns the local id of an inlined function; adds it if it is new. 0 when out of memory (account.failed). */
+/* Returns this worker's id of an inlined function; adds it if it is new. 0 when out of memory (account.failed). */
 static uint32_t intern_inlinee(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                                uint32_t variables)
 {
@@ -565,9 +565,9 @@ static bool walk_function(struct symcache_collector *c, const struct sl_function
     if (f->inlinee_count || flat)
         sl_id_table_clear(&c->context_table);
     c->folded_count = 0;
-    c->context_count++;
+    c->context_count++; /* `entry`, the function's own context, is filled below, when the file of its first line is known */
     if (!flat && !f->inlinee_count)
-        flat = &no_calls;
+        flat = &no_calls; /* without inlined calls both forms are the same, and the sweep is used */
     if (!(flat ? symcache_sweep(c, f, flat, entry, &file) : walk_tree(c, f, entry, &file))) {
         c->context_count = entry;
         return false;
@@ -603,7 +603,7 @@ static void clear_ids(struct id_list *ids)
         ids->ids[i] = ID_UNKNOWN;
 }
 
-/* Resets the worker's scratch memory for a batch. From one lasting batch to the next, local ids of functions and files are kept. */
+/* Resets the worker's scratch memory for a batch. From one lasting batch to the next, this worker's ids of functions and files are kept. */
 static void start_batch(struct symcache_collector *c, const struct sl_symcache_writer *w,
                         const struct sl_function_batch *batch, struct sl_arena *arena)
 {

@@ -1,7 +1,7 @@
-/* Shared by collect.c and sweep.c: the scratch memory of a worker, local ids, operations of a function in address order. Private to this
+/* Shared by collect.c and sweep.c: the scratch memory of a worker, its ids, operations of a function in address order. Private to this
  * folder.
  *
- *     collect.c  local ids, batches; functions in any form
+ *     collect.c  ids of files and functions, batches; functions in any form
  *     sweep.c    functions with a flat list of inlined calls (struct sl_flat) */
 #pragma once
 
@@ -47,9 +47,10 @@ struct symcache_collector {
     struct context *contexts;
     struct local_function *functions;
     struct symcache_text *files;
-    uint32_t *file_ids;                               /* local ids by file of the batch */
-    struct id_list numbered_files, numbered_inlinees; /* local ids by sl_file.number, sl_function.number */
-    struct id_list global_functions, global_files; /* the writer's ids by local ids; filled by the sink's `consume` */
+    uint32_t *file_ids;                               /* this worker's ids by file of the batch */
+    struct id_list numbered_files, numbered_inlinees; /* this worker's ids by sl_file.number, sl_function.number */
+    struct id_list global_functions,
+        global_files; /* the writer's ids by this worker's; filled by the sink's `consume` */
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
@@ -64,12 +65,12 @@ struct symcache_collector {
     bool has_calls; /* has_calls() of the current outermost function */
 };
 
-enum { ID_UNKNOWN = UINT32_MAX - 1 }; /* in lists of local ids: not looked up yet */
+enum { ID_UNKNOWN = UINT32_MAX - 1 }; /* in lists of ids: not looked up yet */
 
 /* ---- collect.c ---- */
 
-/* Returns the local id of a file, which is added if it is new; a file with a number is looked up only once. The caller caches the id per
- * file of the batch (file_id). */
+/* Returns this worker's id of a file, which is added if it is new; a file with a number is looked up only once. The caller caches the id
+ * per file of the batch (file_id). */
 uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file);
 
 struct location {
@@ -80,7 +81,7 @@ struct location {
  * them. */
 struct location symcache_mapped_location(struct symcache_collector *c, uint32_t file, uint32_t line);
 
-/* Returns the local id of an inlined function, which is added if it is new; 0 when out of memory (account.failed). `number` is
+/* Returns this worker's id of an inlined function, which is added if it is new; 0 when out of memory (account.failed). `number` is
  * sl_function.number: it identifies a function in lasting batches, which have no lists of variables. */
 uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                              uint32_t number, uint32_t variables);
@@ -89,7 +90,7 @@ uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, e
  * of memory (account.failed). */
 uint32_t symcache_intern_context(struct symcache_collector *c, struct context context);
 
-/* Returns the local id of file `index` of the batch; SL_NO_FILE if there is no such file. */
+/* Returns this worker's id of file `index` of the batch; SL_NO_FILE if there is no such file. */
 static inline uint32_t file_id(struct symcache_collector *c, uint32_t index)
 {
     if (index >= c->file_id_count)

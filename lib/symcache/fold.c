@@ -238,7 +238,7 @@ static bool is_undisturbed(const struct emitter *e, const struct symcache_op_run
     return last < e->item->limit && (e->symbol == e->symbols_end || e->symbol->address > last);
 }
 
-/* Folds the operations of a function one by one. `ids` is NULL if they have global ids already. */
+/* Folds the operations of a function one by one. `ids` converts their ids to the writer's; NULL if they have these already. */
 static void fold_run(struct emitter *e, const struct symcache_op_run *run, const struct run_ids *ids)
 {
     for (uint32_t i = 0; i < run->count; i++) {
@@ -399,7 +399,8 @@ static bool sort_symbols(struct sl_symcache_writer *w)
         } else {
             sorted[count++] = *op;
         }
-        if (op_kind(op->kind_and_line) == OP_HOLE) /* op[-1] is the start of the symbol that ends here */
+        /* op[-1] is the start of the symbol that ends here; if another operation comes between them, symbols are nested */
+        if (op_kind(op->kind_and_line) == OP_HOLE)
             nested |= op[-1].address != sorted[count - 2].address;
     }
     bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));

@@ -81,7 +81,7 @@ static bool same_file(const void *files, uint32_t i, const void *path)
     return ((const uint32_t *)files)[i] == *(const uint32_t *)path;
 }
 
-/* Returns the global id of a file by the text of its path; adds it if it is new. SL_NO_FILE when out of memory (account.failed). */
+/* Returns the writer's id of a file by the text of its path; adds it if it is new. SL_NO_FILE when out of memory (account.failed). */
 static uint32_t intern_file(struct sl_symcache_writer *w, const struct symcache_text *path)
 {
     uint32_t text = intern_text(w, path->str, path->hash, false), hash = (uint32_t)symcache_mix(text, 1);
@@ -158,7 +158,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symca
     return SL_OK;
 }
 
-/* The callback sl_function_sink.consume: converts local ids of a prepared batch to global ones, in the order of the batch, and stores its
+/* The callback sl_function_sink.consume: converts ids of a prepared batch to those of the writer, in the order of the batch, and stores its
  * operations or, with `flow`, encodes them. Fails when out of memory or budget, or with SL_UNSUPPORTED if contexts do not fit 32 bits or,
  * with `flow`, if a function is out of order. */
 static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
