@@ -137,7 +137,7 @@ enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links
         size_t more;
         if (tag != PARENT_MODULE || parent != 1) /* Source Link belongs to the only row of the Module table */
             continue;
-        if (blobs++ == MAX_LINK_BLOBS)
+        if (blobs++ == MAX_LINK_BLOBS) /* the rules of the first ones are used */
             break;
         if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK || blob.size > MAX_LINK_BLOB)
             continue;

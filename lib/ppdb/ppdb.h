@@ -17,8 +17,7 @@ enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
 
 struct sl_ppdb_info {
     struct sl_debug_id debug_id; /* nil without a #Pdb stream */
-    uint64_t
-        id_offset; /* of the 20 id bytes in the file; 0 = none. In a checksum of the file zeros are in their place */
+    uint64_t id_offset; /* of the 20 id bytes in the file; 0 = none. A checksum of the file counts them as zeros */
     uint64_t file_size;
     uint32_t document_count;
     uint32_t method_count; /* rows of MethodDebugInformation */
@@ -40,8 +39,7 @@ struct sl_ppdb_document {
     enum sl_language language; /* SL_LANG_UNKNOWN also for an unknown GUID */
     enum sl_ppdb_hash hash;    /* kind of `digest`; SL_PPDB_HASH_NONE if absent or of the wrong size */
     uint8_t digest[32];        /* of the raw bytes of the source file */
-    uint32_t
-        work; /* steps that reading it took, to be charged if many documents are read: rows may share a long name */
+    uint32_t work; /* steps that reading it took, to be charged if many are read: rows may share a long name */
 };
 
 /* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves

@@ -66,9 +66,8 @@ struct sl_profile_name {
     size_t count;                        /* 0: no name was found */
 };
 
-/* Appends the profile with names: names[i] is for profile->addresses[i]. The writer's own memory is also charged to the
- * budget of `out`, if it has one. SL_MALFORMED if columns of a table differ in
- * length, SL_UNSUPPORTED if inlined calls would enlarge it excessively or beyond the budget; SL_BUSY if out of
- * memory. */
+/* Appends the profile with names: names[i] is for profile->addresses[i]. The writer's own memory is also charged to the budget of
+ * `out`, if it has one. SL_MALFORMED if columns of a table differ in length; SL_UNSUPPORTED if inlined calls would enlarge the
+ * profile excessively or beyond the budget; SL_BUSY if out of memory. */
 enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
                               struct sl_error *error);

@@ -97,7 +97,8 @@ static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *
     return true;
 }
 
-/* Reads a path, with slashes. The reader fails when out of memory: a file without its path would not be found. */
+/* Reads a path, and turns its backslashes into slashes. When out of memory the JSON reader is set to failed: a file without its path would
+ * not be found. */
 static bool read_path(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0};

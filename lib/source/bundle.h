@@ -43,7 +43,7 @@ struct sl_bundle_file {
 struct sl_bundle_attributes {
     struct sl_debug_id debug_id;              /* nil if absent or malformed */
     struct sl_str code_id, arch, object_name; /* as written; may be empty */
-    struct sl_str release, dist;              /* of scripts; as written; may be empty */
+    struct sl_str release, dist;              /* release and distribution of scripts; as written; may be empty */
 };
 
 struct sl_bundle;

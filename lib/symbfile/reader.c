@@ -20,7 +20,7 @@ struct sl_symbfile_reader {
     uint64_t offset;       /* offset of `pending` in the file */
     uint64_t message;      /* number of the next message; the header is 1 */
     uint64_t records, previous;
-    bool magic_seen, has_previous, cut; /* cut: a length above 32 bits was reduced */
+    bool magic_seen, has_previous, cut; /* cut: the length of a range was above 32 bits, and reduced */
     struct columns columns;             /* for the message being decoded */
     struct sl_arena scratch;            /* for the message being decoded */
     struct sl_arena table_memory;

@@ -103,8 +103,8 @@ enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *reader, struct
 /* Returns the defect in the file that a call reported as SL_MALFORMED; SL_SYMBFILE_FINE if there was none. */
 enum sl_symbfile_problem sl_symbfile_reader_problem(const struct sl_symbfile_reader *reader);
 uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *reader); /* ranges and return pads so far */
-bool sl_symbfile_reader_is_truncated(
-    const struct sl_symbfile_reader *reader); /* true if a length above 32 bits was cut */
+/* True if the length of a range was above 32 bits, and reduced to the largest number of 32 bits. */
+bool sl_symbfile_reader_is_truncated(const struct sl_symbfile_reader *reader);
 
 /* Reads a whole file in memory. */
 enum sl_code sl_symbfile_read(struct sl_bytes file, struct sl_symbfile_sink *sink, struct sl_error *error);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* KEPT_CHUNK: bytes. BYTES_PER_STEP: bytes of text for which a step of the work budget is charged. */
+/* KEPT_CHUNK: bytes of a chunk of the arena `kept`. BYTES_PER_STEP: bytes of text for which a step of the work budget is charged. */
 enum { KEPT_CHUNK = 1 << 20, BYTES_PER_STEP = 16 };
 
 /* The arena `kept` has larger chunks than the default: it holds the operations of all batches until the file is written. */

@@ -186,7 +186,8 @@ bool sl_symcache_origin(const struct sl_symcache *cache, uint32_t file_id, struc
 /* Returns the module's file name from the writer's options; may be empty. */
 struct sl_str sl_symcache_module_file(const struct sl_symcache *cache);
 
-/* Iterates all entries in address order: address, and whether a hole (code without symbol) begins there. For tools and tests. */
+/* Iterates over the entries of the address map, in address order: each begins at `address`, and is a `hole` if the code from there on has
+ * no symbol. For tools and tests. */
 struct sl_symcache_cursor {
     uint64_t index, address;
     bool hole;
