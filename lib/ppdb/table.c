@@ -50,8 +50,8 @@ struct ppdb_point_run {
     bool begun;                         /* the first point is decoded */
 };
 
-/* Decodes the next point of a run (format.h). False at the end and if the file is damaged. Sums of a damaged file wrap around at 32 bits:
- * they are wrong, but harmless. */
+/* Decodes the next point of a run of points (format.h). False at the end and if the file is damaged. Sums of a damaged file wrap around at
+ * 32 bits: they are wrong, but harmless. */
 static bool next_point(struct ppdb_point_run *run)
 {
     struct sl_reader *r = &run->r;

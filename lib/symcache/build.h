@@ -197,7 +197,7 @@ void symcache_clear_operations(struct symcache_collector *collectors);
 
 /* The callback sl_function_sink.prepare, called in parallel: converts the functions of a batch to operations (struct short_op) whose
  * contexts, functions and files have ids local to the batch, and stores the result in batch->prepared. That is NULL, or has `failed` set,
- * when out of memory or budget; the sink's `consume`, which makes ids global, then fails. */
+ * when out of memory or budget; the sink's `consume`, which converts the ids to the writer's, then fails. */
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                       unsigned worker);
 

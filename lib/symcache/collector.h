@@ -43,7 +43,7 @@ struct symcache_collector {
     uint64_t *starts;                   /* of inlined calls: sweep.c */
     struct symcache_op_run *runs;
     struct symcache_span *spans;
-    struct symcache_call *calls; /* a stack */
+    struct symcache_call *calls; /* where inlined calls of the open functions begin: a stack */
     struct context *contexts;
     struct local_function *functions;
     struct symcache_text *files;
@@ -62,7 +62,7 @@ struct symcache_collector {
     uint32_t mapped_id;
     bool has_mapped;
     bool lasting;   /* sl_function_batch.lasting of the current batch */
-    bool has_calls; /* has_calls() of the current outermost function */
+    bool has_calls; /* a call inlined directly in the current outermost function has lines */
 };
 
 enum { ID_UNKNOWN = UINT32_MAX - 1 }; /* in lists of ids: not looked up yet */

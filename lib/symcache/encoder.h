@@ -12,7 +12,7 @@ struct renumbering {
     uint32_t count;
 };
 
-/* State of encoding a block (format.h). */
+/* State while the entries of a block are encoded (format.h). */
 struct symcache_block {
     uint64_t address; /* of the last entry */
     uint32_t context; /* of the last entry, a new id */

@@ -28,7 +28,7 @@ struct symcache_sweep {
     size_t postpones_left, moves_left; /* how many calls may still be postponed, and be moved in `start` for that */
     struct short_op *out;              /* where the next operation goes */
     struct symcache_sweep_frame *top;  /* the innermost open call, or the function */
-    bool call_has_lines;               /* a direct call of the function has lines */
+    bool call_has_lines;               /* a call inlined directly in the function has lines */
     struct symcache_sweep_frame frames[MAX_DEPTH + 1];
 };
 
