@@ -390,7 +390,7 @@ TEST(other_headers_are_refused)
     out.size = HEADER - 1;
     expect_refusal("not a test table");
     out.size = HEADER;
-    expect_refusal("test table: invalid section table");
+    expect_refusal("test table: the section table has too many entries or is cut off");
     out.size = size;
     out.data[0] ^= 1;
     expect_refusal("not a test table");
@@ -401,7 +401,7 @@ TEST(other_headers_are_refused)
         out.data[at] ^= 0x10;
         assert_int_equal(sl_table_open(sl_buf_bytes(&out), &sectioned, &t, &error), SL_MALFORMED);
         if (hashed)
-            assert_string_equal(error.message, "test table: damaged header");
+            assert_string_equal(error.message, "test table: the header does not match its checksum");
         out.data[at] ^= 0x10;
     }
     out.data[4]++;
@@ -424,11 +424,11 @@ TEST(sections_outside_the_file_are_refused)
         uint8_t before = entry[at];
         entry[at] = at == 8 ? (uint8_t)(before + 4) : 0xFF; /* not aligned, or outside */
         mend();
-        expect_refusal("test table: invalid sections");
+        expect_refusal("test table: a section is not aligned or extends beyond the file");
         entry[at] = before;
     }
     out.data[AT_SECTIONS] = 17;
-    expect_refusal("test table: invalid section table");
+    expect_refusal("test table: the section table has too many entries or is cut off");
 }
 
 TEST(damaged_contents_fail_the_checksum)
