@@ -260,7 +260,7 @@ static void unpack_module(struct sl_unpacker *u, struct sl_crash_module *module)
 static bool is_json(struct sl_str text)
 {
     struct sl_arena arena = {0};
-    struct sl_json j = sl_json(text, &arena, true);
+    struct sl_json j = sl_json(text, &arena, false);
     sl_json_skip(&j);
     bool good = sl_json_end(&j) && !j.failed;
     sl_arena_free(&arena);

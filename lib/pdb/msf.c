@@ -12,6 +12,13 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
+/* The same, unless it was memory that was missing: then SL_BUSY, or the code of the budget. */
+static enum sl_code msf_unread(const struct msf *msf, const struct sl_arena *arena, struct sl_error *error,
+                               const char *what)
+{
+    return *msf->no_memory ? sl_budget_fail(arena->budget, error) : msf_invalid(error, what);
+}
+
 /* Returns the number of pages of a stream of `size` bytes; 0 for an absent one, whose size is NO_STREAM_SIZE. */
 static uint32_t count_pages(const struct msf *msf, uint32_t size)
 {
@@ -96,11 +103,14 @@ bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct
     return true;
 }
 
-/* Returns `count` little-endian numbers as an array in host order; NULL if the bytes are fewer, or when out of memory. */
-static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *arena)
+/* Returns `count` little-endian numbers as an array in host order; NULL if the bytes are fewer, or when out of memory, which is
+ * recorded. */
+static uint32_t *words(struct msf *msf, struct sl_bytes bytes, size_t count, struct sl_arena *arena)
 {
     uint32_t *out = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
     struct sl_reader r = sl_reader(bytes, false);
+    if (!out)
+        *msf->no_memory = true;
     for (size_t i = 0; out && i < count; i++)
         out[i] = sl_read_u32(&r);
     return out && !r.failed ? out : NULL;
@@ -119,8 +129,10 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
     msf->sizes = directory + 1;
     msf->pages = directory + 1 + msf->stream_count;
     msf->first = SL_ARENA_ARRAY(arena, uint32_t, msf->stream_count + 1);
-    if (!msf->first)
+    if (!msf->first) {
+        *msf->no_memory = true;
         return false;
+    }
     for (uint32_t i = 0; i < msf->stream_count; i++) {
         msf->first[i] = (uint32_t)pages;
         pages += count_pages(msf, msf->sizes[i]);
@@ -155,14 +167,14 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
     uint32_t list_size = count_pages(msf, size) * 4, roots = count_pages(msf, list_size);
-    uint32_t *root = words(sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
+    uint32_t *root = words(msf, sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_invalid(error, "list of directory pages extends beyond the file");
-    uint32_t *list = words(bytes, list_size / 4, arena);
+        return msf_unread(msf, arena, error, "list of directory pages extends beyond the file");
+    uint32_t *list = words(msf, bytes, list_size / 4, arena);
     if (!list || !set_pages(msf, list, size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_invalid(error, "directory extends beyond the file");
-    uint32_t *directory = words(bytes, size / 4, arena);
+        return msf_unread(msf, arena, error, "directory extends beyond the file");
+    uint32_t *directory = words(msf, bytes, size / 4, arena);
     if (!directory || !set_streams(msf, directory, size / 4, arena))
-        return msf_invalid(error, "bad stream directory");
+        return msf_unread(msf, arena, error, "bad stream directory");
     return SL_OK;
 }

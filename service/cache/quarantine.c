@@ -3,7 +3,7 @@
  *     <cache_dir>/quarantine/<kind>-<key>        not processed until a day after its mtime
  *                            <kind>-<key>.seen   in progress at a death, but not often enough yet
  *
- * Each is_too_much a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
+ * Each has a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
  * temporary directory of a dead one writes them, under a lock of the directory; work on a key checks for the first one. */
 #include "cache/impl.h"
 
