@@ -228,7 +228,7 @@ def test_damaged_btf_is_reported_and_the_rest_answers(work, files):
     for section, at, value, why, lines in (
             (".BTF", 0, 0x01001234, "invalid header of section .BTF", False),
             (".BTF", 0, 0x0002EB9F, "unsupported version 2 of section .BTF", False),
-            (".BTF", 20, 1 << 20, "strings extend beyond their section", False),
+            (".BTF", 20, 1 << 20, "the strings of section .BTF extend beyond it", False),
             (".BTF.ext", 4, 8, "invalid header of section .BTF.ext", False),
             (".BTF.ext", 0x20, 4, "records of section .BTF.ext are too small", False),
             (".BTF.ext", 0x24, 0, 'section .BTF.ext refers to section "" that is missing', True),

@@ -393,7 +393,7 @@ TEST(truncated_tables_give_the_entries_before)
     struct sl_buf file = image(&s, EM_X86_64);
     struct records r = records_of(buf_bytes(&file));
     assert_int_equal(r.code, SL_MALFORMED);
-    assert_non_null(strstr(r.error.message, "eh_frame: entry at offset 0x"));
+    assert_non_null(strstr(r.error.message, "eh_frame: the entry at offset 0x"));
     assert_string_equal((char *)r.text.data, FIRST "\n");
     sl_buf_free(&r.text);
     sl_buf_free(&file);
