@@ -63,7 +63,7 @@ static const struct option_spec specs[] = {
 
 /* ---- serving ---- */
 
-/* Writes the answers so far. False when nothing more can be written. */
+/* Writes the answers so far to standard output. False when nothing more can be written. */
 static bool lookup_flush(struct lookup *l)
 {
     lookup_table_flush(l);
@@ -79,7 +79,8 @@ static bool input_waits(void)
     return poll(&fd, 1, 0) > 0;
 }
 
-/* Reports missing debug information of a file. The emulated tools do not. */
+/* Warns of the missing debug information of a file, if that matters: the file is unusable, an answer had no line, or the file's debug
+ * information is incomplete. The emulated tools do not warn. */
 static void report_notes(const struct lookup *l, const struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note;
@@ -91,7 +92,8 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
         print_note("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
 }
 
-/* Reports an unusable file. With a single file GNU addr2line exits; LLVM's tools go on and answer `??`. */
+/* Reports an unusable file. Returns the exit status; 0: go on and answer `??`, as llvm-symbolizer does. In GNU's style (addr2line,
+ * llvm-addr2line) the file of -e being unusable ends the program. */
 static int report_unusable(struct lookup *l, const struct lookup_module *m)
 {
     const char *program = options_program_name();
@@ -99,8 +101,8 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
     char text[4200];
     l->has_reported = true;
     if (l->persona == PERSONA_LOOKUP) {
-        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
-        bool no_object = missing && m->input.archive.count;
+        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone; /* by a server, not by this machine */
+        bool no_object = missing && m->input.archive.count;                    /* the file exists */
         snprintf(text, sizeof text, "cannot use %s", m->name);
         return report_error(denied      ? STATUS_DENIED
                             : no_object ? STATUS_NOTHING
@@ -112,11 +114,11 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
     return gnu;
 }
 
-/* Requests per batch: partial tables are made once for all requests of a batch. */
+/* Requests per batch: one partial symcache of a file serves all requests of a batch. */
 enum { BATCH = 128 };
 
-/* Answers the requests. `array`: the JSON array for the answers; NULL: each is a document. Returns a status, not 0 if the file of -e is
- * unusable. */
+/* Answers `count` requests. `array`: the JSON array for the answers; NULL: each answer is a JSON document on a line of its own. Returns
+ * the exit status, not 0 if the file of -e turns out to be unusable: only converting it shows that. */
 static int answer_batch(struct lookup *l, const struct lookup_request *requests, size_t count,
                         struct sl_json_writer *array)
 {
@@ -133,7 +135,7 @@ static int answer_batch(struct lookup *l, const struct lookup_request *requests,
     return status;
 }
 
-/* Answers the complete lines of the text; returns their size in bytes. */
+/* Answers the complete lines at the beginning of `text`; returns their size in bytes. Sets the exit status; if it is not 0, stops early. */
 static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *status)
 {
     struct lookup_request requests[BATCH];
@@ -153,13 +155,15 @@ static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *
     return at;
 }
 
-/* Answers each input line. Flushes whenever no input is pending, so that a client may wait for each answer. Returns the status. */
+/* Answers each line of standard input. Flushes whenever no input is pending, so that a client may wait for each answer. Returns the exit
+ * status. */
 static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
     size_t filled = 0;
     int status = 0;
     while (status == 0) {
+        /* leaves a byte for the newline that ends a last line without one */
         ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
         if (n < 0 && errno == EINTR)
             continue;
@@ -182,7 +186,8 @@ static int serve_input(struct lookup *l)
     return status;
 }
 
-/* `symloom lookup` reports an invalid address as an error; the emulated tools answer it. */
+/* False after a report of the first argument that is no address. Only `symloom lookup` checks them: the emulated tools print an answer
+ * for any text. */
 static bool check_arguments(struct lookup *l, char **arguments, size_t count)
 {
     for (size_t i = 0; i < count && l->persona == PERSONA_LOOKUP; i++) {
@@ -198,7 +203,7 @@ static bool check_arguments(struct lookup *l, char **arguments, size_t count)
     return true;
 }
 
-/* Answers the arguments. Returns the status. */
+/* Answers the arguments, as one JSON array with --json. Returns the exit status. */
 static int serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
     struct sl_json_writer w = sl_json_writer(&l->out);
@@ -228,20 +233,21 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
     struct sl_symcache_cursor cursor;
     for (sl_symcache_first(&m->whole.cache, &cursor); sl_symcache_next(&m->whole.cache, &cursor);) {
         struct sl_json_writer w = sl_json_writer(&l->out);
-        /* addresses between functions */
-        if (cursor.hole)
+        if (cursor.hole) /* begins a gap between functions */
             continue;
         struct lookup_request request = {.module = m, .address = cursor.address + m->load + l->adjust};
         lookup_answer(l, &w, &request);
         if (l->style == STYLE_JSON)
             sl_buf_u8(&l->out, '\n');
+        /* a table is printed at the end only: its column widths depend on all rows */
         if (l->style != STYLE_TABLE && l->out.size > 64 * 1024 && !lookup_flush(l))
             return false;
     }
     return lookup_flush(l);
 }
 
-/* Prints the address and size of each function or variable (--names), in nm's order; `??` for an unknown name. */
+/* Prints `address size name` of each named function or variable (--names), `?? ?? name` for an unknown one. False when nothing more can be
+ * written. */
 static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
 {
     struct sl_json_writer w = sl_json_writer(&l->out);
@@ -310,7 +316,7 @@ static bool is_true(const char *text)
     return !*text || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-/* Checks the values of options with a fixed set of words. */
+/* Checks the values of --functions and --inlining. False after a report: options_wrong returns 2. */
 static bool check_words(const struct options *o)
 {
     size_t functions, inlining;
@@ -326,7 +332,7 @@ static bool check_words(const struct options *o)
     return true;
 }
 
-/* Functions, inlines and demangling: off by default in addr2line. */
+/* Reads the options for function names, inlined functions and demangling. All three are off by default in addr2line and llvm-addr2line. */
 static void read_elements(struct lookup *l, const struct options *o)
 {
     bool shown = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
@@ -339,7 +345,7 @@ static void read_elements(struct lookup *l, const struct options *o)
     l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
 }
 
-/* Reads a hexadecimal option; false after a report. */
+/* Reads an option with a hexadecimal value, 0 if it is not given. False after a report of a usage error. */
 static bool read_address(const struct options *o, const char *name, uint64_t *value)
 {
     const char *text = option_value(o, name, "0");
@@ -386,7 +392,8 @@ static bool read_options(struct lookup *l, const struct options *o)
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
         return false;
-    /* columns are in the line numbers only for styles that print them, and never in a symcache that is written or listed */
+    /* with positions, the symcache stores line and column in one number. Only for styles that print columns, and never for a symcache that
+     * is written (--symcache-out) or listed (--all) */
     l->open.positions = !option_given(o, "symcache-out") && !option_given(o, "all") &&
                         (l->style == STYLE_LLVM || l->style == STYLE_JSON);
     return true;
@@ -394,7 +401,8 @@ static bool read_options(struct lookup *l, const struct options *o)
 
 /* ---- running ---- */
 
-/* Reports unusable files and notes; input lines may have named further files. Returns the status. */
+/* At the end, reports the files that could not be used, which input lines may have named, and missing debug information of the others.
+ * Returns the exit status. */
 static int report_modules(struct lookup *l)
 {
     int status = 0;
@@ -416,7 +424,8 @@ static bool has_section(const struct lookup *l, const struct lookup_module *m)
     return false;
 }
 
-/* Serves all, names, arguments or standard input, as the options say. Returns the status. */
+/* Answers what the options ask for: --all, --names, the arguments, or standard input. `m`: the file of -e; NULL: none was given. Returns
+ * the exit status. */
 static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
 {
     bool all = option_given(o, "all"), names = option_given(o, "names");
@@ -437,7 +446,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
         int status = serve_arguments(l, o->arguments, o->argument_count);
         if (status)
             return status;
-    } else if (!(out && isatty(STDIN_FILENO))) {
+    } else if (!(out && isatty(STDIN_FILENO))) { /* --symcache-out at a terminal: nothing to look up is meant */
         int status = serve_input(l);
         if (status)
             return status;
@@ -445,7 +454,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     return report_modules(l); /* output errors are reported by output_finish */
 }
 
-/* Opens the file of -e or --build-id, if any, and serves. Input lines may name further files. */
+/* Opens the file of -e or --build-id, if any, and answers the requests; input lines may name further files. Returns the exit status. */
 static int lookup_run(struct lookup *l, const struct options *o)
 {
     struct lookup_module *m = NULL;
@@ -502,7 +511,7 @@ static char *translate_word(char *word)
     return word;
 }
 
-/* Runs the command with parsed options; frees everything. */
+/* Runs `symloom lookup` or an emulated tool (`persona` of the command) with parsed options. Returns the exit status. */
 static int lookup_with(const struct options *o)
 {
     struct lookup lookup = {.persona = (enum command_compatibility)o->command->persona, .options = o};
@@ -530,7 +539,8 @@ static int lookup_with(const struct options *o)
 
 extern const struct command command_filter_markup;
 
-/* Runs an LLVM tool. With --filter-markup it is another command: it writes names into a log. */
+/* Runs an emulated tool with its unparsed arguments. With --filter-markup llvm-symbolizer replaces addresses inside a log by names: another
+ * command does that. */
 static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
@@ -543,7 +553,8 @@ static int llvm_symbolizer_main(const struct command *command, int argc, char **
 
 /* ---- addr2line ---- */
 
-/* Splits a response file into words: separated by blanks, with quotes and backslashes. The words belong to `arena`. */
+/* Splits a response file (`@file`) into words: separated by blanks, with quotes and backslashes. The words belong to `arena`. False when
+ * the file cannot be read, or out of memory. */
 static bool read_words(const char *path, struct sl_arena *arena, char ***words, int *count)
 {
     struct sl_mapping mapping;
@@ -552,7 +563,7 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
     const char *at = (const char *)mapping.bytes.data, *end = at + mapping.bytes.size;
     /* a word takes two bytes at least: a character and a blank */
     *words = SL_ARENA_ARRAY(arena, char *, mapping.bytes.size / 2 + 2);
-    char *text = sl_arena_zalloc(arena, mapping.bytes.size + 1, 2);
+    char *text = sl_arena_zalloc(arena, mapping.bytes.size + 1, 2); /* room for a NUL after each word */
     while (*words && text && at < end) {
         while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r')))
             at++;
@@ -574,7 +585,7 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
     return *words && text;
 }
 
-/* Replaces `@file` by the words in the file, or leaves it if the file is unreadable. */
+/* Runs an emulated addr2line: replaces each argument `@file` by the words in the file, or leaves it if the file is unreadable. */
 static int addr2line_main(const struct command *command, int argc, char **argv)
 {
     struct sl_arena arena = {0};

@@ -19,19 +19,20 @@ enum command_compatibility { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADD
 
 enum { MAX_CHAIN = 600 };
 
-/* Direct-mapped cache of texts, indexed by string id modulo the number of slots: making a text costs more than the rest of an answer. */
+/* Direct-mapped cache of demangled names or of paths. A text is in the slot: its function or file id in the symcache modulo the number
+ * of slots. Making a name costs more than the rest of an answer. */
 struct text_cache {
     struct sl_str *texts; /* data NULL: empty slot */
     uint32_t *ids;
-    uint32_t *used; /* list of the filled slots, for clearing: most pages of the slots are never touched */
+    uint32_t *used; /* numbers of the filled slots: freeing visits only these, since most slots are never touched */
     size_t count, capacity;
 };
 
-/* The symcache that answers come from: of the whole file, or of the code around some addresses. */
+/* The symcache that answers come from: of the whole file, or a partial one of the code around some addresses. */
 struct lookup_table {
     struct sl_symcache cache;
-    struct sl_buf bytes; /* part: the bytes of `cache` */
-    uint64_t *addresses; /* part: the addresses it covers, relative, ascending */
+    struct sl_buf bytes; /* partial symcache: owns the bytes of `cache` */
+    uint64_t *addresses; /* partial symcache: the addresses it answers, relative to the load address, ascending */
     size_t address_count;
     struct text_cache names, files;
     struct lookup_table *next;
@@ -44,7 +45,7 @@ struct lookup_symbols {
     size_t count;
 };
 
-/* Identity and times of a file, to detect changes. Has no padding. */
+/* Identity and times of a file, to detect changes. Stamps are compared with memcmp, so it must have no padding. */
 struct file_stamp {
     uint64_t device, inode, size;
     int64_t changed_s, changed_ns, status_s, status_ns;
@@ -54,16 +55,16 @@ struct file_stamp {
 struct lookup_module {
     char *name; /* as requested */
     struct input input;
-    struct sl_error error; /* SL_OK: usable */
-    uint64_t load;         /* load address, added to the symcache's addresses */
-    bool is_32bit, is_whole;
-    bool lacks_lines;                  /* an answer had no line: print the input's notes */
+    struct sl_error error;             /* SL_OK: usable */
+    uint64_t load;                     /* load address, added to the symcache's addresses */
+    bool is_32bit, is_whole;           /* is_whole: the whole file was converted, or that failed (`error`) */
+    bool lacks_lines;                  /* an answer had no line: print the input's notes, which say what is missing */
     struct file_stamp stamp;           /* taken before opening; zeros: not a regular file */
-    struct lookup_table whole, *parts; /* whole: valid if is_whole */
+    struct lookup_table whole, *parts; /* whole: valid if is_whole and no error; parts: list of partial symcaches */
     unsigned part_count;
     struct sl_arena arena;
     struct lookup_symbols code, data;
-    const struct sl_symbol_file **files; /* STT_FILE of symbols, sorted by address; NULL: not read */
+    const struct sl_symbol_file **files; /* source files of symbols (STT_FILE), sorted by address; NULL: not read yet */
     size_t file_count;
     struct dwarf_unit_index *written; /* dwarf_index.c */
     struct gnu_tables *gnu;           /* gnu.c */
@@ -81,7 +82,7 @@ struct lookup {
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
         colour, has_reported,
         keep_symcaches; /* has_reported: the file of -e was reported as unusable; keep_symcaches: cache symcaches of any size */
-    uint64_t adjust;
+    uint64_t adjust; /* --adjust-vma: subtracted from every requested address */
     unsigned context_lines, jobs;
     unsigned table_width; /* columns; 0: unlimited */
     const char *section;
@@ -94,19 +95,19 @@ struct lookup {
     struct sl_buf out, scratch, cells, symbol_name, declaration;
     struct table_row *rows;
     size_t row_count, row_capacity;
-    struct progress progress; /* of conversions; other tools' names show none: their callers may use the terminal */
+    struct progress progress; /* of conversions; not shown by the emulated tools: their callers may use the terminal */
 };
 
 /* Returns the demangling style of the emulated tool. */
 enum sl_demangle_style lookup_demangle_style(const struct lookup *l);
 
-/* True if LLVM's tools are emulated, also with --output-style=GNU. */
+/* True if llvm-symbolizer or llvm-addr2line is emulated, whatever its --output-style. */
 static inline bool lookup_is_llvm(const struct lookup *l)
 {
     return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
 }
 
-/* True if the rules of GNU addr2line (gnu.h) are to be followed. */
+/* True if answers follow the rules of GNU addr2line (gnu.h): it is emulated, without options that only LLVM's tools have. */
 static inline bool lookup_is_gnu(const struct lookup *l)
 {
     return l->persona == PERSONA_ADDR2LINE && l->style == STYLE_GNU && !l->open.relative_names;
@@ -121,7 +122,7 @@ struct lookup_result {        /* one function of an inline chain */
     struct sl_str start_file;
 };
 
-/* An answer: an inline chain, innermost first, of `table`. */
+/* An answer: an inline chain, innermost function first, whose ids are those of the symcache `table`. */
 struct lookup_chain {
     struct lookup_table *table;
     struct sl_location links[MAX_CHAIN];
@@ -145,55 +146,60 @@ void lookup_modules_free(struct lookup *l);
 /* Returns the code symbol with the greatest address not above `address` (relative to the load address); NULL when there is
  * none. */
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address);
-/* Returns the name, as stored in the file, of the symbol exactly at the relative address; empty when there is none. */
+/* Returns the name, as stored in the file, of the symbol exactly at an address relative to the load address; empty when there is none. Of
+ * several the one that sorts last: LLVM chooses it, because PDB's public symbols are in that order. */
 struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address);
-/* Returns the source file (STT_FILE) of the symbol at the relative address, by the rules of GNU addr2line or of LLVM's tools; empty
- * when there is none. */
+/* Returns the source file (STT_FILE) of the symbol `name` at an address relative to the load address; empty when there is none.
+ * `as_llvm`: only of local symbols, as LLVM's tools do; GNU addr2line takes that of global ones too. */
 struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm);
-/* Returns the data symbol, else the code symbol, that contains the relative address; NULL when there is none. */
+/* Returns the data symbol, else the code symbol, that contains an address relative to the load address; NULL when there is none. */
 const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address);
-/* Finds the address (as in the file's headers) of a function or symbol. False when there is none of that name. */
+/* Finds the address (as in the file's headers) and size (0: unknown) of a function or variable: in the symbol tables, else in the symcache
+ * of the whole file, which is converted for it. False when the file is unusable or has none of that name. */
 bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_str name, uint64_t *address,
                          uint64_t *size);
 
-/* Converts a requested address to one relative to the load address. False when it is below that. */
+/* Converts a requested address to one relative to the load address, by --section, --adjust-vma and --return-addresses. False when it is
+ * below the load address, or the file lacks the section. */
 bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint64_t address, uint64_t *relative);
 
 /* ---- tables.c ---- */
 
-/* Makes the table of the whole file. False: the module's `error` says why not. */
+/* Makes `m->whole`, from the symcache of the whole file. False: the module's `error` says why not. */
 bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m);
-/* Makes the tables for those of the `count` requests that are for this module. */
+/* Makes what lookup_chain needs for those of the `count` requests that are for code of this module: a partial symcache for a few addresses
+ * in a large file, else the symcache of the whole file. */
 void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests,
                          size_t count);
 void lookup_tables_free(struct lookup_module *m);
 
-/* Finds the inline chain at a requested address. Returns the number of links, 0 when nothing is known. */
+/* Finds the inline chain at a requested address. Returns the number of its functions that are to be printed, 0 when none is known. */
 size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_chain *chain);
-/* Reads one link; its texts live until the next call. */
+/* Reads function `index` of an inline chain, 0 is the innermost; its texts live until the next call. */
 void lookup_result_at(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
                       struct lookup_result *element);
 
 /* ---- stored_table.c ---- */
 
-/* False when the path is not a regular file. */
+/* Reads identity and times of a file. False when the path is not a regular file; all fields are then 0. */
 bool lookup_stamp(const char *path, struct file_stamp *stamp);
 
-/* Loads the whole file's symcache from the user's cache, making it there if `make`. False: it is not in the cache, or the file must
- * not be cached. True: if `*code` is SL_OK, the module's input has the symcache; else it cannot be made, and the module's error says
- * why. */
+/* Loads the whole file's symcache from the user's disk cache; if `make`, a missing one is converted and stored. False: it is not there, or
+ * this file's is not to be cached: the caller converts the file. True with `*code` SL_OK: the module's input has the symcache; with
+ * another code: the conversion failed, and the module's error says why. */
 bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
 
 /* ---- request.c ---- */
 
-/* Parses one input line (without its newline) in the grammar of the style. */
+/* Parses one input line (without its newline) as the emulated tool, or the output style of `symloom lookup`, wants it (request.c). */
 void lookup_parse(struct lookup *l, struct sl_str line, struct lookup_request *request);
-/* Parses an address of the command line. */
+/* Parses an argument. With -e, `symloom lookup` takes hexadecimal addresses and symbol names in every output style, and anything else is
+ * REQUEST_BAD; otherwise the argument is parsed as an input line. */
 void lookup_parse_argument(struct lookup *l, const char *text, struct lookup_request *request);
 
 /* ---- print.c ---- */
 
-/* Appends the answer to a request to l->out, or adds a row to the table. */
+/* Appends the answer to a request to l->out, or adds its rows to the table (STYLE_TABLE). `w` is used by STYLE_JSON only. */
 void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *request);
 /* Formats the table's rows into l->out and empties the table. */
 void lookup_table_flush(struct lookup *l);

@@ -12,7 +12,7 @@
 
 /* ---- opening ---- */
 
-/* Finds the file of a build id in the debug directories. */
+/* Sets `path` to the file of a build id in the debug directories (by default /usr/lib/debug). False if there is none. */
 static bool find_build_id(const struct lookup *l, struct sl_str id, char path[4096])
 {
     const char *const *directory = l->open.debug_directories;
@@ -22,7 +22,8 @@ static bool find_build_id(const struct lookup *l, struct sl_str id, char path[40
     return false;
 }
 
-/* Adds to the notes, which tell where the search beside the file looked, that the sources of the command line have nothing either. */
+/* Adds to the input's notes that the symbol sources of the command line have no debug information. If there are notes already, they say
+ * where it was searched beside the file: the last one is continued. */
 static void note_not_found(struct input *input)
 {
     if (!input->notes.size) {
@@ -33,7 +34,7 @@ static void note_not_found(struct input *input)
     sl_buf_cstr(&input->notes, ", nor in the symbol sources of the command line\n");
 }
 
-/* Searches the sources of the command line for the debug information that a stripped file lacks. */
+/* Searches the symbol sources of the command line, if it names any, for the debug information that a stripped file lacks. */
 static void request_debug_file(struct lookup *l, struct lookup_module *m)
 {
     static const char *const sources[] = {"symbols", "source", "nt-symbol-path", "debuginfod", "config"};
@@ -49,14 +50,15 @@ static void request_debug_file(struct lookup *l, struct lookup_module *m)
     if (code == SL_OK)
         code = locator_add_debug_info(l->locator, &m->input, &error);
     if (code == SL_OK)
-        sl_buf_clear(&m->input.notes); /* they say that other places have no debug information */
+        sl_buf_clear(&m->input.notes); /* the notes said that no debug information lies beside the file */
     else if (code == SL_NOT_FOUND)
         note_not_found(&m->input);
     else
         print_note("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 
-/* Opens a file, and fetches its debug information if it has none. The stamp makes a changed file a different one in the disk cache. */
+/* Opens the file `path`, or `FILE:ARCH` if no file has that whole name, and fetches its debug information if it has none. `m->stamp` is
+ * taken before: with it, a file that changes is another one in the disk cache. */
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     progress_set_item(&l->progress, path, 0);
@@ -74,7 +76,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
         if (plain)
             lookup_stamp(plain, &m->stamp);
         code = plain ? input_open(plain, &options, &m->input, &m->error) : SL_INTERNAL;
-        m->input.options = &l->open;
+        m->input.options = &l->open; /* input_open kept a pointer to `options`, which ends here */
         free(plain);
     }
     if (code == SL_OK)
@@ -82,18 +84,19 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
     return code;
 }
 
-/* Fetches a file by build id. Its format is unknown, since all kinds of code ids look alike. */
+/* Fetches a file by build id from the symbol sources of the command line. The id is searched as that of a file of any format, since code
+ * ids of all formats look alike. */
 static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct sl_str text)
 {
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
-    if (!id.code_id.size || id.code_id.size % 2)
+    if (!id.code_id.size || id.code_id.size % 2) /* not the hexadecimal digits of whole bytes */
         return sl_fail(&m->error, SL_NOT_FOUND, "no file with build id " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
     enum sl_code code =
         l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &m->error);
     if (code == SL_OK)
         code = locator_open_input(l->locator, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
-    m->input.options = &l->open;
+    m->input.options = &l->open; /* the locator opened it with options of its own */
     return code;
 }
 
@@ -156,7 +159,8 @@ void lookup_modules_free(struct lookup *l)
 
 /* ---- symbols ---- */
 
-/* Sorts by address. The order is stable: symbols at one address stay in file order. On an allocation failure the list is empty. */
+/* Fills `list->order`, the symbols sorted by address; those at one address stay in file order. When out of memory the list becomes
+ * empty. */
 static void symbols_sort(struct lookup_symbols *list)
 {
     struct sl_ordered *scratch = malloc((list->count + 1) * sizeof *scratch);
@@ -214,7 +218,7 @@ const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t addre
     return index == SIZE_MAX ? NULL : &list->symbols[list->order[index].index];
 }
 
-/* Orders by address; at one address by position in the array, so that the order is that of the file. */
+/* Compares for qsort by address; at one address by position in the array, which is the order of the file. */
 static int lookup_module_by_address(const void *left, const void *right)
 {
     const struct sl_symbol_file *a = *(const struct sl_symbol_file *const *)left,
@@ -222,7 +226,8 @@ static int lookup_module_by_address(const void *left, const void *right)
     return a->address != b->address ? sl_compare_u64(a->address, b->address) : (a > b) - (a < b);
 }
 
-/* Reads which source file each symbol is of (STT_FILE), sorted by address. */
+/* Fills `m->files`: which source file each symbol comes from (STT_FILE), sorted by the symbols' addresses. When out of memory it stays
+ * NULL and is tried again. */
 static void read_symbol_files(struct lookup_module *m)
 {
     struct sl_symbol_file *files = NULL;
@@ -248,8 +253,8 @@ struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, stru
     return (struct sl_str){NULL, 0};
 }
 
-/* Returns the name of the symbol at the address. Of several, LLVM chooses the last by name, the order of PDB's public
- * symbol table. */
+/* Returns the name of the symbol exactly at the address; of several the one that sorts last by name: LLVM chooses it, because PDB's public
+ * symbols are in that order. */
 struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
@@ -284,8 +289,8 @@ const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address
     return data ? data : symbol_over(code_symbols(m), address);
 }
 
-/* Finds the function of that name in the symcache. Split-off parts (.cold) have the name of the whole function, so the largest is
- * chosen. */
+/* Finds the function of that name in the symcache of the whole file. Split-off parts (.cold) have the name of the function there, so
+ * the largest one of that name is chosen. False if there is none. */
 static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
 {
     const struct sl_symcache *cache = &m->whole.cache;
@@ -295,6 +300,7 @@ static bool symcache_function_named(struct lookup_module *m, struct sl_str name,
     for (uint32_t i = 0; sl_symcache_function(cache, i, &function); i++) {
         sl_buf_clear(&text);
         sl_symcache_string(cache, function.name, &text);
+        /* UINT64_MAX: a function that is only inlined has no entry */
         bool named = function.entry != UINT64_MAX && sl_str_equal(sl_buf_view(&text), name);
         uint64_t bytes = named ? sl_symcache_function_size(cache, i) : 0;
         if (!named || (found && bytes <= *size))
@@ -330,6 +336,7 @@ bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_st
 
 bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint64_t address, uint64_t *relative)
 {
+    /* the byte before a return address belongs to the call instruction */
     uint64_t at = address - l->adjust - (l->return_addresses ? 1 : 0);
     struct sl_section_info section;
     if (l->section && m->input.object) {

@@ -31,7 +31,7 @@ static void put_decimal(struct sl_buf *out, uint32_t value)
 
 /* ---- gnu ---- */
 
-/* Appends file and line. GNU addr2line prints an unknown line as `?` if something else is known, else as 0. */
+/* Appends `file:line`. GNU addr2line prints an unknown line as `?` if the name or file is known, else as 0; LLVM's tools as 0. */
 static void put_gnu_position(struct lookup *l, const struct lookup_result *e)
 {
     bool llvm = lookup_is_llvm(l);
@@ -46,7 +46,8 @@ static void put_gnu_position(struct lookup *l, const struct lookup_result *e)
     sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
 }
 
-/* Prints one function of a chain in the style of GNU addr2line. */
+/* Prints function `index` of an inline chain (0: the innermost) in the style of GNU addr2line. LLVM's tools differ in this style: they
+ * do not pad the address with zeros, and always put " at " before the file. */
 static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     bool llvm = lookup_is_llvm(l);
@@ -63,7 +64,8 @@ static void print_gnu(struct lookup *l, const struct lookup_request *r, const st
     sl_buf_u8(&l->out, '\n');
 }
 
-/* Demangles a name like GNU's tool: leading dots and dollars, and the symbol version after `@`, stay as they are. */
+/* Appends a name, demangled as GNU addr2line does: leading dots and dollars, and the symbol version after `@`, stay as they are. `??` if
+ * it is empty. */
 static void gnu_name(struct lookup *l, struct sl_str name)
 {
     size_t start = 0;
@@ -84,7 +86,7 @@ static void gnu_name(struct lookup *l, struct sl_str name)
     sl_buf_add(&l->out, name.data + end, name.size - end);
 }
 
-/* Appends one link of the chain. The discriminator is that of the line of the innermost one. */
+/* Appends one function of an inline chain. GNU addr2line shows the discriminator of the innermost line at each of them. */
 static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t discriminator)
 {
     if (l->functions) {
@@ -104,7 +106,8 @@ static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t 
     sl_buf_u8(&l->out, '\n');
 }
 
-/* Answers by the rules of GNU addr2line. False where they do not apply to the file. */
+/* Answers by the rules of GNU addr2line. False where they do not apply to the file, or memory or the work budget ran out: the caller then
+ * answers from the symcache. An address below the load address is answered with `??`. */
 static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
 {
     struct gnu_tables *tables = gnu_get_tables(r->module);
@@ -130,8 +133,8 @@ static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
 
 /* ---- llvm ---- */
 
-/* Prints source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path comes from the
- * debug information, so only regular files are read. */
+/* Prints the source lines around the line of `e` (--print-source-context-lines): `<n> >: <text>` for the line itself, `<n>  : <text>` for
+ * others. Nothing if the file cannot be mapped: its path comes from the debug information, so it may be missing or a device. */
 static void print_context(struct lookup *l, const struct lookup_result *e)
 {
     enum { MAX_LINE_LENGTH = 4095 };
@@ -160,7 +163,8 @@ static void print_context(struct lookup *l, const struct lookup_result *e)
     sl_unmap(&mapping);
 }
 
-/* Appends the lines of the verbose style of llvm-symbolizer; facts that are not known are left out, except for file, line and column. */
+/* Appends the lines of llvm-symbolizer --verbose; what is unknown is left out, except for file, line and column. For an unknown file of
+ * the declaration LLVM's tools print `<invalid>` without inlined functions, and nothing with them. */
 static void print_verbose(struct lookup *l, const struct lookup_result *e)
 {
     sl_buf_cstr(&l->out, "  Filename: ");
@@ -203,7 +207,8 @@ static void print_llvm(struct lookup *l, const struct lookup_request *r, const s
 
 /* ---- symbols of data ---- */
 
-/* Finds the data symbol that contains the address. */
+/* Sets `symbol` to the data symbol, else the code symbol, that contains the requested address, with its name demangled if wanted; all
+ * fields are 0 if there is none. The name lives until l->scratch changes. */
 static void data_symbol(struct lookup *l, const struct lookup_request *r, struct sl_symbol *symbol)
 {
     uint64_t at;
@@ -220,7 +225,7 @@ static void data_symbol(struct lookup *l, const struct lookup_request *r, struct
                                  readable ? sl_buf_view(&l->scratch) : found->name};
 }
 
-/* Answers a DATA request: the name, then start and size of the symbol, which are 0 if there is none. */
+/* Answers a DATA request: the symbol's name, then its start and size; `??` and zeros if there is no symbol. */
 static void print_data(struct lookup *l, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
@@ -233,7 +238,7 @@ static void print_data(struct lookup *l, const struct lookup_request *r)
 
 /* ---- json ---- */
 
-/* Writes a frame with the members of llvm-symbolizer's JSON. */
+/* Writes one function of an inline chain with the members of llvm-symbolizer's JSON. */
 static void json_element(struct lookup *l, struct sl_json_writer *w, const struct lookup_result *e)
 {
     sl_json_begin_object(w);
@@ -264,7 +269,8 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct l
     sl_json_end_object(w);
 }
 
-/* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
+/* Sets `e` to function `index` of an inline chain of `count` functions. If `count` is 0, `e` is empty, but LLVM's tools still fill in the
+ * symbol at the address. */
 static void read_link(struct lookup *l, const struct lookup_request *r, const struct lookup_chain *chain, size_t index,
                       size_t count, struct lookup_result *e)
 {
@@ -275,8 +281,8 @@ static void read_link(struct lookup *l, const struct lookup_request *r, const st
         llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
 }
 
-/* Writes the frames of an address, the innermost first. Without debug information there still is one element, which may have a symbol's
- * name. */
+/* Writes the functions at an address, the innermost first. If the symcache knows none (`count` 0), there still is one element, which may
+ * have the name of a symbol. */
 static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
                          const struct lookup_chain *chain, size_t count)
 {
@@ -306,8 +312,8 @@ static void json_error(struct lookup *l, struct sl_json_writer *w, const struct 
     sl_json_end_object(w);
 }
 
-/* Writes the answer to one request as llvm-symbolizer does. A request that could not be parsed has no address and names the file of the
- * command line. */
+/* Writes the answer to one request as llvm-symbolizer --output-style=JSON does. A request that could not be parsed has no address and, if
+ * it has no file of its own, names the file of -e. */
 static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
                         const struct lookup_chain *chain, size_t count)
 {
@@ -327,7 +333,8 @@ static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct
 
 /* ---- table ---- */
 
-/* Adds a row; the texts of all cells are in one buffer, and a row has their ends. */
+/* Adds a row of four cells to the table. The texts of all cells are in one buffer, l->cells; a row stores where each of its cells ends. The
+ * row is left out when out of memory. */
 static void add_row(struct lookup *l, const char *address, struct sl_str function, const char *offset,
                     struct sl_str line)
 {
@@ -341,7 +348,7 @@ static void add_row(struct lookup *l, const char *address, struct sl_str functio
     }
 }
 
-/* Adds the row of one frame to the table; only the innermost shows the address. */
+/* Adds the row of function `index` of an inline chain to the table; only the innermost one, 0, shows the address. */
 static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e,
                             size_t index)
 {
@@ -373,7 +380,7 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
 /* Shrinks the function column, then the column of file and line, to the terminal's width, but not below SHORTEST. */
 static void fit_table(const struct lookup *l, int width[4])
 {
-    enum { BLANKS = 1 + 3 * 2, SHORTEST = 24 };
+    enum { BLANKS = 1 + 3 * 2, SHORTEST = 24 }; /* a blank before the first column, two between columns */
     static const int columns[] = {1, 3};
     for (size_t i = 0; l->table_width && i < 2; i++) {
         int over = width[0] + width[1] + width[2] + width[3] + BLANKS - (int)l->table_width, *w = &width[columns[i]];
@@ -398,7 +405,7 @@ void lookup_table_flush(struct lookup *l)
                   titles[1], width[2], titles[2], titles[3], l->colour ? "\033[0m" : "");
     for (size_t i = 0; i < l->row_count; i++) {
         struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), line = cell(l, i, 3);
-        bool dim = l->colour && !address.size;
+        bool dim = l->colour && !address.size; /* the caller of an inlined function */
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
         output_put_trimmed(&l->out, function, (size_t)width[1]);
         int pad = width[1] - output_columns(function);
@@ -419,25 +426,26 @@ void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct look
 {
     struct lookup_chain chain;
     struct lookup_result e = {0};
-    bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
-    if (known && r->module->input.object && lookup_is_gnu(l) && answer_gnu(l, r))
+    bool is_usable = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
+    if (is_usable && r->module->input.object && lookup_is_gnu(l) && answer_gnu(l, r))
         return;
-    size_t count = known ? lookup_chain(l, r->module, r->address, &chain) : 0;
-    if (known && (!count || !chain.links[0].line))
+    size_t count = is_usable ? lookup_chain(l, r->module, r->address, &chain) : 0;
+    if (is_usable && (!count || !chain.links[0].line))
         r->module->lacks_lines = true;
     if (l->style == STYLE_JSON) {
         answer_json(l, w, r, &chain, count);
         return;
     }
-    if (r->kind == REQUEST_BAD) {
+    if (r->kind == REQUEST_BAD) { /* echoed, as LLVM's tools do */
         sl_buf_str(&l->out, r->text);
         sl_buf_u8(&l->out, '\n');
         return;
     }
-    if (r->kind == REQUEST_FRAME)
+    if (r->kind == REQUEST_FRAME) /* local variables are not looked up */
         sl_buf_cstr(&l->out, "??\n");
     else if (r->kind == REQUEST_DATA)
         print_data(l, r);
+    /* an address of which nothing is known is answered with one function `??` */
     for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
         read_link(l, r, &chain, i, count, &e);
         if (l->style == STYLE_GNU)

@@ -12,7 +12,8 @@ static bool is_digit(char c, int base)
     return digit >= 0 && digit < base;
 }
 
-/* Parses digits at the beginning of `text`, with an optional 0x (then hexadecimal); returns the number of characters. */
+/* Parses the number at the beginning of `text`: digits of `base`, or 0x and hexadecimal digits. Returns how many characters it has, 0 if
+ * there is none; `*value` is then 0. A number above 64 bits wraps. */
 static size_t scan_number(struct sl_str text, int base, uint64_t *value)
 {
     size_t at = 0;
@@ -40,7 +41,8 @@ static struct lookup_module *given_module(struct lookup *l)
 
 /* ---- GNU ---- */
 
-/* Parses symbol[+offset] with a hexadecimal offset. False: no such symbol. */
+/* Parses symbol[+offset] with a hexadecimal offset. The whole text is tried as a name first, because names may contain `+`
+ * (`operator+`). False: no such symbol. */
 static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_str text, uint64_t *address)
 {
     uint64_t size, offset = 0;
@@ -55,7 +57,8 @@ static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_st
     return true;
 }
 
-/* Parses an address or a symbol. False if the line is neither; the address is then 0. */
+/* Parses an address or a symbol in the grammar of GNU addr2line. False if the line is neither; the address is then the number that its
+ * first hexadecimal digits make, 0 if it begins with none. */
 static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_request *r)
 {
     struct sl_str text = sl_str_trimmed(line);
@@ -73,7 +76,7 @@ static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_reques
 
 /* ---- LLVM ---- */
 
-/* Removes a keyword and the blanks after it from the beginning of the text. */
+/* Removes `word` and the blanks after it from the beginning of the text. False, and nothing is removed, if another word is there. */
 static bool skip_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word) || text->size == word.size || !sl_is_blank(text->data[word.size]))
@@ -82,7 +85,8 @@ static bool skip_word(struct sl_str *text, struct sl_str word)
     return true;
 }
 
-/* Moves the file name before the address from the text to `name`. False if there is none. */
+/* Moves the file name at the beginning of `[FILE:]name address` from the text to `name`; it may be quoted. False if the text has no file
+ * name, or nothing after it. */
 static bool cut_file_name(struct sl_str *text, struct sl_str *name)
 {
     const struct sl_str prefix = SL_STR("FILE:");
@@ -99,7 +103,8 @@ static bool cut_file_name(struct sl_str *text, struct sl_str *name)
     return true;
 }
 
-/* Parses a line in LLVM's form. REQUEST_BAD if it is none. */
+/* Parses a line in the grammar of LLVM's tools, with addresses in `base` unless they begin with 0x. REQUEST_BAD if the line does not fit
+ * it. With -e, a line names no file. */
 static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct lookup_request *r)
 {
     struct sl_str text = sl_str_trimmed(line), file;

@@ -32,7 +32,7 @@ bool lookup_stamp(const char *path, struct file_stamp *stamp)
     return true;
 }
 
-/* Adds a file to the key, by its real path and its stat data. False if it does not exist. */
+/* Adds a file to the key, by its real path and its stat data. False if the path cannot be resolved. */
 static bool put_stamp(struct sl_buf *key, const char *label, const char *path, const struct file_stamp *stamp)
 {
     char *real = realpath(path, NULL);
@@ -45,14 +45,16 @@ static bool put_stamp(struct sl_buf *key, const char *label, const char *path, c
     return real != NULL;
 }
 
-/* Adds a companion file to the key, if it exists. */
+/* Adds a companion file (such as the separate debug file) to the key; one that does not exist, or a NULL path, is left out. False if the
+ * file exists but its path cannot be resolved. */
 static bool put_companion(struct sl_buf *key, const char *label, const char *path)
 {
     struct file_stamp stamp;
     return !path || !lookup_stamp(path, &stamp) || put_stamp(key, label, path, &stamp);
 }
 
-/* Writes the cache key: the files and the conversion's options. False: the input changed since it was opened, or has no path. */
+/* Writes the cache key: the files and the conversion's options. False: the input changed since it was opened, a path cannot be resolved,
+ * or memory ran out. */
 static bool make_key(const struct lookup *l, const struct lookup_module *m, struct sl_buf *key)
 {
     const struct sl_object_info *info = sl_object_info(m->input.object);
@@ -73,7 +75,8 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     return good && put_companion(key, "supplementary", supplementary) && !key->failed;
 }
 
-/* True if the symcache is to be cached: with --cache, or if it takes long to make. With --symcache-out it is made each time. */
+/* True if the symcache is to be cached: the input and its separate debug file are files of this machine, and either --cache is given, or
+ * the file is large, so that converting it takes long. With --symcache-out and no --cache it is converted each time. */
 static bool should_store(const struct lookup *l, const struct lookup_module *m)
 {
     bool is_local =
@@ -88,7 +91,8 @@ struct stored_table_making {
     bool was_converted;
 };
 
-/* Converts the input for the cache. SL_CANCELLED: the result is used but not stored. */
+/* Called by the cache on a miss: converts the input. SL_CANCELLED if it read .dwo files, which are not in the key: the symcache in `input`
+ * is used, but not stored. */
 static enum sl_code convert_for_cache(void *arg, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct stored_table_making *making = arg;
@@ -105,7 +109,7 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
 {
     struct sl_buf key = {0};
     struct stored_table_making making = {l, m, false};
-    const struct local_symcache own = {make ? convert_for_cache : NULL, &making};
+    const struct local_symcache own = {make ? convert_for_cache : NULL, &making}; /* NULL: only look into the cache */
     struct sl_bytes bytes;
     struct sl_error error = {0};
     bool wanted = should_store(l, m) && make_key(l, m, &key);
@@ -118,7 +122,7 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
     sl_buf_free(&key);
     if (!wanted)
         return false;
-    if (making.was_converted) { /* whether or not storing it succeeded */
+    if (making.was_converted) { /* it is usable even if storing it in the cache failed */
         if (!m->input.has_cache)
             m->error = error;
         *code = m->input.has_cache ? SL_OK : *code;

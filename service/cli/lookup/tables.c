@@ -15,7 +15,7 @@
 /* The slots of the cache of names and of that of file names: an id has one slot, and a newer text replaces the one in it. */
 enum { TEXT_SLOTS = 65536 };
 
-/* Returns the cached text of the id; NULL if it was never stored or has been replaced. */
+/* Returns the cached text of a function or file id; NULL if it was never stored or another id's text took its slot. */
 static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
 {
     const struct sl_str *text = cache->texts ? &cache->texts[id % TEXT_SLOTS] : NULL;
@@ -34,11 +34,11 @@ static bool texts_init(struct text_cache *cache)
 static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
-    bool known = slot->data || sl_grow(&cache->used, &cache->capacity, cache->count + 1, sizeof *cache->used);
-    if (known && !slot->data)
+    bool has_room = slot->data || sl_grow(&cache->used, &cache->capacity, cache->count + 1, sizeof *cache->used);
+    if (has_room && !slot->data)
         cache->used[cache->count++] = id % TEXT_SLOTS;
     free((char *)slot->data);
-    char *copy = known ? malloc(text.size + 1) : NULL; /* names may contain NUL */
+    char *copy = has_room ? malloc(text.size + 1) : NULL; /* copied with its size: names may contain NUL */
     if (copy && text.size)
         memcpy(copy, text.data, text.size);
     *slot = (struct sl_str){copy, copy ? text.size : 0};
@@ -60,7 +60,7 @@ static void texts_free(struct text_cache *cache)
 
 /* ---- tables ---- */
 
-/* Prepares the caches of a table whose symcache is there. */
+/* Allocates the caches of names and of paths of a table. */
 static enum sl_code table_ready(struct lookup_table *table, struct sl_error *error)
 {
     return texts_init(&table->names) && texts_init(&table->files) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -84,7 +84,7 @@ void lookup_tables_free(struct lookup_module *m)
     table_free(&m->whole);
 }
 
-/* Fails because the file has no symbols, with the first note as the reason. */
+/* Returns SL_UNSUPPORTED, with the first of the input's notes, which says what is missing, as the message; "no symbols" without notes. */
 static enum sl_code fail_empty(struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("no symbols");
@@ -105,6 +105,7 @@ bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
     if (code == SL_OK && !m->input.notes.size &&
         sl_symcache_is_partial(&m->input.cache)) /* from the cache, which does not store the reason */
         input_note(&m->input, "some debug information is damaged; run 'symloom inspect --verify' for details");
+    /* the emulated tools answer `??` for a file without symbols */
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = fail_empty(m);
     if (code == SL_OK)
@@ -123,7 +124,8 @@ static int lookup_by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* True if the part has a line for every address. Otherwise it is not used: only the whole file shows that an address has no line. */
+/* True if the partial symcache has a line for each of its addresses. Otherwise it is not used: only the symcache of the whole file shows
+ * that an address really has no line. */
 static bool knows_all(const struct lookup_table *part)
 {
     struct sl_location innermost;
@@ -133,7 +135,8 @@ static bool knows_all(const struct lookup_table *part)
     return true;
 }
 
-/* Converts the code around `addresses` (relative), and takes ownership of them. NULL unless it has a line for each. */
+/* Makes a partial symcache of the code around `addresses`, which are relative to the load address; takes ownership of the array. NULL when
+ * one of them has no line in it, or on an error. */
 static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, uint64_t *addresses, size_t count)
 {
     struct lookup_table *part = calloc(1, sizeof *part);
@@ -156,12 +159,12 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
 
 void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count)
 {
-    /* beyond these limits the parts cost more than the conversion of the whole file */
+    /* beyond these limits the partial symcaches cost more than the conversion of the whole file */
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
     uint64_t at;
     if (m->is_whole || m->error.code != SL_OK || (lookup_is_gnu(l) && gnu_get_tables(m)))
-        return;
+        return; /* converted already, unusable, or answered without a symcache */
     uint64_t *addresses = calloc(count + 1, sizeof *addresses);
     for (size_t i = 0; addresses && i < count; i++)
         if (requests[i].module == m && requests[i].kind == REQUEST_CODE) {
@@ -179,7 +182,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
         return;
     }
     struct lookup_table *part = part_new(l, m, addresses, wanted);
-    if (!part) {
+    if (!part) { /* an address without a line, or an error, which the whole conversion then reports */
         lookup_load_whole_file(l, m);
         return;
     }
@@ -188,7 +191,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
     m->part_count++;
 }
 
-/* Returns the table that covers an address; NULL on an error. */
+/* Returns the partial symcache that was made for an address, else that of the whole file, converting it if needed; NULL on an error. */
 static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m, uint64_t at)
 {
     for (struct lookup_table *part = m->is_whole ? NULL : m->parts; part; part = part->next)
@@ -205,7 +208,7 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     if (!chain->table)
         return 0;
     size_t count = sl_symcache_lookup(&chain->table->cache, at, chain->links, MAX_CHAIN);
-    /* the empty root element at the end of each chain is no function */
+    /* a longer chain is cut at MAX_CHAIN; the empty root element at the end of a whole one (has_root) is no function */
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
     chain->all = count;
     if (l->inlines || count < 2)
@@ -236,9 +239,10 @@ static struct sl_str short_name(struct sl_str name)
     return (struct sl_str){name.data + start, end - start};
 }
 
-/* A split-off part of a function has its own symbol, `f.cold`, `f.part.0`; returns that name, which is more precise. */
-static struct sl_str name_of_piece(const struct lookup *l, struct lookup_module *m,
-                                   const struct sl_symcache_function *function, struct sl_str name)
+/* Returns the symbol's name if the function is a split-off part of `name`, such as `f.cold` or `f.part.0` of `f`, else `name`. In debug
+ * information such parts have the name of the whole function. */
+static struct sl_str name_of_split_part(const struct lookup *l, struct lookup_module *m,
+                                        const struct sl_symcache_function *function, struct sl_str name)
 {
     const struct sl_symbol *symbol = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
     if (l->persona == PERSONA_ADDR2LINE) /* GNU's tool only uses names of the debug information */
@@ -248,7 +252,7 @@ static struct sl_str name_of_piece(const struct lookup *l, struct lookup_module 
     return longer ? symbol->name : name;
 }
 
-/* Strips the parameters that the reader adds to CodeView's readable names. */
+/* Strips the parameters `(int)` or `(int) const` that the CodeView reader appends to names; the `()` of `operator()` stays. */
 static struct sl_str without_parameters(struct sl_str name)
 {
     const struct sl_str suffix = SL_STR(" const"), call = SL_STR("operator");
@@ -263,7 +267,8 @@ static struct sl_str without_parameters(struct sl_str name)
     return at && !sl_str_ends(bare, call) ? bare : name;
 }
 
-/* Returns the mangled or decorated name, which PDB and COFF files only have in symbols. */
+/* Returns the mangled or decorated name of a function. PDB and COFF files, and 32-bit x86 Windows code, have it only in symbols; without
+ * a symbol, and for other formats, it is `name`. */
 static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
                                  struct sl_str name)
 {
@@ -276,7 +281,8 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
     if (symbol.size)
         return symbol;
     const struct sl_symbol *around = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
-    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* padding after it */
+    /* padding may separate the symbol from the function's entry: then only the equal name shows that they belong together */
+    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name))
         return around->name;
     bool is_codeview = info->format == SL_FORMAT_PDB ||
                        (info->format == SL_FORMAT_COFF && sl_object_reads_own_functions(input_debug(&m->input)));
@@ -288,7 +294,7 @@ enum sl_demangle_style lookup_demangle_style(const struct lookup *l)
     return lookup_is_llvm(l) ? SL_DEMANGLE_LLVM : l->persona == PERSONA_ADDR2LINE ? SL_DEMANGLE_GNU : SL_DEMANGLE_CRASH;
 }
 
-/* LLVM's tools detect the language by the name instead of the unit's DW_AT_language. */
+/* Returns the language to demangle for. LLVM's tools detect C++ and Rust by the name, whatever the unit's DW_AT_language says. */
 static enum sl_language get_language(const struct lookup *l, const struct sl_symcache_function *function,
                                      struct sl_str name)
 {
@@ -296,7 +302,7 @@ static enum sl_language get_language(const struct lookup *l, const struct sl_sym
     return by_name == SL_LANG_CPP || by_name == SL_LANG_RUST ? by_name : function->language;
 }
 
-/* Returns the name of a function as the options want it: demangled, shortened or as stored. */
+/* Returns the name of function `id` of a symcache as the options want it: demangled, shortened or as stored. */
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -305,7 +311,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
         return *known;
     struct sl_buf stored = {0}, readable = {0};
     sl_symcache_string(&table->cache, function->name, &stored);
-    struct sl_str name = name_of_piece(l, m, function, sl_buf_view(&stored));
+    struct sl_str name = name_of_split_part(l, m, function, sl_buf_view(&stored));
     if ((l->demangle || l->short_names) &&
         sl_demangle_styled(name, get_language(l, function, name), lookup_demangle_style(l), &readable))
         name = sl_buf_view(&readable);
@@ -319,7 +325,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     return name;
 }
 
-/* Returns the path of a file of the table, or its last component (--basenames). */
+/* Returns the path of file `id` of a symcache, or the last component of the path (--basenames). */
 static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uint32_t id)
 {
     const struct sl_str *known = texts_get(&table->files, id);
@@ -333,7 +339,8 @@ static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uin
     return name;
 }
 
-/* The emulated tools take the file of a symbol from the symbol table (STT_FILE); LLVM's only together with its name. */
+/* Returns the file of a function without line information from the symbol table (STT_FILE), as the emulated tools do; empty if there is
+ * none. LLVM's tools use it only if they print full names, and for linked ELF files llvm_complete sets it instead. */
 static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, const struct lookup_table *table,
                                     const struct sl_symcache_function *function)
 {
