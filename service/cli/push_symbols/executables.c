@@ -10,10 +10,11 @@
 
 #include "base/grow.h"
 
-/* The limit of files of a directory that are opened: with more, it is probably not the one that was meant. */
+/* How many files below a directory are opened: a directory with more is probably not the one that was meant. */
 enum { MAX_WALKED = 200000 };
 
-/* Adds a copy of the path. `hidden`: length of the prefix of `path` that messages leave out. */
+/* Adds a copy of `path`. `hidden`: length of its prefix that messages leave out (`/proc/PID/root`). `named`: the user named the file. False
+ * when out of memory. */
 static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
 {
     char *copy = strdup(path);
@@ -32,14 +33,14 @@ void push_list_free(struct push_list *list)
     free(list->items);
 }
 
-/* Reports an error; returns the status. */
+/* Reports an error of a file or directory; returns `status`. */
 static int push_list_fail(int status, const char *path, const char *why)
 {
     fprintf(stderr, "error: %s: %s\n", path, why);
     return status;
 }
 
-/* True if the file is a program or library whose symbols can be sent. */
+/* True if the file is a program or library of the only format whose symbols can be sent: 64-bit little-endian ELF. */
 static bool is_executable(const char *path)
 {
     struct sl_mapping mapping;
@@ -52,7 +53,8 @@ static bool is_executable(const char *path)
         sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK &&
         sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         enum sl_object_kind kind = sl_object_info(object)->kind;
-        struct sl_bytes code; /* missing in debug files, present in statically linked programs */
+        /* a statically linked program may be detected as a debug file (SL_KIND_DBG), but a debug file has no code */
+        struct sl_bytes code;
         executable = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
                      (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
     }
@@ -62,7 +64,8 @@ static bool is_executable(const char *path)
     return executable;
 }
 
-/* Adds all executables below a directory. */
+/* Adds all programs and libraries below a directory; what cannot be read is skipped with a warning. Returns a push_status; errors are
+ * reported. */
 static int add_below(struct push_list *list, const char *path)
 {
     char *roots[] = {(char *)path, NULL};
@@ -91,7 +94,7 @@ int push_list_path(struct push_list *list, const char *path)
     return push_list_add(list, path, 0, true) ? PUSH_OK : push_list_fail(PUSH_FAILED, path, "out of memory");
 }
 
-/* True if the path is listed already: a library is mapped several times. */
+/* True if the path is in the list already: a process maps a library several times. */
 static bool is_listed(const struct push_list *list, const char *path)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -100,7 +103,8 @@ static bool is_listed(const struct push_list *list, const char *path)
     return false;
 }
 
-/* Builds a path that opens a deleted but mapped file. */
+/* Builds the path through which the deleted file `name`, still mapped at `range`, can be opened. For the program of the process that is
+ * /proc/PID/exe, for other files their entry in map_files. Returns the length of the path, as snprintf does. */
 static int path_of_deleted(const char *pid, const char *range, struct sl_str name, char *path, size_t size)
 {
     char link[64], target[4200];
@@ -111,13 +115,14 @@ static int path_of_deleted(const char *pid, const char *range, struct sl_str nam
     return snprintf(path, size, "/proc/%s/map_files/%s", pid, range);
 }
 
-/* Adds the file of a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. The path is opened in the
- * process' mount namespace, or, if the file is deleted, through the mapping. */
+/* Adds the file of a line of /proc/PID/maps (proc(5)), `range permissions offset device inode path`, if it is a program or library. It is
+ * opened below /proc/PID/root, because the process may have another root directory, or, if deleted, through the mapping. False when out
+ * of memory. */
 static bool add_mapping(struct push_list *list, const char *pid, const char *line)
 {
     char path[4200], range[64], rights[8];
     int at = 0, hidden = 0;
-    /* memory without a file, or without code */
+    /* skips memory without a file, or without code */
     if (sscanf(line, "%63s %7s %*s %*s %*s %n", range, rights, &at) != 2 || !at || line[at] != '/' || rights[2] != 'x')
         return true;
     struct sl_str name = {line + at, strcspn(line + at, "\n")};

@@ -19,7 +19,7 @@
 
 const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
 
-/* Reports an error; returns the status. */
+/* Reports an error of the file `path` (may be NULL); returns `status`. */
 static int push_parts_fail(int status, const char *path, const char *why)
 {
     fprintf(stderr, "error: %s%s%s\n", path ? path : "", path ? ": " : "", why);
@@ -27,6 +27,7 @@ static int push_parts_fail(int status, const char *path, const char *why)
 }
 
 /* ---- parts ---- */
+/* Writes records into the parts of one kind, one part after the other: the last of `set->parts` is open for writing. */
 struct part_writer {
     struct push_set *set;
     struct sl_symbfile_writer *writer; /* of the open part; NULL: none */
@@ -34,7 +35,7 @@ struct part_writer {
     struct sl_budget *budget;
 };
 
-/* Appends bytes to the open part. */
+/* Called by the symbfile writer: appends bytes to the file of the open part. */
 static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error *error)
 {
     struct part_writer *w = arg;
@@ -45,7 +46,7 @@ static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error
                : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
 }
 
-/* Completes the open part, if there is one. */
+/* Completes the symbfile of the open part, if there is one, and adds its records to those of the set. */
 static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
 {
     if (!w->writer)
@@ -59,7 +60,7 @@ static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
     return code;
 }
 
-/* Opens a part for the next range tree, unless the open one has room. */
+/* Makes sure that a part is open for the next record: starts a new one if none is open, or the open one has reached chunk_size. */
 static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
 {
     if (w->writer && sl_symbfile_writer_size(w->writer) < w->chunk_size)
@@ -85,7 +86,7 @@ struct part_hashing {
     atomic_bool failed;
 };
 
-/* Hashes one part, on a thread of its own. */
+/* Computes the SHA-256 of part `index`. Called on several threads at once, each with parts of its own. */
 static void hash_part(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
@@ -140,8 +141,8 @@ struct push_symbols_extraction {
     const struct push_job *job;
 };
 
-/* For a function with its inlined calls: writes its ranges, and collects the return pads in it. A tree must not be
- * split between parts. */
+/* Called for each function: `ranges` are its own range and those of its inlined calls, a tree. Writes them, and finds the return pads in
+ * the function. A tree must not be split between parts, so only its first range may begin a new one. */
 static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                             struct sl_error *error)
 {
@@ -157,7 +158,7 @@ static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
     return code;
 }
 
-/* Writes a return pad: an address that a call returns to. */
+/* Called for each return pad, an address that a call returns to: writes it. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
     struct push_symbols_extraction *x =
@@ -168,12 +169,13 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
 }
 
 /* ---- companions of the debug file ---- */
+/* A file that belongs to a debug file: its .dwp package, a .dwo file, or the supplementary file. */
 struct companion {
     struct sl_mapping mapping;
     struct sl_object *object;
 };
 
-/* Opens a file beside the debug file; NULL if it does not exist or is damaged. */
+/* Opens the file `path`, which belongs to a debug file; NULL if it does not exist or is damaged. */
 static struct sl_object *open_companion(struct companion *c, const char *path)
 {
     if (map_file(path, &c->mapping, NULL) != SL_OK)
@@ -194,14 +196,16 @@ static void close_companion(struct companion *c)
     sl_unmap(&c->mapping);
 }
 
-struct dwo_files { /* the open .dwo files */
-    const char *program;
+/* The .dwo files that were opened. */
+struct dwo_files {
+    const char *program; /* path of the file whose units are in them */
     pthread_mutex_t lock;
     struct companion *items;
     size_t count;
 };
 
-/* Keeps the file open until the extraction ends; threads open .dwo files at the same time. */
+/* Adds an open .dwo file to those that stay open until the extraction ends. False when out of memory. Called by several threads at
+ * once. */
 static bool keep_dwo(struct dwo_files *files, const struct companion *file)
 {
     pthread_mutex_lock(&files->lock);
@@ -214,7 +218,8 @@ static bool keep_dwo(struct dwo_files *files, const struct companion *file)
     return grown;
 }
 
-/* Opens the .dwo file of a unit, at the first path that has a file with the unit's id. */
+/* Called by the DWARF reader: opens the .dwo file `name` of a split unit, at the first path that has a file with the unit's id; NULL if
+ * none has. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct dwo_files *files = arg;
@@ -230,7 +235,8 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     return NULL;
 }
 
-/* Opens the supplementary file: at the path of the link, or where distributions install it. Its id must match. */
+/* Opens the supplementary file (dwz) that `object`, the debug file at `path`, links to: at the path of the link, or where distributions
+ * install such files. NULL if there is no link, or, after a warning, no file with the id in the link. */
 static struct sl_object *open_alt(struct companion *c, struct sl_object *object, const char *path)
 {
     struct sl_supplementary link;
@@ -245,7 +251,7 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
     struct sl_str id = sl_buf_view(&hex), directory, base;
     char *slash = strrchr(real, '/');
     slash[1] = '\0';
-    /* `directory` is that of the executable, or empty if the link has an absolute path */
+    /* a relative link starts at the directory of `path`; `real` is absolute, so it has a slash */
     const char *last = memrchr(name.data, '/', name.size);
     base = last ? (struct sl_str){last + 1, name.size - (size_t)(last + 1 - name.data)} : name;
     directory = name.data[0] == '/' ? (struct sl_str){"", 0} : sl_str(real);
@@ -268,13 +274,15 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
     return found;
 }
 
+/* All companions of a debug file. */
 struct companions {
-    struct sl_companions given;
+    struct sl_companions given; /* for sl_symbfile_extract */
     struct companion package, alt;
     struct dwo_files split;
 };
 
-/* Opens the companions that exist. */
+/* Opens the .dwp package and the supplementary file of the debug file at `path`, if they exist. .dwo files are opened when the extraction
+ * asks for them. */
 static void open_companions(struct companions *c, struct sl_object *object, const char *path, bool follow_alt_link)
 {
     char package[4096];
@@ -304,7 +312,7 @@ struct extraction_file {
     struct sl_symbfile_image *image;
 };
 
-/* Opens a file, also a compressed one or a member of an archive. */
+/* Opens a file, also a compressed one or a member of an archive. Returns a push_status; problems are reported. */
 static int push_parts_open_file(struct extraction_file *f, const char *path)
 {
     struct sl_error error = {0};
@@ -330,7 +338,7 @@ static void close_file(struct extraction_file *f)
     sl_unmap(&f->mapping);
 }
 
-/* Shows how many ranges each source of symbols has contributed. */
+/* Prints on stderr how many ranges each source of symbols (such as DWARF and the symbol table) has contributed. */
 static void report_sources(const struct sl_symbfile_extraction *e)
 {
     for (int i = 0; i < SL_SOURCES; i++) {
@@ -344,7 +352,7 @@ static void report_sources(const struct sl_symbfile_extraction *e)
         fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
-/* Extracts the symbols and completes the last parts. */
+/* Extracts the symbols of the file `debug` and completes the last part of each kind. */
 static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct extraction_file *debug,
                                    const struct push_source *source, struct sl_error *error)
 {
@@ -361,13 +369,14 @@ static enum sl_code run_extraction(struct push_symbols_extraction *x, const stru
     return code;
 }
 
-/* Extracts the symbols of the debug file into parts. Return pads are found in the code, which only the executable has. */
+/* Extracts the symbols of `debug` into the parts of `job`; `debug` is `executable` itself unless that is stripped. Return pads are found in
+ * the code, which only the executable has. Returns a push_status; problems are reported. */
 static int extract_parts(const struct push_source *source, const struct extraction_file *executable,
                          const struct extraction_file *debug, struct push_job *job)
 {
     struct sl_error error = {0};
     struct sl_budget *budget = sl_object_budget(debug->object);
-    if (executable != debug)
+    if (executable != debug) /* the work budget is by file size: finding return pads reads the executable, too */
         sl_budget_grow(budget, executable->mapping.bytes.size);
     struct push_symbols_extraction x = {
         .trees = {.tree = on_tree},
@@ -392,7 +401,8 @@ static int extract_parts(const struct push_source *source, const struct extracti
     return PUSH_OK;
 }
 
-/* Refuses a debug file that belongs to another executable. */
+/* Refuses a debug file that belongs to another executable: both have a build id, these differ, and --force is not given. Returns a
+ * push_status. */
 static int check_build_ids(const struct push_source *source, const struct extraction_file *executable,
                            const struct extraction_file *debug)
 {
@@ -403,7 +413,7 @@ static int check_build_ids(const struct push_source *source, const struct extrac
                            "its build id differs from the executable's; use it anyway with --force");
 }
 
-/* Fills in what the service needs to know of the executable. */
+/* Fills `job` with what the service needs to know of the executable. A build id that is too long is left out. */
 static void identify(const struct extraction_file *executable, const char *name, struct push_job *job)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
@@ -415,7 +425,7 @@ static void identify(const struct extraction_file *executable, const char *name,
     job->has_base = sl_symbfile_image_base(executable->image, &job->base);
 }
 
-/* Warns that a stripped executable yields few symbols, and why. */
+/* Warns that an executable is stripped and that its debug file was not found, with the ids by which it was searched. */
 static void warn_stripped(const struct extraction_file *executable)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
@@ -425,7 +435,8 @@ static void warn_stripped(const struct extraction_file *executable)
             SL_STR_ARG(info->debug_link.size ? info->debug_link : SL_STR("none")));
 }
 
-/* Opens the separate file with the symbols, if the executable has none. `debug` stays empty otherwise. */
+/* Opens the file of --debug-file, or else searches the debug file of an executable without debug information. `debug` stays empty if the
+ * executable's own symbols are used. Returns a push_status; problems are reported. */
 static int open_debug(const struct push_source *source, const struct extraction_file *executable,
                       struct extraction_file *debug)
 {
@@ -444,7 +455,7 @@ static int open_debug(const struct push_source *source, const struct extraction_
         snprintf(debug->own_path, sizeof debug->own_path, "%s", found.path);
         debug->path = debug->own_path;
     } else if (!sl_object_section(executable->object, "gopclntab", &(struct sl_bytes){0}, NULL)) {
-        warn_stripped(executable);
+        warn_stripped(executable); /* not for Go: its functions and lines are in gopclntab, also in stripped programs */
     }
     debug_file_close(&found);
     return status;
@@ -466,12 +477,13 @@ int push_extract(const struct push_source *source, struct push_job *job)
 }
 
 /* ---- existing symbfiles ---- */
+/* Copying the records of an existing symbfile into parts. */
 struct symbfile_copy {
     struct sl_symbfile_sink sink;
     struct part_writer writer;
 };
 
-/* Copies a range. A new part begins only at depth 0, so that a tree stays in one part. */
+/* Copies a range. A new part begins only at depth 0, a function, so that its inlined calls stay in the same part. */
 static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
                                struct sl_error *error)
 {
@@ -480,7 +492,7 @@ static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_sy
     return code == SL_OK ? sl_symbfile_write_range(w->writer, range, error) : code;
 }
 
-/* Copies a return pad; a new part may begin at any of them. */
+/* Copies a return pad; a new part may begin at any return pad. */
 static enum sl_code copy_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
     struct part_writer *w = &((struct symbfile_copy *)sink)->writer;
@@ -528,7 +540,7 @@ int push_save(const struct push_job *job, const char *directory)
         if (!job->sets[kind].count)
             continue;
         snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
-        /* a dry run makes one part of each kind */
+        /* the first part is the only one: the chunk size was UINT64_MAX */
         if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
             return push_parts_fail(PUSH_FAILED, path, error.message);
         enum sl_code code = output_file_put(path, mapping.bytes, &error);

@@ -7,6 +7,7 @@
 #include "symbfile/extract.h"
 #include "symbfile/fileid.h"
 
+/* The two symbfiles of an executable: functions and lines by code range, and by return address of each call. */
 enum push_kind { PUSH_RANGES, PUSH_RETURNPADS, PUSH_KINDS };
 extern const char *const push_kind_names[PUSH_KINDS]; /* "ranges", "returnpads" */
 
@@ -16,63 +17,71 @@ enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 
 struct push_item {
     char *path;
     const char *name; /* the end of `path`: its name for the user and the service */
-    bool named;       /* named by the user: a file without symbols is an error */
+    bool named;       /* named by the user, not found in a directory or process: it is an error if it has no symbols */
 };
 struct push_list {
     struct push_item *items;
     size_t count, capacity;
 };
-/* Adds a file, or the programs and libraries below a directory. Returns a push_status; problems are reported. */
+/* Adds the file `path`, or the programs and libraries below the directory `path`. Returns a push_status; problems are reported. */
 int push_list_path(struct push_list *list, const char *path);
-/* Adds the files that a running process has loaded. */
+/* Adds the programs and libraries that a running process has mapped. Returns a push_status; problems are reported. */
 int push_list_process(struct push_list *list, const char *pid);
 void push_list_free(struct push_list *list);
 
 /* ---- parts.c ---- */
-struct push_part { /* a complete symbfile, in an unlinked file */
+/* One part of an upload: a complete symbfile with some of the records of an executable, in an unlinked file. */
+struct push_part {
     int fd;
     uint64_t size, records;
     uint8_t sha256[32]; /* set by push_hash */
 };
 
+/* All parts of one kind (ranges or return pads) of an executable. */
 struct push_set {
     struct push_part *parts;
     size_t count;
     uint64_t records;
-    char sha256[65]; /* of the hashes of the parts; set by push_hash */
+    char sha256[65]; /* hash of the parts' hashes, in hexadecimal; set by push_hash */
 };
 
-struct push_job { /* one executable */
+/* What is sent of one executable. */
+struct push_job {
     struct sl_file_id file_id;
     char build_id[129], arch[32];
     const char *code_file; /* may be NULL */
     bool has_base;
-    uint64_t base;
-    bool wanted[PUSH_KINDS];
-    uint64_t chunk_size; /* bytes; UINT64_MAX: one part */
-    struct push_set sets[PUSH_KINDS];
+    uint64_t base;                    /* address of the executable's lowest loaded page; valid if has_base */
+    bool wanted[PUSH_KINDS];          /* which kinds are to be made and sent */
+    uint64_t chunk_size;              /* bytes of a part, about; UINT64_MAX: one part */
+    struct push_set sets[PUSH_KINDS]; /* the parts of each kind */
 };
 
+/* Where push_extract reads the symbols of one executable. */
 struct push_source {
     const char *executable, *name;        /* its path, and its name in messages */
     const char *debug_file;               /* NULL: searched if the executable has no debug information */
-    const char *const *debug_directories; /* as for debug_file_find */
-    bool follow_alt_link, force, verbose;
+    const char *const *debug_directories; /* where debug_file_find searches; ends with NULL */
+    bool follow_alt_link, force,
+        verbose; /* follow_alt_link: read the supplementary debug file (dwz); force: use `debug_file`
+                                           * even if its build id differs from the executable's */
 };
 
-/* Reads an executable into `job`: its identity, then the parts of the wanted kinds. Returns a push_status; problems are reported. */
+/* Fills `job` with what identifies an executable, and makes the parts of the wanted kinds. Returns a push_status; problems are reported. */
 int push_extract(const struct push_source *source, struct push_job *job);
 
-/* Splits the records of an existing symbfile into parts of the wanted size. */
+/* Copies the records of an existing symbfile into parts of job->chunk_size. Returns a push_status; problems are reported. */
 int push_reread(const char *path, enum push_kind kind, struct push_job *job);
 
 void push_job_free(struct push_job *job);
 
-/* Fills in the hashes, which only uploads need. False when out of memory, or when a part cannot be read. */
+/* Computes the SHA-256 of each part and of all parts together, which only an upload needs. False when out of memory, or when a part cannot
+ * be read. */
 bool push_hash(struct push_set *set);
 
-/* Writes `<directory>/<file id>.<kind>.symbfile`; creates the directory, but not its parents. The job must have been made with the
- * chunk size UINT64_MAX, so that each kind has at most one part. */
+/* Writes `<directory>/<file id>.<kind>.symbfile` for each kind that has records, and prints the path; creates the directory, but not its
+ * parents. The job must have been made with the chunk size UINT64_MAX, so that each kind has at most one part. Returns a push_status;
+ * problems are reported. */
 int push_save(const struct push_job *job, const char *directory);
 
 /* ---- upload.c ---- */
@@ -90,5 +99,6 @@ struct push_target {
     struct progress *bar; /* for PUSH_BAR */
 };
 
-/* Sends the parts that the service lacks. Returns a push_status; problems are reported. */
+/* Sends the parts of each wanted kind, unless the service has the same ones already; with `force` always. Returns a push_status; problems
+ * are reported. */
 int push_upload(const struct push_target *target, const struct push_job *job);

@@ -41,7 +41,7 @@ static const struct option_spec specs[] = {
 
 enum { MAX_KEY = 4096, MAX_DIRECTORIES = 64 };
 
-/* Reports a usage error; always false. */
+/* Reports a usage error. Always returns false, so that functions that parse options can return its result. */
 static bool usage(const char *what)
 {
     report_error(PUSH_USAGE, what, NULL);
@@ -50,7 +50,7 @@ static bool usage(const char *what)
 }
 
 /* ---- options ---- */
-/* Reads an option as a number within limits; false after a report. */
+/* Reads an option, or its default `fallback`, as a number from `min` to `max`. False after a report of a usage error. */
 static bool push_symbols_number(const struct options *o, const char *name, const char *fallback, uint64_t min,
                                 uint64_t max, uint64_t *value)
 {
@@ -64,7 +64,8 @@ static bool push_symbols_number(const struct options *o, const char *name, const
     return usage(what);
 }
 
-/* Reads an option as the index of one of the words, the first by default; false after a report. */
+/* Sets `index` to that of the option's value in `words`, which ends with NULL; 0, the default, if the option is not given. False after a
+ * report of a usage error. */
 static bool read_word(const struct options *o, const char *name, const char *const *words, int *index)
 {
     const char *text = option_value(o, name, words[0]);
@@ -76,7 +77,8 @@ static bool read_word(const struct options *o, const char *name, const char *con
     return usage(what);
 }
 
-/* Reads the key's file, or standard input for `-`; false after a report. */
+/* Reads the access key: the first line of the file of --api-key-file, or of standard input for `-`. The caller has set errno to 0, which it
+ * still is if the file is empty. False after a report. */
 static bool read_first_line(const char *path, char *line, size_t size)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -95,25 +97,25 @@ static bool read_first_line(const char *path, char *line, size_t size)
     return false;
 }
 
-/* Reads the key as it is sent; empty when none is given. */
+/* Sets `out` to the access key in the form that is sent, base64; empty when none is given. A key file wins over --api-key, that over
+ * $SYMLOOM_API_KEY. False after a report of a usage error. */
 static bool read_key(const struct options *o, char out[MAX_KEY])
 {
     char line[MAX_KEY / 2] = "";
     const char *path = option_value(o, "api-key-file", NULL), *from_environment = getenv("SYMLOOM_API_KEY");
     const char *key = option_value(o, "api-key", from_environment ? from_environment : "");
-    /* read_first_line tells an empty file from an unreadable one by it */
-    errno = 0;
+    errno = 0; /* stays 0 if read_first_line finds an empty file */
     if (path && !read_first_line(path, line, sizeof line))
         return false;
     key = path ? line : key;
     if (strlen(key) >= sizeof line)
         return usage("the key is too long: it may have 2047 bytes");
     access_key_encode(key, out, MAX_KEY); /* always fits */
-    option_hide(o, "api-key");
+    option_hide(o, "api-key");            /* from ps(1) */
     return true;
 }
 
-/* Reads the service's URL without slashes at its end. It may be missing in a dry run. */
+/* Sets `url` to the service's URL without slashes at its end; empty if a dry run has none. False after a report of a usage error. */
 static bool read_url(const struct options *o, char url[1024])
 {
     const char *from_environment = getenv("SYMLOOM_URL");
@@ -127,7 +129,8 @@ static bool read_url(const struct options *o, char url[1024])
     return size || option_given(o, "dry-run") || usage("no service given: pass --url or set SYMLOOM_URL");
 }
 
-/* Reads all options about the service and the transfer. */
+/* Reads all options about the service and the transfer; `url` and `key` store texts that `t` refers to. False after a report of a usage
+ * error. */
 static bool read_target(const struct options *o, struct push_target *t, char url[1024], char key[MAX_KEY])
 {
     static const char *const compress[] = {"auto", "zstd", "none", NULL};
@@ -155,12 +158,13 @@ static bool read_target(const struct options *o, struct push_target *t, char url
                     : shown == 0 && isatty(STDERR_FILENO)  ? PUSH_BAR
                                                            : PUSH_LINES,
     };
-    t->compress = how == 0 ? COMPRESS_AUTO : how == 1 ? COMPRESS_ZSTD : COMPRESS_NONE;
+    t->compress = how == 0 ? COMPRESS_AUTO : how == 1 ? COMPRESS_ZSTD : COMPRESS_NONE; /* indexes of `compress` */
     return true;
 }
 
 /* ---- work ---- */
-/* Uploads the parts; in a dry run saves them if a directory is given. */
+/* Uploads the parts of one executable; with --dry-run writes them to the directory of --output, if given. Returns a push_status; problems
+ * are reported. */
 static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
 {
     if (!option_given(o, "dry-run")) {
@@ -173,7 +177,7 @@ static int deliver(const struct options *o, const struct push_target *target, st
     return directory ? push_save(job, directory) : PUSH_OK;
 }
 
-/* Reads the symbols of one executable and delivers them. Returns a status. */
+/* Reads the symbols of one executable, and uploads or saves them. Returns a push_status; problems are reported. */
 static int push_executable(const struct options *o, const struct push_target *target, const struct push_item *item,
                            uint64_t chunk_size)
 {
@@ -202,7 +206,8 @@ static int push_executable(const struct options *o, const struct push_target *ta
     return status;
 }
 
-/* Lists the executables that options and arguments name. */
+/* Adds the executables that -e, --pid and the arguments after the mode name to the list. Returns a push_status; problems are reported.
+ * usage() is always false, so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
 static int list_executables(const struct options *o, struct push_list *list)
 {
     size_t count;
@@ -210,7 +215,7 @@ static int list_executables(const struct options *o, struct push_list *list)
     int status = PUSH_OK;
     for (size_t i = 0; i < count && status == PUSH_OK; i++)
         status = push_list_path(list, paths[i]);
-    for (size_t i = 1; i < o->argument_count && status == PUSH_OK; i++)
+    for (size_t i = 1; i < o->argument_count && status == PUSH_OK; i++) /* argument 0 is the mode */
         status = push_list_path(list, o->arguments[i]);
     if (pid && status == PUSH_OK)
         status = push_list_process(list, pid);
@@ -223,7 +228,8 @@ static int list_executables(const struct options *o, struct push_list *list)
     return PUSH_OK;
 }
 
-/* Pushes all files. Files found in a directory or process may lack symbols, if at least one has some. */
+/* Uploads or saves the symbols of all executables in the list. A file that the user did not name, but that was found in a directory or
+ * process, may lack symbols, unless none has any. Returns the first push_status that is an error. */
 static int push_all(const struct options *o, const struct push_target *target, const struct push_list *list,
                     uint64_t chunk_size)
 {
@@ -244,7 +250,7 @@ static int push_all(const struct options *o, const struct push_target *target, c
     return status;
 }
 
-/* Mode `executable`: delivers the symbols of the executables that options and arguments name. Returns a status. */
+/* Runs the mode `executable`: uploads or saves the symbols of the executables that options and arguments name. Returns a push_status. */
 static int push_executables(const struct options *o, const struct push_target *target, uint64_t chunk_size)
 {
     struct push_list list = {0};
@@ -255,7 +261,8 @@ static int push_executables(const struct options *o, const struct push_target *t
     return status;
 }
 
-/* Delivers existing symbfiles. */
+/* Runs the mode `symbfile`: uploads or saves the existing symbfiles of --ranges and --returnpads. Returns a push_status; usage() is always
+ * false, so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
 static int push_files(const struct options *o, const struct push_target *target, uint64_t chunk_size)
 {
     const char *names[PUSH_KINDS] = {option_value(o, "ranges", NULL), option_value(o, "returnpads", NULL)};
@@ -274,8 +281,8 @@ static int push_files(const struct options *o, const struct push_target *target,
     return status;
 }
 
-/* The command's work: checks the options and sends the symbols of executables, or existing symbfiles. Returns the exit status. usage() is
- * always false, so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
+/* Runs `symloom push-symbols`: sends the symbols of executables, or existing symbfiles. Returns the exit status. usage() is always false,
+ * so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
 static int push(const struct options *o)
 {
     struct push_target target;

@@ -15,31 +15,33 @@
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
 
+/* One HTTP request: the upload of a part, with its retries, or the query of what the service has. */
 struct push_symbols_transfer {
     CURL *curl;
     struct curl_slist *headers;
     struct sl_buf answer;
-    struct sl_mapping mapping; /* of the part */
-    uint8_t *packed;           /* compressed body; NULL: uncompressed */
-    size_t part;
-    uint64_t not_before_ms;
-    unsigned attempts;
-    bool running, done, accepts_zstd;
-    bool failed; /* out of memory: the request lacks a header */
-    long retry_after_s;
+    struct sl_mapping mapping;        /* of the part */
+    uint8_t *packed;                  /* compressed body; NULL: uncompressed */
+    size_t part;                      /* index of the part */
+    uint64_t not_before_ms;           /* when the retry may start, on the monotonic clock */
+    unsigned attempts;                /* requests that were started for the part */
+    bool running, done, accepts_zstd; /* accepts_zstd: the answer says so in Accept-Encoding */
+    bool failed;                      /* out of memory: the request lacks a header */
+    long retry_after_s;               /* Retry-After of the answer; -1: none */
 };
 
+/* The upload of the symbols of one executable: of its ranges, then of its return pads. */
 struct upload_run {
     const struct push_target *target;
     const struct push_job *job;
-    const struct push_set *set;
+    const struct push_set *set; /* the parts of `kind`, which are being uploaded */
     enum push_kind kind;
     CURLM *multi;
-    struct push_symbols_transfer *transfers;
-    size_t done;
-    uint64_t done_bytes;    /* uncompressed size of the uploaded parts */
-    bool own_service, zstd; /* the service is a symloom; it accepts zstd */
-    int status;
+    struct push_symbols_transfer *transfers; /* one for each part of `set` */
+    size_t done;                             /* number of parts of `set` that were uploaded */
+    uint64_t done_bytes;                     /* their uncompressed size */
+    bool own_service, zstd; /* own_service: the service is a symloom; zstd: parts are sent compressed */
+    int status;             /* a push_status; not PUSH_OK: an error was reported, and the upload ends */
 };
 
 static uint64_t now_ms(void)
@@ -50,7 +52,8 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
-/* Shows an event of the upload on stderr, as a line or as JSON. `t`: the part; NULL: all. */
+/* Reports an event on stderr, as a line or as JSON. `t`: the part that it is about; NULL: all parts of the kind. `text`: why a part failed;
+ * empty: no reason. Nothing with --progress none, or for a sent part if a bar counts it. */
 static void push_upload_report(const struct upload_run *s, const char *event, const struct push_symbols_transfer *t,
                                const char *text)
 {
@@ -90,7 +93,7 @@ static void push_upload_report(const struct upload_run *s, const char *event, co
     sl_buf_free(&json);
 }
 
-/* Updates the bar: it counts the parts of all files, and the bytes of the current set. */
+/* Redraws the bar: it counts the parts of all kinds and executables, and the bytes sent of the kind that is being uploaded. */
 static void show_bar(struct upload_run *s)
 {
     char item[SL_FILE_ID_HEX + 16], id[SL_FILE_ID_HEX];
@@ -109,7 +112,8 @@ static void show_bar(struct upload_run *s)
 }
 
 /* ---- requests ---- */
-/* For curl: keeps the answer, up to MAX_ANSWER. Another result than the size ends the transfer with an error. */
+/* Called by curl with a piece of the answer's body: keeps it. Returns 0, which makes curl end the transfer with an error, if the answer is
+ * longer than MAX_ANSWER, or memory ran out. */
 static size_t on_answer(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
@@ -119,8 +123,8 @@ static size_t on_answer(char *data, size_t size, size_t count, void *arg)
     return t->answer.failed ? 0 : size * count;
 }
 
-/* For curl: reads a header of the answer. Each response, also an interim one, starts with an HTTP/ line and replaces
- * what was read before. */
+/* Called by curl with each header line of an answer: keeps Retry-After, and whether Accept-Encoding names zstd. A status line (`HTTP/...`)
+ * begins a new answer, such as the final one after an interim one, and resets both. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
@@ -143,7 +147,8 @@ static void add_header(struct push_symbols_transfer *t, const char *name, const 
         t->failed = true;
 }
 
-/* Sets up a request; false when out of memory or the URL is too long. */
+/* Sets up the request of `path` on the service, with the access key; the caller adds the headers t->headers to it. False when out of
+ * memory, or the URL is too long. */
 static bool push_upload_prepare(struct push_symbols_transfer *t, const struct push_target *target, const char *path)
 {
     char url[2048], agent[64];
@@ -164,7 +169,7 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
     curl_easy_setopt(t->curl, CURLOPT_USERAGENT, agent);
     curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)target->timeout_s);
-    /* less than a byte a second: no progress */
+    /* --timeout: ends a transfer of less than a byte a second for that long */
     curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)target->timeout_s);
     curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, on_answer);
@@ -181,7 +186,7 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
     return !t->failed;
 }
 
-/* Frees what one attempt has used. */
+/* Frees what one request has used, except for the answer; the next attempt to upload the part starts afresh. */
 static void end_request(struct push_symbols_transfer *t)
 {
     curl_easy_cleanup(t->curl);
@@ -212,7 +217,7 @@ static void add_identity(const struct upload_run *s, struct push_symbols_transfe
     }
 }
 
-/* Starts the upload of a part, compressed if the service accepts that. */
+/* Starts the upload of a part, compressed if s->zstd. False when out of memory, or a request cannot be made of it. */
 static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];
@@ -250,7 +255,7 @@ static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 }
 
 /* ---- answers ---- */
-/* Parses the answer as JSON; null if it is not JSON. */
+/* Parses the body of the answer as JSON; the value null if it is not JSON. */
 static struct value parse_answer(const struct push_symbols_transfer *t, struct sl_arena *arena)
 {
     struct value answer = {0};
@@ -258,21 +263,21 @@ static struct value parse_answer(const struct push_symbols_transfer *t, struct s
     return value_from_json(arena, &j, &answer) && sl_json_end(&j) ? answer : (struct value){0};
 }
 
-/* Returns the text of a member; empty if there is none. */
+/* Returns the string member `key` of a JSON object; empty if there is none, or `object` is NULL or no object. */
 static struct sl_str text_at(const struct value *object, const char *key)
 {
     const struct value *value = value_get(object, key);
     return value && value->type == VALUE_STRING ? value->string : SL_STR("");
 }
 
-/* True if the answer says that the part was stored. */
+/* True if the answer says that the service stored the part: `{"success": true}`. */
 static bool is_success(const struct value *answer)
 {
     const struct value *value = value_get(answer, "success");
     return value && value->type == VALUE_BOOL && value->boolean;
 }
 
-/* Reports an answer that is an error, with what the service says about it. */
+/* Reports that the service refused a part: the HTTP status, and the code, text and uuid that the answer may contain. */
 static void report_refusal(const struct upload_run *s, const struct push_symbols_transfer *t, long http,
                            const struct value *answer)
 {
@@ -288,7 +293,7 @@ static void report_refusal(const struct upload_run *s, const struct push_symbols
     fputc('\n', stderr);
 }
 
-/* Reports a transfer without an answer. The URL is shown without secrets. */
+/* Reports that a part got no answer, with curl's reason. The URL is shown without secrets. */
 static void report_broken(const struct upload_run *s, const struct push_symbols_transfer *t, const char *why)
 {
     struct sl_arena arena = {0};
@@ -298,7 +303,8 @@ static void report_broken(const struct upload_run *s, const struct push_symbols_
     sl_arena_free(&arena);
 }
 
-/* True if a retry may succeed. */
+/* True if another attempt may succeed: curl's error `code` is about the connection, or, if there was an answer, its status `http` is that
+ * of a temporary failure. */
 static bool is_temporary(CURLcode code, long http)
 {
     static const long statuses[] = {408, 429, 500, 502, 503, 504};
@@ -325,7 +331,8 @@ static uint64_t pause_ms(const struct push_symbols_transfer *t)
     return seconds * 1000 - seconds * 250 * random / 65536;
 }
 
-/* Handles the end of an attempt: counts the part, plans a retry, or gives up. */
+/* Handles the end of a part's request, `code` is curl's result: counts the part as done, plans a retry, or reports an error and ends the
+ * upload (s->status). */
 static void push_upload_finish(struct upload_run *s, struct push_symbols_transfer *t, CURLcode code)
 {
     long http = 0;
@@ -342,8 +349,8 @@ static void push_upload_finish(struct upload_run *s, struct push_symbols_transfe
         s->target->bar->done++;
         push_upload_report(s, "sent", t, "");
     } else if (code == CURLE_OK && http == 415 && sent_packed) {
-        s->zstd = false; /* zstd is unsupported: retry uncompressed */
-        t->attempts--;
+        s->zstd = false; /* the service does not support zstd: start_due_transfers sends the part again, uncompressed */
+        t->attempts--;   /* not counted as a retry */
     } else if (is_temporary(code, http) && t->attempts <= s->target->retries) {
         char text[64];
         snprintf(text, sizeof text, "status %ld", http);
@@ -360,7 +367,7 @@ static void push_upload_finish(struct upload_run *s, struct push_symbols_transfe
     end_request(t);
 }
 
-/* Reports a request that could not be made, and ends the run. */
+/* Reports that a request could not be made, and ends the upload. `what`: the request and the possible reasons. */
 static void report_unprepared(struct upload_run *s, const char *what)
 {
     progress_end(s->target->bar);
@@ -368,8 +375,9 @@ static void report_unprepared(struct upload_run *s, const char *what)
     s->status = PUSH_FAILED;
 }
 
-/* ---- a set ---- */
-/* Starts parts that are neither running nor waiting for a retry, up to `concurrency`. Lowers `*wait_ms` to the time of the next retry. */
+/* ---- the parts of one kind ---- */
+/* Starts the upload of parts that are neither running nor waiting for a retry, until --concurrency are running (`running` are). Lowers
+ * `*wait_ms` to the time until the next retry. */
 static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *wait_ms)
 {
     for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
@@ -389,11 +397,11 @@ static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *
     }
 }
 
-/* Uploads all parts of the set, or stops at the first that fails for good. */
+/* Uploads all parts of one kind, several at a time; stops at the first that fails for good (s->status). */
 static void send_all(struct upload_run *s)
 {
     while (s->done < s->set->count && s->status == PUSH_OK) {
-        uint64_t wait_ms = s->target->progress == PUSH_BAR ? 100 : 1000;
+        uint64_t wait_ms = s->target->progress == PUSH_BAR ? 100 : 1000; /* redraws the bar ten times a second */
         size_t running = 0;
         int left;
         for (size_t i = 0; i < s->set->count; i++)
@@ -406,7 +414,7 @@ static void send_all(struct upload_run *s)
             if (m->msg == CURLMSG_DONE &&
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t) == CURLE_OK) {
                 push_upload_finish(s, t, m->data.result);
-                wait_ms = 0;
+                wait_ms = 0; /* starts another part at once */
             }
         }
         if (wait_ms)
@@ -414,7 +422,7 @@ static void send_all(struct upload_run *s)
     }
 }
 
-/* Uploads a set of parts: all of one kind. Returns a status. */
+/* Uploads all parts of one kind, s->set. Returns a push_status; problems are reported. */
 static int send_set(struct upload_run *s)
 {
     s->transfers = calloc(s->set->count, sizeof *s->transfers);
@@ -444,8 +452,9 @@ static int send_set(struct upload_run *s)
 
 /* ---- state on the service ---- */
 
-/* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "".
- * s->status is PUSH_FAILED, after a report, when the request could not be made. */
+/* Asks the service what it has of the executable. True when the service is a symloom; `published` then gets the hash of the parts of each
+ * kind that it has published, or "". s->status is PUSH_FAILED, after a report, when the request could not be made; a request without an
+ * answer is no error: the parts are sent as to another service. */
 static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][65])
 {
     struct push_symbols_transfer t = {0};
@@ -464,7 +473,7 @@ static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][6
     } else {
         report_unprepared(s, "a request: out of memory, or the URL is too long");
     }
-    /* only symloom answers this request in this form, also for an unknown file */
+    /* only symloom answers with a file_id, or, for an executable it does not know, a JSON error with a uuid */
     bool is_symloom =
         (http == 200 && text_at(&answer, "file_id").size) || (http == 404 && text_at(&answer, "uuid").size);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
