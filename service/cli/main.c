@@ -38,7 +38,7 @@ UNLISTED(DECLARE)
 const struct command *const commands_all[] = {COMMANDS(ADDRESS) NULL};
 enum { COMMAND_COUNT = sizeof commands_all / sizeof *commands_all - 1 };
 
-/* Names of other tools: called by one of them, e.g. through a symbolic link, the program acts as that tool. */
+/* Names of other tools: if the program is started under one of them, e.g. through a symbolic link, it acts as that tool. */
 static const struct tool {
     const char *name;
     const struct command *command; /* NULL: symloom with all its commands */
@@ -84,7 +84,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-/* Reports an unknown command, with the nearest known one. */
+/* Reports an unknown command, and suggests the most similar one. Returns the status of a usage error. */
 static int unknown(const char *name)
 {
     const char *names[COMMAND_COUNT + 1] = {0};
@@ -96,13 +96,13 @@ static int unknown(const char *name)
     return 2;
 }
 
-/* True if the text is an option in its long or short form. */
+/* True if the text is the long option `name` or the short one `letter`, both given with their dashes. */
 static bool is_word(const char *text, const char *name, const char *letter)
 {
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
-/* Runs `help COMMAND`, which is the same as `COMMAND --help`. */
+/* Runs `symloom help`, which lists the commands, and `symloom help COMMAND`, which is the same as `COMMAND --help`. */
 static int help_main(const struct command *help, int argc, char **argv)
 {
     if (argc == 0) {
@@ -145,8 +145,8 @@ static int find_command_word(int argc, char **argv)
                 argv[at] = names[i];
             if (strcmp(argv[at], names[i]) == 0)
                 value = options_global[i].type == OPTION_VALUE;
-            if (strcmp(argv[at], "--verbose") ==
-                0) /* lookup's --verbose is another option; -v is only the global one */
+            /* only here the letter replaces the name: `lookup --verbose` is another option, -v always the global one */
+            if (strcmp(argv[at], "--verbose") == 0)
                 argv[at] = verbose;
         }
         at += value && at + 1 < argc;
@@ -154,7 +154,7 @@ static int find_command_word(int argc, char **argv)
     return at;
 }
 
-/* Moves the command's name to the front, before its options. */
+/* Moves the command's name, argv[at], to argv[1], before the global options that were given first. */
 static void move_name_first(char **argv, int at)
 {
     char *name = argv[at];
@@ -196,7 +196,8 @@ static const char *unknown_option(int argc, char **argv)
     return NULL;
 }
 
-/* Reports that no command was given, or an option before it is unknown. */
+/* Without a command: reports the first unknown option, or else prints the list of commands on stderr. Returns the status of a usage
+ * error. */
 static int no_command(int argc, char **argv)
 {
     const char *word = unknown_option(argc, argv), *names[OPTION_GLOBAL_MAX + 3] = {"help", "version"};
@@ -214,7 +215,7 @@ static int no_command(int argc, char **argv)
     return 2;
 }
 
-/* Runs the command that the words name. */
+/* Finds the command among the words of the command line, runs it, and returns the exit status. */
 static int run_command(int argc, char **argv)
 {
     int at = find_command_word(argc, argv);
@@ -245,8 +246,8 @@ static void occupy_closed_streams(void)
 }
 
 /* Runs the command. A symbolic link may give the program the name of another tool (the last part of argv[0]): under most names, such as
- * addr2line, the program is that tool, with its options; under the others of `tools`, such as symbolicator, it has all its commands, and only
- * help and errors show the name. */
+ * addr2line, the program is that tool, with its options; under the others of `tools`, such as symbolicator, it has all its commands, and
+ * only help and errors show the name. */
 int main(int argc, char **argv)
 {
     static char name[64];

@@ -11,13 +11,13 @@
 #include "object/ar.h"
 #include "source/zip.h"
 
-/* How many members of a ZIP archive are checked for debug files; how many names a message lists. */
+/* At most MAX_LOOKED_INTO members of a ZIP archive are checked for debug files; error messages list at most MAX_NAMES members. */
 enum { MAX_LOOKED_INTO = 4096, MAX_NAMES = 8 };
 
 /* ---- paths ---- */
 
-/* Splits `lib.a(io.o)` or `base.apk!lib/x86_64/libz.so`, also with `!/` as on Android, into an existing file and a member. False for
- * other paths. */
+/* Splits `lib.a(io.o)` or `base.apk!lib/x86_64/libz.so`, also with `!/` as on Android, into an existing file and a member. Of several `!`
+ * the first after an existing file counts. False for other paths, and if a file has the whole path as its name. */
 static bool split_path(const char *path, char file[PATH_MAX], struct sl_str *member)
 {
     struct stat st;
@@ -45,7 +45,7 @@ bool member_is_named(const char *path)
 
 /* ---- extracting a member ---- */
 
-/* Maps a copy of the bytes, so that the mapping outlives the archive. */
+/* Copies the bytes, a member of an archive, to an unlinked temporary file and maps that: the mapping outlives the archive's. */
 static enum sl_code map_copy(struct sl_bytes bytes, struct sl_mapping *mapping, struct sl_error *error)
 {
     int fd = temporary_file();
@@ -61,7 +61,8 @@ struct zip_copy {
     bool failed;
 };
 
-/* Writes a piece of an unpacked entry; false ends the unpacking. */
+/* Called by sl_zip_stream with each piece of an unpacked entry: writes it to the temporary file. False, if that fails, ends the unpacking
+ * with SL_CANCELLED. */
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct zip_copy *copy = arg;
@@ -88,29 +89,31 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
 
 /* ---- choosing a member ---- */
 
-struct member_names { /* member names for an error message */
-    struct sl_buf text;
-    size_t count;
-    uint64_t changed;     /* time of the chosen member */
-    struct sl_buf import; /* the library of the first import */
-    size_t imports;       /* number of members that are imports without code */
-    bool has_more_imports;
+/* The members of an archive that an error message lists. */
+struct member_names {
+    struct sl_buf text;    /* "a.o, b.o": the first MAX_NAMES debug files */
+    size_t count;          /* number of all debug files */
+    uint64_t changed;      /* modification time of the chosen member, if there is one */
+    struct sl_buf import;  /* the DLL of the first import: a member of a Windows import library, without code */
+    size_t imports;        /* number of imports */
+    bool has_more_imports; /* some are of another DLL than `import` */
 };
 
-/* Counts the member; only the first MAX_NAMES are listed. */
+/* Counts a debug file of the archive, and lists its name unless MAX_NAMES are listed already. */
 static void add_name(struct member_names *names, struct sl_str name)
 {
     if (names->count++ < MAX_NAMES)
         sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
 }
 
-/* True if the member is meant: by its path, or by its file name alone. */
+/* True if `wanted` names the member whose path is `own`: by this path, or by its file name alone. */
 static bool has_name(struct sl_str own, struct sl_str wanted)
 {
     return sl_str_equal(own, wanted) || sl_str_equal(path_file_name(own), wanted);
 }
 
-/* Maps a member; in a thin archive, the file that it refers to. */
+/* Maps a member of the static library `path`. A thin archive only names its members' files, relative to its own directory: maps that
+ * file. */
 static enum sl_code map_member(const char *path, const struct sl_ar *ar, const struct sl_ar_member *m,
                                struct sl_mapping *mapping, struct sl_error *error)
 {
@@ -124,14 +127,15 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     return sl_map_file(full, mapping, error);
 }
 
-/* True if a member is an object file: import libraries also have a member without code per function. */
+/* True if a member of a static library is an object file. Members of import libraries that only name a function of a DLL are none. All
+ * members of a thin archive are taken for object files: their bytes are in other files. */
 static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
 {
     struct sl_str library;
     return ar->thin || (sl_format_detect(m->bytes) != SL_FORMAT_UNKNOWN && !sl_coff_import(m->bytes, &library));
 }
 
-/* Adds the library of an import to the names. */
+/* If the member is an import, which only names a function of a DLL, counts it and keeps the name of the first DLL. */
 static void add_import(struct member_names *names, const struct sl_ar_member *m)
 {
     struct sl_str library;
@@ -144,7 +148,8 @@ static void add_import(struct member_names *names, const struct sl_ar_member *m)
     names->imports++;
 }
 
-/* Detects the format from the first piece of an entry; false, since the rest need not be unpacked. */
+/* Called by sl_zip_stream with the first piece of an unpacked entry: sets the bool `*arg` if it begins a debug file. Returns false, which
+ * ends the unpacking: the rest is not needed. */
 static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
 {
     (void)used;
@@ -162,8 +167,8 @@ static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *e
     return found;
 }
 
-/* Maps the member called `wanted`; if `wanted` is NULL, the only object file. `*name` is then its name. When there is no such member,
- * SL_NOT_FOUND without a text, and `names` has what the message of `map_from_archive` lists. */
+/* Maps the member `wanted` of a static library; if `wanted` is NULL, its only object file. `*name` is then the member's name. SL_NOT_FOUND
+ * with `name->data` NULL and no message in `error` when there is no such member: the caller makes the message from `names`. */
 static enum sl_code map_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                                 struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                 struct sl_error *error)
@@ -192,7 +197,8 @@ static enum sl_code map_from_ar(const char *path, struct sl_bytes bytes, const s
     return map_member(path, &ar, &found, mapping, error);
 }
 
-/* Does what map_from_ar does, for a ZIP archive. */
+/* Maps the entry of a ZIP archive whose whole path is `wanted`; if `wanted` is NULL, its only debug file. `*name` is then the entry's name.
+ * SL_NOT_FOUND with `name->data` NULL and no message in `error` when there is no such entry: the caller makes the message from `names`. */
 static enum sl_code map_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
                                  struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                  struct sl_error *error)
@@ -215,8 +221,9 @@ static enum sl_code map_from_zip(struct sl_bytes bytes, const struct sl_str *wan
     return found ? map_entry(&zip, found, mapping, error) : SL_NOT_FOUND;
 }
 
-/* Maps a member of an archive of either kind, and says in `error` why there is none. `*name` (may be NULL): the path in the form that
- * split_path reads, which the caller frees. */
+/* Maps the member `wanted` of a static library or ZIP archive; if `wanted` is NULL, its only debug file. On an error `error` lists the
+ * members to choose from. `*name` (may be NULL) becomes `lib.a(io.o)` or `base.apk!libz.so`, which the caller frees; NULL when out of
+ * memory. `*changed` (may be NULL): the member's modification time, 0 if unknown. */
 static enum sl_code map_from_archive(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                                      struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
 {
@@ -270,7 +277,7 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *
 
 /* ---- several members of one archive ---- */
 
-/* Indexes a name; of several equal ones the first wins, as in map_from_ar. */
+/* Adds a member to the index by `name`; of several members of that name the first is kept. False when out of memory. */
 static bool index_name(struct member_archive *a, struct sl_str name, struct sl_ar_member *m)
 {
     bool is_new;
@@ -315,7 +322,7 @@ enum sl_code member_map_object(struct member_archive *a, const char *path, struc
         code = open_archive(a, file, error);
     if (code != SL_OK)
         return code;
-    if (!sl_ar_detect(a->mapping.bytes))
+    if (!sl_ar_detect(a->mapping.bytes)) /* a ZIP archive: it is not indexed */
         return member_map(path, mapping, changed, error);
     const struct sl_ar_member *m = sl_map_get(&a->names, member);
     if (!m)

@@ -20,7 +20,9 @@ struct member_archive {
     struct sl_arena arena;
 };
 
-/* Like member_map, but keeps the archive open in `archive` until a call names another one; `changed` must not be NULL. */
+/* Maps the object file that `path` names, `lib.a(io.o)` or `file!member`. Keeps the file open in `archive` until a call names another one,
+ * so that thousands of members are found quickly. `*changed` (not NULL) gets the member's modification time in seconds since 1970, 0 if
+ * unknown. SL_NOT_FOUND when the file has no such member. */
 enum sl_code member_map_object(struct member_archive *archive, const char *path, struct sl_mapping *mapping,
                                uint64_t *changed, struct sl_error *error);
 void member_archive_close(struct member_archive *archive);

@@ -20,7 +20,7 @@ void missing_free(struct missing_report *report)
     sl_arena_free(&report->arena);
 }
 
-/* Adds an item with copies of key and text. False when the list contains the key, or out of memory. */
+/* Adds `text` to a list of the report, once for each `key`; copies both. False when the list contains the key, or out of memory. */
 static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_str text)
 {
     if (sl_map_get(&list->known, key))
@@ -29,13 +29,13 @@ static bool list_add(struct missing_report *report, struct missing_list *list, s
                                 {sl_arena_strndup(&report->arena, text.data, text.size), text.size}};
     if (!item.key.data || !item.text.data ||
         !sl_grow_in_arena(&report->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
-        !sl_map_put(&list->known, item.key, report))
+        !sl_map_put(&list->known, item.key, report)) /* a set: the value only must not be NULL */
         return false;
     list->items[list->count++] = item;
     return true;
 }
 
-/* Adds "name (id)" to a list; false when it is there already. */
+/* Adds "name (id)", or "name" without an id, to a list of the report. False when it is there already, or out of memory. */
 static bool add_thing(struct missing_report *report, struct missing_list *list, struct sl_str name, struct sl_str id)
 {
     struct sl_buf text = {0};
@@ -90,7 +90,7 @@ bool missing_is_any(const struct missing_report *report)
     return report->missing || report->things.count;
 }
 
-/* Appends the names as a list: "a, b and 7 more". */
+/* Appends at most MAX_SHOWN texts of a list: "a, b, c, d and 7 more". */
 static void put_list(const struct missing_list *list, struct sl_buf *out)
 {
     size_t shown = list->count < MAX_SHOWN ? list->count : MAX_SHOWN;

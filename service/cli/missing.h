@@ -30,7 +30,7 @@ struct missing_item {
     struct sl_str key, text;
 };
 
-struct missing_list { /* a set: each key occurs once */
+struct missing_list { /* texts to show; each key occurs once */
     struct sl_map known;
     struct missing_item *items;
     size_t count, capacity;
@@ -39,32 +39,34 @@ struct missing_list { /* a set: each key occurs once */
 struct missing_report {
     const struct missing_words *words;
     struct sl_arena arena;
-    struct missing_list things, found, locations, failures;
-    size_t missing, total; /* units */
-    bool advised;          /* the user already follows the advice: leave it out */
+    struct missing_list things, found, locations, failures; /* things: what was not found */
+    size_t missing, total;                                  /* sums of what missing_count added */
+    bool advised;                                           /* the user already follows `words->advice`: leave it out */
 };
 
 void missing_init(struct missing_report *report, const struct missing_words *words); /* `words` is not copied */
 void missing_free(struct missing_report *report);
 
-/* Adds something that was not found: a module, script or mapping, by name and id (data NULL: it has none). False when it was added
- * before. */
+/* Adds a module, script or mapping that was not found, by name and id (data NULL: it has none); the line lists it. False when it was added
+ * before, or out of memory. */
 bool missing_add(struct missing_report *report, struct sl_str name, struct sl_str id);
-/* Adds something that was found, which the line does not show, so that it is counted once. False when it was added before. */
+/* Records a module, script or mapping that was found; the line does not list it. False when it was recorded before, so that the caller
+ * counts it once. */
 bool missing_found(struct missing_report *report, struct sl_str name, struct sl_str id);
 /* Adds to the counts: `total` units were looked up, `missing` of them without success. */
 void missing_count(struct missing_report *report, size_t missing, size_t total);
 /* Adds a location that was searched: a path or URL as the user wrote it, without secrets. */
 void missing_add_location(struct missing_report *report, struct sl_str location);
-/* Adds a location or file that could not be used, and why. Only the first failure of each location is kept: false for the others. */
+/* Adds a location or file that could not be used, and why. Only the first failure of each location is kept: false for a later one, or when
+ * out of memory. */
 bool missing_failure(struct missing_report *report, struct sl_str location, struct sl_str why);
 /* Copies the failures of another report. */
 void missing_add_failures(struct missing_report *report, const struct missing_report *from);
 
-bool missing_is_any(const struct missing_report *report);
-/* Appends the line with its line end; nothing when nothing is missing. */
+bool missing_is_any(const struct missing_report *report); /* true if something was not found */
+/* Appends the warning, one line with its line end; nothing when nothing is missing. */
 void missing_put(const struct missing_report *report, struct sl_buf *out);
-/* Flushes standard output, then writes the line to stderr unless --quiet is given. */
+/* Flushes standard output, then writes the warning to stderr; nothing if --quiet is given, or standard output cannot be written. */
 void missing_print(const struct missing_report *report, const struct options *o);
 /* Returns `status`, or 3 if --fail-on-missing is given, something is missing and `status` is 0. */
 int missing_status(const struct missing_report *report, const struct options *o, int status);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the Levenshtein distance of two words: how many letters must be inserted, removed or replaced to make `b` of `a`. `line` is
- * one row of the usual matrix. SIZE_MAX for words of 63 letters or more, which no option has. */
+/* Returns the Levenshtein distance of two words: how many letters must be inserted, removed or replaced to make `b` of `a`. `line` holds
+ * one row of the usual matrix. SIZE_MAX if a word has 63 letters or more, as no option has. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b), line[64];
@@ -69,8 +69,8 @@ static const struct option_spec *spec_at(const struct options *o, size_t index)
     return index < OPTION_MAX ? &o->specs[index] : &options_global[index - OPTION_MAX];
 }
 
-/* Returns the index of an option by its name, or by `letter` if that is not 0. An option of the command hides a global one of the same
- * name. If there is none, the index of the end marker of options_global. */
+/* Returns the index of an option by its name, or by `letter` if that is not 0; the command's own options are searched before the global
+ * ones. If there is none, the index of an unused slot after the global options, whose name is NULL and which never has values. */
 static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
 {
     for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)
@@ -83,8 +83,9 @@ static size_t find_spec(const struct options *o, const char *name, size_t length
     return OPTION_MAX + OPTION_GLOBAL_MAX - 1;
 }
 
-static const char *program = "symloom";
-static bool program_is_command;
+static const char *program =
+    "symloom";                  /* the name in messages: of the program, or of the symbolic link it was started by */
+static bool program_is_command; /* the link stands for one command, so messages leave out the command's name */
 
 void options_program(const char *name, bool command)
 {
@@ -123,14 +124,14 @@ bool options_arguments(const struct options *o, size_t count)
     return false;
 }
 
-/* Reports `what` and `word`, and returns false, so that parsers can end with it. */
+/* Reports `what`, directly followed by `word`, as a usage error. Always returns false, so that parsers can return its result. */
 static bool usage_error(const struct options *o, const char *what, const char *word)
 {
     options_wrong(o, "%s%s", what, word);
     return false;
 }
 
-/* True if the word is one of the choices `a|b|c`. */
+/* True if the word is one of the alternatives `a|b|c`; false if `alternatives` is NULL or has no `|`. */
 static bool is_alternative(const char *alternatives, const char *word)
 {
     size_t length = word ? strlen(word) : 0;
@@ -142,8 +143,8 @@ static bool is_alternative(const char *alternatives, const char *word)
     return false;
 }
 
-/* Records one use of an option. False after a report: a global option's value is not one of its choices, or the option is not repeatable
- * and was given before. Commands check the choices of their own options. */
+/* Records one use of the option with index `spec` (spec_at). False after a report: a global option's value is not one of its choices, the
+ * option is not repeatable and was given before, or memory ran out. The choices of a command's own options are checked by the command. */
 static bool add_value(struct options *o, size_t spec, const char *value)
 {
     const struct option_spec *about = spec_at(o, spec);
@@ -163,7 +164,8 @@ static bool add_value(struct options *o, size_t spec, const char *value)
 }
 
 /* Parses argv[*at], which starts with `--`; moves `*at` on if the next word is the option's value. An OPTION_NEXT uses the next word unless
- * it starts with `-`, an OPTION_OPTIONAL only if it is one of its choices: otherwise it may be an argument of the command. */
+ * it starts with `-`, an OPTION_OPTIONAL only if it is one of its choices: otherwise it may be an argument of the command. False after a
+ * report of a usage error. */
 static bool parse_long(struct options *o, int argc, char **argv, int *at)
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
@@ -196,7 +198,8 @@ static bool parse_long(struct options *o, int argc, char **argv, int *at)
     return false;
 }
 
-/* Parses argv[*at], one dash and letters. Flags may be joined (`-ai`); the value of the last letter may follow at once (`-eFILE`). */
+/* Parses argv[*at], one dash and letters. Flags may be joined (`-ai`); the value of the last letter may follow at once (`-eFILE`), or is
+ * the next word, to which `*at` moves on. False after a report of a usage error. */
 static bool parse_short(struct options *o, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
@@ -222,7 +225,8 @@ static bool parse_short(struct options *o, int argc, char **argv, int *at)
     return true;
 }
 
-/* Sorts the words into options and arguments. False after a report of the first that is wrong. */
+/* Fills `o` from the words after the command's name, `row`: options with their values, and arguments. False after a report of the first
+ * word that is wrong. `used` is where reads of global options are recorded. */
 static bool options_parse(struct options *o, const struct command *row, bool *used, int argc, char **argv)
 {
     *o = (struct options){.command = row, .specs = row->options, .used = used};
@@ -251,8 +255,8 @@ static void options_free(struct options *o)
     free(o->arguments);
 }
 
-/* Returns the index of an option that a command asks for. A global option that a command has asked for has an effect on it
- * (note_unused). */
+/* Returns the index of an option that the command reads. Records that a global option was read: note_unused reports those that were given
+ * but never read. */
 static size_t options_find(const struct options *o, const char *name)
 {
     size_t i = find_spec(o, name, strlen(name), 0);
@@ -261,7 +265,7 @@ static size_t options_find(const struct options *o, const char *name)
     return i;
 }
 
-/* Tells the user which of the global options that were given the command did not use. */
+/* Prints a note for each global option that was given but that the command never read. */
 static void note_unused(const struct options *o)
 {
     /* the global --quiet also silences these notes; a command's own --quiet does not */
@@ -305,7 +309,7 @@ const char *const *option_values_of_all(const struct options *o, const char *nam
     size_t own = options_find(o, name), all = OPTION_MAX;
     while (options_global[all - OPTION_MAX].name && strcmp(options_global[all - OPTION_MAX].name, name) != 0)
         all++;
-    /* a command's option of this name but with another letter means something else, as --verbose of lookup */
+    /* a command's option of this name but with another letter means something else: `lookup --verbose` prints more details */
     bool is_another = own < OPTION_MAX && spec_at(o, own)->letter != spec_at(o, all)->letter;
     o->used[all - OPTION_MAX] = true;
     *count = o->counts[is_another ? all : own];
@@ -353,7 +357,8 @@ void option_show(const struct option_spec *spec, char text[OPTION_SHOWN])
 
 enum { HELP_WIDTH = 80, HELP_INDENT = 30 };
 
-/* Prints words wrapped at HELP_WIDTH, with further lines indented. `at`: the current column. A line end after a full stop is kept. */
+/* Prints a text wrapped at HELP_WIDTH, with all lines but the first indented. `at`: the column where the text begins. A line end in the
+ * text is kept after a full stop, else it is a blank. */
 static void put_wrapped(const char *text, size_t at, size_t indent)
 {
     bool starts_line = true;
@@ -377,8 +382,9 @@ static void put_wrapped(const char *text, size_t at, size_t indent)
     putchar('\n');
 }
 
-/* Prints an option as it is typed. A list of choices that does not fit a line continues below its first choice. Returns the
- * column that follows, HELP_WIDTH when the help has to begin on a line of its own. */
+/* Prints an option as it is typed, `shown`, indented to a column of its own if it has no letter. A list of choices that does not fit a line
+ * continues below its first choice. Returns the column that follows; HELP_WIDTH, so that the help text begins on the next line, if the
+ * list was broken. */
 static int put_option_name(const char *shown, bool has_letter)
 {
     const char *value = shown + strcspn(shown, "|");
@@ -401,7 +407,8 @@ static int put_option_name(const char *shown, bool has_letter)
     return is_cut ? HELP_WIDTH : at;
 }
 
-/* Prints an option and its help, which is wrapped and begins on the next line if the option is too long. */
+/* Prints an option as it is typed, `shown`, and its help text in the column HELP_INDENT, wrapped; on the next line if the option reaches
+ * that column. */
 static void list_option(const char *shown, bool has_letter, const char *help)
 {
     int used = put_option_name(shown, has_letter);
@@ -412,13 +419,13 @@ static void list_option(const char *shown, bool has_letter, const char *help)
     put_wrapped(help, HELP_INDENT, HELP_INDENT);
 }
 
-/* State of printing the options of a table. */
+/* State of printing options group by group. */
 struct option_listing {
     const char *only;    /* the title of the one group to print; NULL: all */
     const char *printed; /* the title that was printed last */
 };
 
-/* Called for each option: prints it, with a heading when a new group begins. */
+/* Prints one option, after a heading when its group, `title`, is not the one before's. Called for each option by options_each. */
 static void list_spec(void *arg, const char *title, const struct option_spec *spec)
 {
     struct option_listing *listing = arg;
@@ -432,7 +439,7 @@ static void list_spec(void *arg, const char *title, const struct option_spec *sp
     list_option(text, spec->letter, spec->help);
 }
 
-/* True if the group names the option: a word of its list. */
+/* True if the option `name` is a word of the group's list of names. */
 static bool is_in(const struct options_group *group, const char *name)
 {
     size_t size = strlen(name);
@@ -453,7 +460,7 @@ static bool is_in_a_group(const struct options_group *groups, const char *name)
     return false;
 }
 
-/* Visits the options of the group in the order of its names. */
+/* Calls `visit` for each option of the group that has a help text, in the order of the group's list of names. */
 static void each_in_group(const struct options_group *group, const struct option_spec *specs, option_visit *visit,
                           void *arg)
 {
@@ -476,7 +483,7 @@ void options_each(const struct option_spec *specs, const struct options_group *g
             visit(arg, rest, spec);
 }
 
-/* Prints the examples, one a line of `text`. */
+/* Prints the examples of a command, each line of `text` indented. */
 static void help_examples(const char *text)
 {
     puts("\nExamples:");
@@ -521,7 +528,8 @@ void options_help(const struct command *command, bool brief)
         help_examples(command->examples);
 }
 
-/* Passes --jobs to commands without such an option of their own, through the environment variable of threads_parallel. */
+/* Passes the global --jobs on in $SYMLOOM_JOBS, which threads_parallel reads. A command with its own --jobs passes the number itself. False
+ * after a report of a usage error, or if the variable cannot be set. */
 static bool export_jobs(const struct options *o)
 {
     uint64_t jobs;
@@ -530,7 +538,8 @@ static bool export_jobs(const struct options *o)
     return option_number(o, "jobs", &jobs) && setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
 }
 
-/* Parses the arguments and runs the command. Tells the user of global options that have no effect on a successful command. */
+/* Parses the words after the command's name and runs it, or answers --help or --version. Returns the exit status. After success, prints a
+ * note for each global option that the command did not read; emulated tools (`persona`) print no such note. */
 static int options_run(const struct command *command, bool *used, int argc, char **argv)
 {
     struct options options;

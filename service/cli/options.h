@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 enum option_type {
-    OPTION_FLAG,     /* no value */
-    OPTION_VALUE,    /* a value is required */
-    OPTION_NEXT,     /* a value after `=`, or the next word unless that is an option; for commands without arguments */
-    OPTION_OPTIONAL, /* a value after `=` or directly after the letter; or the next word, if it is a choice */
+    OPTION_FLAG,  /* no value */
+    OPTION_VALUE, /* a value is required */
+    OPTION_NEXT, /* maybe a value: after `=`, or the next word unless that begins with `-`; for commands without arguments */
+    OPTION_OPTIONAL, /* maybe a value: after `--name=` or `-n=`, or the word after --name if it is one of the choices `a|b|c` */
 };
 
 struct option_spec {
@@ -29,17 +29,18 @@ struct command;
 struct options {
     const struct command *command;
     const struct option_spec *specs; /* the command's */
-    /* values of each spec, in order; those of global options begin at OPTION_MAX. The last slot is always empty. */
+    /* the values given for each option: at its index in `specs`, for global options at OPTION_MAX + its index in options_global. The last
+     * slot stands for unknown options and is always empty. */
     const char **values[OPTION_MAX + OPTION_GLOBAL_MAX];
     size_t counts[OPTION_MAX + OPTION_GLOBAL_MAX];
     char **arguments;
     size_t argument_count;
     bool help, brief, version; /* brief: -h, which shows the usage and the most used options */
-    bool *used;                /* for each global option: the command has read it */
+    bool *used;                /* for each global option: the command has read it, so it had an effect */
 };
 
 /* Options that every command accepts, whether it uses them or not. A command's own option of the same name or letter takes precedence.
- * Ends like other tables. */
+ * The table ends with the name NULL. */
 extern const struct option_spec options_global[];
 
 /* The program's name in help and errors: "symloom" unless set. `command`: the name stands for one command (a symbolic link to symloom),
@@ -54,9 +55,9 @@ int options_wrong(const struct options *options, const char *format, ...) __attr
 
 bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often the option was given */
-/* Checks that there are at most `count` arguments: false after a report of the first one too many. */
+/* True if there are at most `count` arguments that are no options. False after a report of the first one too many. */
 bool options_arguments(const struct options *options, size_t count);
-/* All values, in order: `count` of them, then NULL. The list itself is NULL if there are none. */
+/* Returns the values given for an option, in order: `count` of them, then NULL. The list itself is NULL if the option was not given. */
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
 /* Lists all values of two options, those of `first` before those of `second`; `count` of them, then NULL. The caller
  * frees the list. NULL when out of memory. */
@@ -90,7 +91,7 @@ struct command {
     int (*run)(const struct options *options);
     /* Gets the unparsed words after the name, instead of command_parse_and_run; NULL for most commands. */
     int (*main)(const struct command *command, int argc, char **argv);
-    int persona; /* not 0: the command emulates another tool; `run` serves several of them */
+    int persona; /* which tool `run` emulates, as it numbers them; 0: none, it is the command itself */
 };
 
 /* All commands of the help, in its order; ends with NULL. */
@@ -102,19 +103,21 @@ int command_start(const struct command *command, int argc, char **argv);
 /* Parses the words, then answers --help or --version, or runs the command. A usage error is reported on stderr (`error: ...` and where
  * to find help) with status 2. When the command has succeeded, global options that it did not read are named on stderr. */
 int command_parse_and_run(const struct command *command, int argc, char **argv);
-/* Starts a command from within another one: a global option that the inner one reads counts as read by both. */
+/* Runs a command from within another one, which was given the options `outer`. A global option that the inner command reads then counts as
+ * read by the outer one too, and is not reported as without effect. */
 int command_start_within(const struct options *outer, const struct command *command, int argc, char **argv);
 
 /* Prints help: `brief` (-h) the usage and the most used options, else all options in their groups. */
 void options_help(const struct command *command, bool brief);
 
-/* Calls visit() for each option that help shows, in the order of help: those of each group, then the others. `title` is the heading of
- * the group. */
+/* Calls visit() for each option that has a help text, in the order of help: those of each group, then those in no group. visit() gets the
+ * group's heading as `title`. */
 typedef void option_visit(void *arg, const char *title, const struct option_spec *spec);
 void options_each(const struct option_spec *specs, const struct options_group *groups, option_visit *visit, void *arg);
-extern const struct options_group options_global_groups[]; /* of options_global */
+extern const struct options_group options_global_groups[]; /* the groups of options_global in help */
 
-/* The values of a global option, even where the command has an option of the same name with another meaning. */
+/* Returns the values given for a global option: `count` of them, then NULL. A command's option of the same name counts as the global one,
+ * unless it has another letter: then it has another meaning, and only the global option's own values are returned. */
 const char *const *option_values_of_all(const struct options *options, const char *name, size_t *count);
 void options_help_all(void); /* prints the global options on stdout */
 

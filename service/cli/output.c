@@ -16,9 +16,9 @@
 
 #include "core/temp_dir.h"
 
-static int stdout_errno; /* errno of the first failed write */
+static int stdout_errno; /* errno of the first failed write to standard output; 0: none */
 
-/* Records the first failed write. Returns whether output is still possible. */
+/* Records the first failed write to standard output; `ok`: the last one succeeded. Returns true if none has failed. */
 static bool output_check(bool ok)
 {
     if (!ok && !stdout_errno)
@@ -26,7 +26,7 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* True if standard output is a terminal: then the progress line must be erased before output. */
+/* True if standard output is a terminal. Then the progress line, which is on the same one, must be erased before output. */
 static bool is_terminal(void)
 {
     static int known = -1;
@@ -103,8 +103,8 @@ int report_error(int status, const char *message, const char *cause)
     return status;
 }
 
-/* Prints on stderr without a prefix. For a terminal, control characters other than line ends are made harmless; nothing is printed then
- * when out of memory. */
+/* Prints on stderr without a prefix. On a terminal, control characters other than line ends are escaped, since the text may contain file
+ * names; there nothing is printed when out of memory. */
 void print_note_list(const char *format, va_list arguments)
 {
     char *text;
@@ -112,7 +112,7 @@ void print_note_list(const char *format, va_list arguments)
     progress_clear_line();
     if (!isatty(STDERR_FILENO)) {
         vfprintf(stderr, format, arguments);
-    } else if (vasprintf(&text, format, arguments) >= 0) { /* it may contain file names */
+    } else if (vasprintf(&text, format, arguments) >= 0) {
         output_put_safe_but(&safe, sl_str(text), '\n');
         fwrite(safe.failed ? "" : (const char *)safe.data, 1, safe.failed ? 0 : safe.size, stderr);
         free(text);
@@ -147,17 +147,18 @@ int report_file_error(const char *path, enum sl_code code, const struct sl_error
 
 /* ---- files ---- */
 
-/* Temporary files that a signal handler removes; "" is a free slot. The handlers stay installed until the last file is gone. Threads
- * change the list under the lock; the handler only reads it. */
+/* Temporary files that the signal handler removes; "" is a free slot. The handler stays installed as long as there is one. Threads change
+ * the list under the lock; the handler only reads it. */
 enum { MAX_TEMPORARY = 72 };
 static pthread_mutex_t signal_lock = PTHREAD_MUTEX_INITIALIZER;
 static char temporary_files[MAX_TEMPORARY][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t line_drawn;  /* the progress line is on the terminal: the handler erases it */
-static bool draws_lines;                  /* a progress line was drawn once: the handlers stay */
+static bool draws_lines;                  /* a progress line was drawn once: the handler stays installed */
 static void (*_Atomic signal_work)(void); /* run last by the handler; NULL: nothing */
 
-/* The signal handler: cleans up, then lets the signal end the program as usual. Only async-signal-safe functions are allowed. */
+/* The signal handler: erases the progress line, removes temporary files, then lets the signal end the program as usual. Only
+ * async-signal-safe functions are allowed here. */
 static void remove_and_die(int number)
 {
     if (line_drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
@@ -181,7 +182,7 @@ static char *find_temporary(const char *path)
     return NULL;
 }
 
-/* True if the handler has anything to do. */
+/* True if there is a temporary file for the signal handler to remove, or a function for it to call. */
 static bool has_signal_work(void)
 {
     bool any = signal_work != NULL;
@@ -190,7 +191,7 @@ static bool has_signal_work(void)
     return any;
 }
 
-/* Installs the handlers, or removes them. A signal that is ignored (nohup) stays ignored. */
+/* Installs the handler of SIGINT, SIGTERM and SIGHUP, or removes it. A signal that is ignored (nohup) stays ignored. */
 static void handle_signals(bool installs)
 {
     struct sigaction action = {.sa_handler = installs ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
@@ -216,7 +217,7 @@ void output_handle_signal(void (*clean)(void))
 {
     pthread_mutex_lock(&signal_lock);
     signal_work = clean;
-    handle_signals(clean || has_signal_work() || draws_lines);
+    handle_signals(clean || has_signal_work() || draws_lines); /* removes the handler if nothing needs it */
     pthread_mutex_unlock(&signal_lock);
 }
 
@@ -234,7 +235,8 @@ static void guard_file(const char *path)
     pthread_mutex_unlock(&signal_lock);
 }
 
-/* Removes a file from that list. */
+/* Takes a file that was published or removed off the list of those that a signal removes. Removes the signal handler if nothing needs it
+ * any more. */
 static void unguard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
@@ -256,7 +258,7 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 {
     struct stat st;
     *file = (struct output_file){.fd = -1};
-    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode); /* a FIFO or device cannot be replaced */
     if (snprintf(file->path, sizeof file->path, "%s", path) >= (int)sizeof file->path ||
         snprintf(file->temporary, sizeof file->temporary, "%s.XXXXXX", in_place ? "" : path) >=
             (int)sizeof file->temporary)
@@ -285,11 +287,10 @@ enum sl_code output_file_temporary(struct output_file *file, struct sl_error *er
     return SL_OK;
 }
 
-/* Writes the pending text; false if this or an earlier write failed. */
+/* Writes the buffered text to the file; false if this or an earlier write failed. */
 static bool write_out(struct output_file *file)
 {
-    /* reported for a write that fails without an error number */
-    errno = EIO;
+    errno = EIO; /* the error if sl_write_all fails without setting errno */
     if (!file->failed && !sl_write_all(file->fd, sl_buf_bytes(&file->pending)))
         file->failed = errno;
     sl_buf_clear(&file->pending);
@@ -309,7 +310,7 @@ enum sl_code output_file_close(struct output_file *file, bool publishes, struct 
     enum sl_code code = SL_OK;
     if (file->fd < 0)
         return SL_OK;
-    /* mkostemp gives the mode 0600: a published file gets what the umask allows */
+    /* mkostemp gives the mode 0600: a published file gets what the umask allows, which can only be read by setting it */
     mode_t mask = umask(0);
     umask(mask);
     bool temporary = file->temporary[0] != '\0';
@@ -357,7 +358,7 @@ unsigned output_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* True if the byte continues a UTF-8 character. */
+/* True if the byte is not the first of a UTF-8 character. */
 static bool continues_character(char c)
 {
     return ((uint8_t)c & 0xC0) == 0x80;

@@ -11,12 +11,13 @@
 #include "cli/cli.h"
 #include "core/loop.h"
 
-/* PATIENCE_MS: short work shows no progress. FRAME_MS, PLAIN_MS: pause between two frames of the line, and between printed lines. */
+/* PATIENCE_MS: work that ends earlier shows no progress. FRAME_MS: pause between two redraws of the line on a terminal; PLAIN_MS: between
+ * two printed lines. BAR: width of the bar. */
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
 
-/* Protects the active display, and stderr. */
+/* Protects every struct progress and `shown`, and is held while progress is written to stderr. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct progress *shown;
+static struct progress *shown; /* the display that was drawn or printed last and has not ended; NULL: none */
 
 void progress_begin(struct progress *p, const struct options *o, const char *verb)
 {
@@ -53,7 +54,8 @@ static unsigned width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Draws or prints the line. Without a total it has neither a bar nor counts. */
+/* Writes the progress to stderr: `drawn`: redraws the line on the terminal, else prints a line. If the number of items is unknown it has
+ * neither a bar nor counts; if the number of bytes is unknown too, no size. */
 static void put_line(struct progress *p, const char *item, uint64_t bytes, bool drawn)
 {
     char size[32] = " ", bar[64] = "", count[48] = "", line[512];
@@ -77,7 +79,7 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
         fprintf(stderr, "%s\n", line);
 }
 
-/* Prints the progress as a JSON line. */
+/* Prints the progress to stderr as a JSON object on one line; nothing when out of memory. */
 static void put_json(const struct progress *p, const char *item, uint64_t bytes)
 {
     struct sl_buf text = {0};
@@ -95,7 +97,7 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
     sl_buf_free(&text);
 }
 
-/* Shows the progress in the form that was chosen. */
+/* Shows the progress at once, as --progress wants it: drawn, plain or JSON. Called with the lock held. */
 static void progress_put(struct progress *p, const char *item, uint64_t bytes)
 {
     shown = p;
@@ -106,8 +108,8 @@ static void progress_put(struct progress *p, const char *item, uint64_t bytes)
         put_line(p, item, bytes, p->mode == PROGRESS_LINE);
 }
 
-/* Shows the progress if it is time for it: PATIENCE_MS after the start, and a pause after the last time. This function
- * and the next three are called with the lock held. */
+/* Shows the progress if it is time for it: PATIENCE_MS after the start, and FRAME_MS or PLAIN_MS after the last time. Called with the lock
+ * held. */
 static void show(struct progress *p, const char *item, uint64_t bytes)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;
@@ -116,7 +118,7 @@ static void show(struct progress *p, const char *item, uint64_t bytes)
         progress_put(p, item, bytes);
 }
 
-/* Counts an item as done. Plain and JSON progress have a line for each. */
+/* Counts an item as done. Plain and JSON progress print a line for each. Called with the lock held. */
 static void finish_item(struct progress *p, const char *item, uint64_t bytes)
 {
     p->done++;
@@ -124,7 +126,7 @@ static void finish_item(struct progress *p, const char *item, uint64_t bytes)
         progress_put(p, item, bytes);
 }
 
-/* Ends the current item; counts it as done if it is one of `total`. */
+/* Ends the item that the thread shows; counts it as done if it is one of the `total` items. Called with the lock held. */
 static void finish_file(struct progress *p)
 {
     if (p->item[0] && p->counts)
@@ -132,7 +134,7 @@ static void finish_file(struct progress *p)
     p->item[0] = '\0';
 }
 
-/* Erases the line if it is on the terminal. */
+/* Erases the line if it is on the terminal. Called with the lock held. */
 static void erase(struct progress *p)
 {
     if (p->drawn)
@@ -165,7 +167,7 @@ void progress_clear_line(void)
 
 /* ---- work without callbacks ---- */
 
-/* Runs as a thread: redraws the line while work without callbacks is going on. */
+/* Runs as a thread until p->ends is set: every FRAME_MS shows the progress of work that does not call back. */
 static void *watch(void *arg)
 {
     struct progress *p = arg;
@@ -184,7 +186,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* Starts the thread that redraws the line. A failure is ignored: then there is no line. */
+/* Starts the thread that shows the progress. If that fails, no progress is shown. Called with the lock held. */
 static void start_thread(struct progress *p)
 {
     pthread_condattr_t monotonic;
@@ -203,8 +205,8 @@ void progress_expect(struct progress *p, uint64_t files)
     pthread_mutex_unlock(&lock);
 }
 
-/* Sets the item that is shown as being worked on. `counts`: it adds to the number of items done. Starts the thread that shows progress, if
- * it does not run. Call with the lock held. */
+/* Sets the item that is shown as being worked on. `counts`: it is one of the `total` items, to be counted when it is finished. Starts the
+ * thread that shows progress, if it does not run. Called with the lock held. */
 static void work_on(struct progress *p, struct sl_str item, uint64_t bytes, bool counts)
 {
     p->counts = counts;
@@ -233,7 +235,7 @@ void progress_file(struct progress *p, const char *path)
     struct sl_str name = path_file_name(sl_str(path));
     pthread_mutex_lock(&lock);
     finish_file(p);
-    p->total = p->done >= p->total ? p->done + 1 : p->total;
+    p->total = p->done >= p->total ? p->done + 1 : p->total; /* more files than progress_expect announced */
     work_on(p, name.size ? name : sl_str(path), bytes, true);
     pthread_mutex_unlock(&lock);
 }
@@ -248,7 +250,7 @@ void progress_end(struct progress *p)
         pthread_cond_signal(&p->change);
     erase(p);
     shown = shown == p ? NULL : shown;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock); /* the thread needs the lock to end */
     if (watching)
         pthread_join(p->thread, NULL);
 }

@@ -3,8 +3,8 @@
  * every five seconds; with --progress json: the same as JSON objects. Nothing with --quiet or --progress none, nor, unless asked for,
  * when stderr is no terminal.
  *
- * Callers with a callback during their work draw the line themselves (progress_show). For work without callbacks a thread redraws the
- * line (progress_file). Other output to the terminal first calls progress_clear_line. All functions are thread-safe. */
+ * Callers whose work calls them back draw the line themselves (progress_show). For other work a thread redraws the line (progress_file,
+ * progress_set_item). Other output to the terminal first calls progress_clear_line. All functions are thread-safe. */
 #pragma once
 
 #include <pthread.h>
@@ -17,35 +17,36 @@ enum { PROGRESS_ITEM = 256 };
 
 struct progress {
     enum progress_mode { PROGRESS_NONE, PROGRESS_LINE, PROGRESS_PLAIN, PROGRESS_JSON } mode;
-    const char *verb;
-    uint64_t began_ms, shown_ms; /* monotonic clock */
-    uint64_t done, total;        /* items */
+    const char *verb;            /* begins the line: "reading", "sending" */
+    uint64_t began_ms, shown_ms; /* when the display began, and was last drawn or printed; monotonic clock */
+    uint64_t done, total;        /* numbers of items: finished, known; total 0: unknown */
     bool drawn;                  /* the line is on the terminal */
-    bool watching, ends;         /* the thread runs; it has to end */
+    bool watching, ends;         /* watching: the thread that redraws the line runs; ends: it has to end */
     pthread_t thread;
-    pthread_cond_t change;
-    char item[PROGRESS_ITEM]; /* shown by the thread; empty: none */
+    pthread_cond_t change;    /* signalled when `ends` is set */
+    char item[PROGRESS_ITEM]; /* what is worked on, shown by the thread; empty: nothing */
     uint64_t bytes;           /* size of `item` */
-    bool counts;              /* `item` is one of `total` */
+    bool counts;              /* `item` is one of the `total` items: counted in `done` when it is finished */
 };
 
 /* Starts the display; an unknown --progress mode counts as `auto`. One display at a time in a process; `p` must not move until
- * progress_end. */
+ * progress_end. `verb` begins the line ("reading", "sending") and is not copied. */
 void progress_begin(struct progress *p, const struct options *o, const char *verb);
-/* May be called at any rate: redraws are limited here. `item`: host and file name; `bytes` of it so far. */
+/* Shows what is worked on. May be called at any rate, since most calls do not redraw. `item`: host and file name; `bytes` of it so far. */
 void progress_show(struct progress *p, const char *item, uint64_t bytes);
-/* Reports an item as finished. */
+/* Counts an item of `bytes` as finished; with --progress plain or json also prints its line. */
 void progress_item(struct progress *p, const char *item, uint64_t bytes);
 
-/* Shows that an item is worked on, maybe beside others: a path, whose last part is shown, or a URL. */
+/* Lets a thread show an item that is worked on, without counting it: a path, whose last component is shown, or a URL. */
 void progress_set_item(struct progress *p, const char *item, uint64_t bytes);
-/* Shows that a file is worked on, and counts the one before as finished. `total` grows if it is exceeded. */
+/* Lets a thread show a file that is worked on, and counts the file of the call before as finished. `total` grows if it is exceeded. */
 void progress_file(struct progress *p, const char *path);
-/* Adds to the total. */
+/* Adds `files` to the number of items that the bar counts up to. */
 void progress_expect(struct progress *p, uint64_t files);
 
-/* Ends the display and erases the line; progress_finish also counts the current item as finished. */
+/* Ends the display and erases the line. A later call that shows progress starts it again. */
 void progress_end(struct progress *p);
+/* Counts the file of the last progress_file as finished, then does what progress_end does. */
 void progress_finish(struct progress *p);
 
 /* Erases the line of the active display, if any, before other text goes to the terminal. The next redraw shows it again. */

@@ -27,7 +27,7 @@ static bool is_choice(const struct option_spec *spec)
     return spec->help && spec->value && strchr(spec->value, '|');
 }
 
-/* Appends the values of a choice, separated by blanks. */
+/* Appends the values of an option whose value is one of several words, separated by blanks. */
 static void completion_values(const struct option_spec *spec, struct sl_buf *out)
 {
     for (const char *at = spec->value; *at; at++)
@@ -41,7 +41,8 @@ static void completion_commands(struct sl_buf *out, char separator)
         sl_buf_printf(out, "%s%s", (*c)->name, c[1] ? (char[]){separator, '\0'} : "");
 }
 
-/* Escapes text for single quotes, in all three shells. */
+/* Appends text escaped for use inside single quotes: `'` ends the quotes, adds an escaped quote, and begins new ones. bash, zsh and fish
+ * all read this. */
 static void completion_quote(struct sl_buf *out, const char *text)
 {
     for (; *text; text++)
@@ -60,9 +61,8 @@ static bool has_option(const struct option_spec *specs, const char *name)
     return false;
 }
 
-/* Returns the letter of a global option after a command with these options: 0 if the command uses it for another
- * option. */
-static char letter_behind(const struct option_spec *specs, char letter)
+/* Returns `letter`, that of a global option, or 0 if the command whose options are `specs` uses it for an option of its own. */
+static char letter_unless_hidden(const struct option_spec *specs, char letter)
 {
     for (; specs && specs->name; specs++)
         if (specs->letter == letter)
@@ -70,7 +70,7 @@ static char letter_behind(const struct option_spec *specs, char letter)
     return letter;
 }
 
-/* Calls `visit` for each option of a command: its own, and the global ones that these do not hide. */
+/* Calls `visit` for each option of a command: its own, and the global ones that its own do not replace. `specs` NULL: only global ones. */
 static void each_option(const struct option_spec *specs,
                         void (*visit)(struct sl_buf *out, const char *command, const struct option_spec *spec),
                         struct sl_buf *out, const char *command)
@@ -80,7 +80,7 @@ static void each_option(const struct option_spec *specs,
             visit(out, command, spec);
     for (const struct option_spec *spec = options_global; spec->name; spec++) {
         struct option_spec seen = *spec;
-        seen.letter = letter_behind(specs, spec->letter);
+        seen.letter = letter_unless_hidden(specs, spec->letter);
         if (!has_option(specs, spec->name))
             visit(out, command, &seen);
     }
@@ -88,7 +88,8 @@ static void each_option(const struct option_spec *specs,
 
 /* ---- bash ---- */
 
-/* Appends the case of an option with choices: command, option, values. */
+/* Appends the shell case of an option whose value is one of several words: `lookup:--color) values='auto always never' ;;`. Nothing for
+ * other options. */
 static void bash_values(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
     if (!is_choice(spec) || spec->type != OPTION_VALUE)
@@ -107,7 +108,7 @@ static void bash_option(struct sl_buf *out, const char *command, const struct op
     sl_buf_printf(out, "--%s ", spec->name);
 }
 
-/* Appends the case of a command: its words and options. */
+/* Appends the shell case of a command: `config) verbs='check show' options='--config ... --help' ;;`. */
 static void bash_options(struct sl_buf *out, const struct command *command)
 {
     sl_buf_printf(out, "    %s) verbs='", command->name);
@@ -117,7 +118,8 @@ static void bash_options(struct sl_buf *out, const struct command *command)
     sl_buf_cstr(out, "--version --help' ;;\n");
 }
 
-/* Writes the completion for bash: the words after a command are its options and verbs, and the choices of the option before the cursor. */
+/* Writes the completion for bash. It proposes the values of the option before the cursor, if that has a fixed set of them; after a dash
+ * the command's options; directly after the command its verbs; and before any command the commands. */
 static void completion_bash(struct sl_buf *out)
 {
     sl_buf_cstr(out, "# bash completion of symloom: made by `symloom completion bash`\n"
@@ -160,7 +162,8 @@ static void zsh_text(struct sl_buf *out, const char *text)
     }
 }
 
-/* Appends the specification of an option for _arguments, in its long form or with its letter (zshcompsys(1)). */
+/* Appends the specification of an option for zsh's _arguments (zshcompsys(1)): of `-letter`, or of the long form if `letter` is 0. After
+ * the option's name, `+` and `=` say that a value follows in the same word or the next, `=-` only in the same. */
 static void zsh_word(struct sl_buf *out, const struct option_spec *spec, char letter)
 {
     sl_buf_cstr(out, spec->repeatable ? " \\\n            '*" : " \\\n            '");
@@ -194,7 +197,7 @@ static void zsh_option(struct sl_buf *out, const char *command, const struct opt
         zsh_word(out, spec, spec->letter);
 }
 
-/* Writes the case of one command, with its options and verbs. */
+/* Writes the shell case of one command, which passes its options and verbs to zsh's _arguments. */
 static void zsh_command(struct sl_buf *out, const struct command *command)
 {
     struct sl_buf verbs = {0};
@@ -231,7 +234,7 @@ static void completion_zsh(struct sl_buf *out)
 
 /* ---- fish ---- */
 
-/* Appends the `complete` line of an option. */
+/* Appends fish's `complete` line of an option of `command`; `command` empty: of a global option, before any command. */
 static void fish_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
     if (*command)
@@ -247,7 +250,7 @@ static void fish_option(struct sl_buf *out, const char *command, const struct op
         sl_buf_u8(out, '\'');
     }
     sl_buf_cstr(out, " -d '");
-    for (const char *at = spec->help; *at; at++) /* fish escapes quotes as \' */
+    for (const char *at = spec->help; *at; at++) /* inside quotes fish also reads \' and \\ */
         sl_buf_printf(out, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
     sl_buf_cstr(out, "'\n");
 }
@@ -281,7 +284,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* The command: writes the completion for the named shell. No text was made when no shell, or an unknown one, was named. */
+/* Runs `symloom completion SHELL`. If no shell, or an unknown one, is named, `out` stays empty: a usage error. */
 static int completion_run(const struct options *o)
 {
     static const struct {

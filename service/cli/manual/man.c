@@ -38,7 +38,8 @@ static const char *const man_files[][2] = {
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Escapes text for roff: `-` becomes a minus sign, and a line that begins with a dot or a quote is not taken for a request. */
+/* Appends text escaped for roff: `-` as a minus sign, and `\&` before a dot or quote at the beginning of a line, where roff would take it
+ * for a request. */
 static void man_text(struct sl_buf *out, const char *text)
 {
     bool start = true;
@@ -62,7 +63,8 @@ static void man_line(struct sl_buf *out, const char *before, const char *text, c
     sl_buf_cstr(out, after);
 }
 
-/* Writes title, name and the beginning of the synopsis. .nh: option names are not hyphenated. */
+/* Writes the title, the section NAME and the heading of SYNOPSIS; the caller writes the synopsis itself. `.nh` turns off hyphenation,
+ * which would break option names. */
 static void man_head(struct sl_buf *out, const char *name, const char *about)
 {
     char title[64];
@@ -74,7 +76,7 @@ static void man_head(struct sl_buf *out, const char *name, const char *about)
     man_line(out, " \\- ", about, "\n.SH SYNOPSIS\n.nh\n");
 }
 
-/* Writes a section of names with texts, which are roff already. */
+/* Writes a section of `count` names, each with its text. Both are roff already, so they are not escaped. */
 static void man_rows(struct sl_buf *out, const char *title, const char *const (*rows)[2], size_t count)
 {
     man_line(out, ".SH ", title, "\n");
@@ -87,7 +89,7 @@ struct man_options {
     const char *title; /* of the group that was written last */
 };
 
-/* Called per option, in the order of the groups; begins a subsection with each group. */
+/* Writes one option. Called for the options group by group: a new `title` begins a subsection. */
 static void man_option(void *arg, const char *title, const struct option_spec *spec)
 {
     struct man_options *options = arg;
