@@ -1,4 +1,4 @@
-/* `symloom scan`: a first pass over directories by hand, so that the service begins with an index. */
+/* `symloom scan`: indexes the debug files in directories (debuginfod.scan) once, so that the service starts with an index of them. */
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -25,9 +25,9 @@ static const struct option_spec specs[] = {
 
 struct scan_command {
     const struct options *options;
-    size_t first, count; /* scans */
-    size_t current;
-    bool ended;
+    size_t first, count; /* which directories of config->scan are scanned */
+    size_t current;      /* index of the directory that is being scanned */
+    bool ended;          /* all were scanned: show_progress ends */
     struct progress progress;
     enum sl_code code; /* the first failure */
     struct sl_error error;
@@ -35,7 +35,7 @@ struct scan_command {
 
 /* ---- what is scanned ---- */
 
-/* True if both paths name the same directory. */
+/* True if both paths lead to the same directory, also through links; false if one does not exist. `b` ends with NUL. */
 static bool is_same_directory(const char *a, struct sl_str b)
 {
     char *one = realpath(a, NULL), *other = realpath(b.data, NULL);
@@ -45,8 +45,8 @@ static bool is_same_directory(const char *a, struct sl_str b)
     return same;
 }
 
-/* Chooses the scans of the configuration: all, or that of the directory. A directory that the configuration does not have is
- * scanned with the defaults. */
+/* Chooses what is scanned: `directory`, or, if it is NULL, all directories of debuginfod.scan. A directory that is not listed there
+ * replaces the list, with default settings. Returns 0, or an exit status after a report. */
 static int choose_scans(struct scan_command *c, struct config *config, const char *directory)
 {
     c->count = config->scan.count;
@@ -74,7 +74,7 @@ static int choose_scans(struct scan_command *c, struct config *config, const cha
 
 /* ---- scanning ---- */
 
-/* A fiber: shows how far the current scan is, until the last one has ended. */
+/* A fiber: shows how many files of the current directory were read, until all directories are scanned. */
 static void show_progress(void *arg)
 {
     struct scan_command *c = arg;
@@ -141,7 +141,7 @@ static void print_json(struct sl_json_writer *w, const struct scan_state *s)
     sl_json_end_object(w);
 }
 
-/* Prints the state of each scan after its passes, as text or as JSON. */
+/* Prints for each directory what was found in it, as text or, with --json, as a JSON array. */
 static void print_summary(const struct scan_command *c)
 {
     struct scan_state state;
@@ -162,7 +162,7 @@ static void print_summary(const struct scan_command *c)
 
 /* ---- the command ---- */
 
-/* Starts what a pass needs, the loop and the cache, and runs it. */
+/* Starts the loop and the cache, scans the chosen directories, and prints the summary. Returns the exit status. */
 static int run_passes(struct scan_command *c, struct config *config)
 {
     loop_init(0);
@@ -185,7 +185,8 @@ static int run_passes(struct scan_command *c, struct config *config)
     return c->code == SL_OK ? 0 : server_failed("the scan failed", c->error.message);
 }
 
-/* The command: loads the configuration, chooses the scans and runs a pass of each. Returns the exit status. */
+/* Runs `symloom scan`: loads the configuration and scans the directory of the command line, or all of debuginfod.scan, once. Returns the
+ * exit status. */
 static int scan_main(const struct options *o)
 {
     struct config *config = NULL;

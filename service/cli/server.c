@@ -49,7 +49,8 @@ void server_report_problems(const struct options *o, const struct value_problems
     report_problems(path ? path : "defaults", problems);
 }
 
-/* Applies $SYMLOOM_SENTRY_DSN; empty turns reports off. */
+/* Replaces the configured Sentry DSN by $SYMLOOM_SENTRY_DSN, if that is set; if it is empty, no errors are sent. Returns 0, or an exit
+ * status after a report. */
 static int override_sentry(struct config *config)
 {
     const char *dsn = getenv("SYMLOOM_SENTRY_DSN");
@@ -62,7 +63,7 @@ static int override_sentry(struct config *config)
     return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
 }
 
-/* Only the configuration has a list of listeners: --bind "0.0.0.0:80,unix:/run/x" is a single one. */
+/* --bind and $SYMLOOM_BIND name one listener, which replaces all configured ones; a comma does not separate several. */
 int server_override(const struct options *o, struct config *config)
 {
     const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));
@@ -129,7 +130,8 @@ int server_load(const struct options *o, struct config **config)
     return status;
 }
 
-/* Returns the level of RUST_LOG that names no module; others are ignored. */
+/* Returns the first entry of `list`, such as "info,fetch=debug", that is a log level without a module; NULL if there is none, or `list` is
+ * NULL. */
 static const char *bare_level(const char *list)
 {
     static const char *const levels[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -145,13 +147,13 @@ const char *server_verbosity(const struct options *o)
     static const char *const by_count[] = {"info", "debug", "trace"};
     size_t count;
     const char *const *values = option_values_of_all(o, "verbose", &count);
-    for (size_t i = count; i-- > 0;)
+    for (size_t i = count; i-- > 0;) /* the last value counts; a list of several levels does not */
         if (values[i][0])
             return strchr(values[i], ',') ? NULL : bare_level(values[i]);
     return count ? by_count[count < 3 ? count - 1 : 2] : NULL;
 }
 
-/* Returns the log level: of the options, of the environment, of the configuration, in this order. */
+/* Returns the log levels: of --log-level, --quiet or -v (`verbosity`), else of $SYMLOOM_LOG or $RUST_LOG, else of the configuration. */
 static const char *log_levels(const struct options *o, const struct config *config, const char *verbosity)
 {
     const char *level = option_value(o, "log-level", NULL);
@@ -172,7 +174,7 @@ int server_log(const struct options *o, const struct config *config, const char 
     const char *levels = log_levels(o, config, verbosity), *format = option_value(o, "log-format", NULL);
     size_t chosen = config->log_format;
     struct sl_error error = {0};
-    /* finds the index of the format; 4 if it is unknown */
+    /* sets `chosen` to the index of the format of --log-format; 4 if it is unknown */
     for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)
         continue;
     if (chosen == 4) {

@@ -14,10 +14,11 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-/* MAX_WAITING: events in memory; further ones are dropped. SITES: entries of the table by which each place in the code reports at most once
- * a minute. LOOK_MS: pause between two looks for events. TIMEOUT_S: the time that sending one may take. */
+/* MAX_WAITING: errors that wait to be sent to Sentry; further ones are dropped. SITES: entries of the table by which each place in the code
+ * reports at most once a minute. LOOK_MS: how often the queue is looked into. TIMEOUT_S: the time that sending one error may take. */
 enum { MAX_WAITING = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
+/* A logged error that waits to be sent to Sentry. */
 struct error_event {
     char module[32], message[256];
     struct sl_buf line; /* the JSON log line */
@@ -27,7 +28,7 @@ struct error_event {
 static struct {
     struct sl_secret dsn;
     bool ending;
-    struct fiber_wait_list ended; /* errors_send waits for it, for a second at a time */
+    struct fiber_wait_list ended; /* woken when `ending` is set; errors_send waits on it for LOOK_MS at a time */
     pthread_mutex_t lock;         /* any thread may log an error */
     struct error_event waiting[MAX_WAITING];
     size_t count;
@@ -39,7 +40,8 @@ static struct {
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
-/* True if the place in the code may report now. Call with the lock held. Places that share an entry only make reports more frequent. */
+/* True if the place in the code, a file and line, has not reported in the last minute; then notes that it does now. Call with the lock
+ * held. Two places that share an entry of the table overwrite each other's time, so both may report more often. */
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
@@ -53,7 +55,8 @@ static bool may_report_site(const char *file, int line)
     return true;
 }
 
-/* Called by the log for each error, on any thread; errors_send sends it. */
+/* Called by the log for each error, on any thread: queues it for errors_send. It is dropped if the queue is full, or the same place in the
+ * code reported within the last minute. */
 static void queue_error(const struct log_report *report)
 {
     pthread_mutex_lock(&errors.lock);
@@ -88,11 +91,12 @@ static bool remove_oldest(struct error_event *event)
 }
 
 /* ---- the DSN ---- */
+/* The parts of a Sentry DSN. */
 struct dsn {
     struct sl_str scheme, key, host, path, project; /* path: "" or "/a/b" */
 };
 
-/* Parses scheme://key[:secret]@host[/path]/project. */
+/* Parses a Sentry DSN, scheme://key[:secret]@host[/path]/project. False if the text is none, or the scheme is neither http nor https. */
 static bool dsn_parse(struct sl_str text, struct dsn *dsn)
 {
     const char *colon = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
@@ -130,12 +134,12 @@ static void format_time(int64_t seconds, char out[32])
     strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
 }
 
-/* Writes the event as a Sentry envelope: a header line, an item's header and the item. */
+/* Writes the event as a Sentry envelope: a header line, an item's header and the item. Writes nothing if no event id can be made; the event
+ * is then not sent. */
 static void write_envelope(const struct error_event *event, struct sl_buf *out)
 {
     char id[33], time[32], host[256] = "";
     uint8_t random[16] = {0};
-    /* without an id the event is dropped */
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return;
     sl_hex_encode(random, sizeof random, id);
@@ -163,7 +167,7 @@ static void write_envelope(const struct error_event *event, struct sl_buf *out)
     sl_buf_free(&json);
 }
 
-/* Sends an event. The answer of the server and failures are ignored. */
+/* Sends an event to the Sentry server of the DSN. The server's answer, and failures, are ignored. */
 static void send_event(const struct error_event *event)
 {
     struct dsn dsn = {.path = {NULL, 0}};
@@ -209,8 +213,7 @@ void errors_send(void *unused)
             sl_buf_free(&event.line);
         }
     }
-    /* no event is added any more; those of the last moments are dropped */
-    log_on_error(NULL);
+    log_on_error(NULL); /* from here on no error is queued; those queued since the last look are dropped */
     while (remove_oldest(&event))
         sl_buf_free(&event.line);
 }

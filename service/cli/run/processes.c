@@ -28,20 +28,21 @@
 
 enum {
     MS_NS = 1000000,
-    YOUNG_MS = 60000, /* an exit before this time counts as a failure to start */
-    MAX_UNREADY = 5,  /* exits of a child before it was ready, after which the service gives up */
-    AGAIN_MS = 200,   /* pause after the first failure; each further one doubles it, up to MAX_PAUSE_MS */
+    YOUNG_MS = 60000, /* a child that exits earlier is started again only after a pause */
+    MAX_UNREADY = 5,  /* consecutive exits of a child before it was ready, after which the whole service exits */
+    AGAIN_MS = 200,   /* unit of that pause; each further early exit doubles the pause, up to MAX_PAUSE_MS */
     MAX_PAUSE_MS = 30000,
     MAX_SOCKETS_PATH = 80 /* leaves room for a name in sun_path, which has 108 bytes */
 };
+/* Sent by a child to the parent on the notification socket, like READY=1: it reloaded its configuration, so the others must, too. */
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
 struct service_process {
-    pid_t pid; /* 0: not running */
-    uint64_t started_ms, due_ms;
-    unsigned failures; /* consecutive exits soon after the start */
-    unsigned unready;  /* consecutive exits before it was ready */
-    bool ready, alive; /* alive: sent WATCHDOG=1 since the last one to the manager */
+    pid_t pid;                   /* 0: not running */
+    uint64_t started_ms, due_ms; /* due_ms: when a child that is not running is to be started */
+    unsigned failures;           /* consecutive exits within YOUNG_MS after the start */
+    unsigned unready;            /* consecutive exits before it sent READY=1 */
+    bool ready, alive;           /* alive: it sent WATCHDOG=1 since the parent last sent one to the service manager */
 };
 
 static struct parent {
@@ -50,20 +51,21 @@ static struct parent {
     int (*serve)(struct config *config, const struct options *options);
     struct service_process *children;
     size_t count;
-    int signals, notify_fd; /* signalfd(2); the children's NOTIFY_SOCKET */
-    char manager[108], notify_path[108];
-    const char *sockets; /* directory of the sockets between the processes */
-    int sockets_fd;
-    int status;
-    bool stopping, ready;
-    bool reloaded; /* the configuration was reloaded: a new child, which starts with the first one, must reload */
+    int signals, notify_fd;              /* signalfd(2); the socket on which children notify the parent */
+    char manager[108], notify_path[108]; /* NOTIFY_SOCKET of the service manager (empty: none), and of the children */
+    const char *sockets;  /* directory of the sockets through which the processes send requests to each other */
+    int sockets_fd;       /* that directory */
+    int status;           /* exit status of the service */
+    bool stopping, ready; /* ready: the service manager was told so */
+    bool
+        reloaded; /* the configuration was reloaded: a child that starts now has the parent's, the old one, and must reload */
 } parent;
 
 static bool is_child;
 
 /* ---- before the children ---- */
-/* Blocks the signals that the parent handles and opens a signalfd for them, so that its loop waits for them together
- * with notifications. */
+/* Blocks the signals that the parent handles and opens a signalfd for them, so that one poll(2) waits for signals and for notifications of
+ * children. False on an error. */
 static bool block_signals(void)
 {
     static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -76,7 +78,8 @@ static bool block_signals(void)
     return parent.signals >= 0;
 }
 
-/* Opens an abstract socket (unix(7)) that children use as NOTIFY_SOCKET. */
+/* Opens an abstract socket (unix(7)) on which children notify the parent: they get its name as NOTIFY_SOCKET. SO_PASSCRED: messages tell
+ * their sender's pid. False on an error. */
 static bool open_notify_socket(void)
 {
     static const int on = 1;
@@ -98,7 +101,8 @@ static bool open_notify_socket(void)
 }
 
 /* ---- a child ---- */
-/* Runs the service in a child. The kernel ends the child if the parent dies, so that no process is left without one. */
+/* Runs the service in child `index`, after fork; returns its exit status. The kernel sends the child SIGTERM if the parent dies, so that no
+ * child goes on alone. */
 static int serve_child(size_t index)
 {
     struct config *config = parent.config;
@@ -110,7 +114,7 @@ static int serve_child(size_t index)
     close(parent.signals);
     close(parent.notify_fd);
     setenv("NOTIFY_SOCKET", parent.notify_path, 1);
-    unsetenv("WATCHDOG_PID"); /* it names the parent */
+    unsetenv("WATCHDOG_PID"); /* it names the parent: the child would think that it is not watched */
     is_child = true;
     config->process.index = index;
     metrics_set_process(index);
@@ -118,12 +122,13 @@ static int serve_child(size_t index)
     return parent.serve(config, parent.options);
 }
 
-/* Forks a child. If that fails, it is tried again later. */
+/* Forks a child process, which serves until it exits. If fork fails, due_ms says when start_due tries again. */
 static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
-    /* each child has a launcher of its own, for the workers that read files */
+    /* each child needs a launcher of its own, the process that forks the workers that read files: the parent's launcher forks another one,
+     * which the child takes over; the parent keeps the old one */
     isolation_split_launcher();
     child->pid = fork();
     isolation_take_launcher(child->pid == 0);
@@ -143,7 +148,7 @@ static void signal_all(int number)
             kill(parent.children[i].pid, number);
 }
 
-/* Sends the signal to all children; the second time kills them. */
+/* Begins the end of the service: sends the signal to all children. When called a second time, kills them. */
 static void stop_all(int number)
 {
     if (parent.stopping)
@@ -152,7 +157,7 @@ static void stop_all(int number)
     signal_all(number);
 }
 
-/* Describes how a process ended, for the log. */
+/* Describes how a process ended, "signal 11 (Segmentation fault)" or "status 1", from its wait status. */
 static void format_exit(int status, char *text, size_t size)
 {
     if (WIFSIGNALED(status))
@@ -161,7 +166,7 @@ static void format_exit(int status, char *text, size_t size)
         snprintf(text, size, "status %d", WEXITSTATUS(status));
 }
 
-/* Logs why a child ended, and keeps its counters. */
+/* Logs why a child ended (`status` is that of waitpid), and adds its metrics to the parent's, so that counters do not fall. */
 static void log_exit(const struct service_process *child, int status, uint64_t lived_ms, uint64_t pause_ms)
 {
     char why[48];
@@ -174,21 +179,22 @@ static void log_exit(const struct service_process *child, int status, uint64_t l
               LOG_U64("again_in_ms", pause_ms));
 }
 
-/* Returns the pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other
- * processes. */
+/* Returns the pause before a child is started again, in milliseconds: none if it ran for YOUNG_MS, else exponential backoff, so that a
+ * crash loop does not starve the other processes. */
 static uint64_t pause_before_start(const struct service_process *child)
 {
     uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : MAX_PAUSE_MS;
     return !child->failures ? 0 : ms < MAX_PAUSE_MS ? ms : MAX_PAUSE_MS;
 }
 
-/* Handles a child's exit. If a child never becomes ready, the whole service exits and leaves the restart to the service manager. */
+/* Handles a child's exit, with the status of waitpid: plans its restart. Ends the whole service instead, and leaves the restart to the
+ * service manager, if the child keeps exiting before it is ready, or one exits while the service is still starting. */
 static void handle_exit(struct service_process *child, int status)
 {
     uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
-    /* until the service is ready, the first child that fails to start ends it */
-    bool never = !child->ready && !parent.ready;
+    bool fails_start = !child->ready && !parent.ready;
     if (parent.stopping) {
+        /* the first child that exits with an error, or by a signal, decides the exit status of the service */
         if (status && !parent.status)
             parent.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         child->pid = 0;
@@ -199,15 +205,15 @@ static void handle_exit(struct service_process *child, int status)
     log_exit(child, status, lived_ms, pause_before_start(child));
     child->pid = 0;
     child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
-    if (!never && child->unready < MAX_UNREADY)
+    if (!fails_start && child->unready < MAX_UNREADY)
         return;
     log_error("run", "exiting: a service process did not become ready");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
     stop_all(SIGTERM);
 }
 
-/* Handles the end of the launcher of workers. Without it no new child could isolate what it reads: the service exits
- * and leaves the restart to the service manager. */
+/* Handles the end of the launcher, the process that forks the workers that read files. Without it a child that is started later could not
+ * isolate what it reads: the service exits and leaves the restart to the service manager. */
 static void handle_lost_launcher(void)
 {
     log_error("run", "exiting: the launcher of the processes that read files has ended");
@@ -215,7 +221,7 @@ static void handle_lost_launcher(void)
     stop_all(SIGTERM);
 }
 
-/* Handles all children that have ended. */
+/* Waits for all processes that have ended: children that serve, and the launcher of workers. */
 static void reap(void)
 {
     int status;
@@ -229,7 +235,7 @@ static void reap(void)
 }
 
 /* ---- notifications of children ---- */
-/* Notifies the service manager, if there is one. */
+/* Sends a state to the service manager, if there is one; drops it if the manager is behind. */
 static void notify_manager(const char *state)
 {
     if (!parent.manager[0])
@@ -257,13 +263,14 @@ static bool all_alive(void)
     return true;
 }
 
-/* Handles a child's notification. The service is ready when all children are, and alive while all of them keep sending WATCHDOG=1. */
+/* Handles what a child sent to its NOTIFY_SOCKET. The service is ready when all children are, and alive while all of them keep sending
+ * WATCHDOG=1. RELOADED makes all other children reload their configuration. */
 static void handle_notification(struct service_process *child, const char *text)
 {
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
         child->ready = true;
-        if (parent.reloaded)
+        if (parent.reloaded) /* it was started with the configuration before the reload */
             kill(child->pid, SIGHUP);
         if (!parent.ready && all_ready()) {
             parent.ready = true;
@@ -283,7 +290,8 @@ static void handle_notification(struct service_process *child, const char *text)
                 kill(parent.children[i].pid, SIGHUP);
 }
 
-/* Reads notifications. The kernel tells the sender's pid, so other processes cannot speak for a child. */
+/* Reads and handles all notifications that have arrived. The kernel tells the sender's pid: those of other processes than children are
+ * ignored. */
 static void read_notifications(void)
 {
     char text[512];
@@ -311,7 +319,8 @@ static void read_notifications(void)
 }
 
 /* ---- the parent's loop ---- */
-/* Handles all signals that have arrived. */
+/* Handles all signals that have arrived. SIGCHLD: a child ended; SIGHUP: reload; SIGUSR2: log running jobs; SIGUSR1: reopen log files;
+ * SIGTERM and SIGINT: end the service. */
 static void handle_signals(void)
 {
     struct signalfd_siginfo signal;
@@ -331,13 +340,14 @@ static void handle_signals(void)
         }
 }
 
-/* Starts the children that are due. Returns the milliseconds until the next is due, -1: none. */
+/* Starts the children that are not running and whose time (due_ms) has come. Returns the milliseconds until the next one's, as a timeout
+ * for poll(2): -1 if there is none. */
 static int start_due(void)
 {
     uint64_t now = clock_mono_ns() / MS_NS, next = UINT64_MAX;
     for (size_t i = 0; i < parent.count && !parent.stopping; i++) {
         struct service_process *child = &parent.children[i];
-        /* due_ms is 0 at first: the first round starts all */
+        /* due_ms is 0 at first: the first call starts all children */
         if (!child->pid && child->due_ms <= now)
             start_child(child);
         else if (!child->pid && child->due_ms < next)
@@ -354,7 +364,7 @@ static bool has_work_left(void)
     return !parent.stopping;
 }
 
-/* Runs the parent's loop: starts children, and waits for signals and notifications. */
+/* Runs the parent's loop until the service ends: starts children, and handles signals and their notifications. */
 static void supervise(void)
 {
     while (has_work_left()) {
@@ -368,7 +378,7 @@ static void supervise(void)
 }
 
 /* ---- sockets between the processes ---- */
-/* Tests if sockets can be created: some file systems only support files. Returns 0 or errno. */
+/* Tests if Unix sockets can be created in the directory: some file systems only support files. Returns 0 or errno. */
 static int try_socket(const char *directory)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -382,8 +392,8 @@ static int try_socket(const char *directory)
     return error;
 }
 
-/* Creates the directory for the sockets below `base`. If its path is too long for a socket address, the processes use /proc/self/fd/N of
- * a descriptor that children inherit. Returns 0 or errno. */
+/* Creates a directory below `base` for the sockets through which the processes send requests to each other. If its path is too long for a
+ * socket address, the processes use /proc/self/fd/N of a descriptor that children inherit by fork. Returns 0 or errno. */
 static int make_sockets_in(struct config *config, const char *base)
 {
     char path[PATH_MAX], by_descriptor[32];
@@ -408,7 +418,8 @@ static int make_sockets_in(struct config *config, const char *base)
     return error;
 }
 
-/* Creates the sockets' directory in the first place that supports it. False: `tried` lists the places and errors. */
+/* Creates the directory for the sockets between the processes in the first place that supports it. False: `tried` lists the places and
+ * errors. */
 static bool make_sockets(struct config *config, struct sl_buf *tried)
 {
     const char *places[] = {getenv("RUNTIME_DIRECTORY"), getenv("TMPDIR"), temp_dir(), "/dev/shm"};
@@ -425,7 +436,7 @@ static bool make_sockets(struct config *config, struct sl_buf *tried)
     return false;
 }
 
-/* Removes the sockets of all children and their directory; those that are missing do not matter. */
+/* Removes the sockets of all children, named 0, 1, 2, ..., and their directory. A socket may be missing: errors are ignored. */
 static void remove_sockets(void)
 {
     char name[24];

@@ -1,5 +1,5 @@
-/* Reloads the configuration while serving. Running requests hold the old one, which is freed after the last of them. Values that need a
- * restart point into the first one, which stays. */
+/* Reloads the configuration while serving. Running requests hold the old configuration, which is freed after the last of them. The values
+ * that need a restart are copied from one to the next and point into the memory of the first configuration, which is never freed. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
@@ -14,7 +14,8 @@
 #include "catalog/catalog.h"
 #include "scan/scan.h"
 
-/* Keys used at the start only: to bind, open or connect. */
+/* Keys of the configuration that are used at the start only, to bind, open or connect: a reload cannot change them. A dot at the end stands
+ * for all keys below. */
 static const char *const fixed[] = {"bind",
                                     "bind_https",
                                     "admin_bind",
@@ -41,7 +42,7 @@ static const char *const fixed[] = {"bind",
                                     "core_dumps"};
 enum { KEYS_MAX = 32 };
 
-/* Keeps the store's fixed keys; its other keys are reloaded. */
+/* Copies those keys of the upload store (mozilla.store) that need a restart from the old configuration; its other keys are reloaded. */
 static void keep_store(const struct config_store *before, struct config_store *fresh)
 {
     fresh->filesystem_path = before->filesystem_path;
@@ -51,7 +52,7 @@ static void keep_store(const struct config_store *before, struct config_store *f
     fresh->try_retention_ns = before->try_retention_ns;
 }
 
-/* Copies the values of fixed keys from the old configuration, and warns of those that were changed. */
+/* Copies the values of the keys that need a restart (`fixed`) from the old configuration, and warns of those that were changed. */
 static void keep_fixed(const struct config *before, struct config *fresh)
 {
     const char *keys[KEYS_MAX];
@@ -87,7 +88,7 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->process = before->process;
 }
 
-/* Logs each problem. */
+/* Logs each line, a problem of the new configuration: as an error if the reload `failed`, else as a warning. */
 static void log_lines(struct sl_str lines, bool failed)
 {
     struct sl_str line;

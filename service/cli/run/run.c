@@ -44,15 +44,12 @@ static const struct option_spec specs[] = {
 };
 
 enum {
-    /* between two checks of the certificate */
-    DAY_MS = 24 * 60 * 60 * 1000,
-    /* between two checks whether the jobs have ended */
-    DRAIN_STEP_MS = 10,
-    /* after the jobs were stopped: the time to send the answers that say so */
-    LAST_ANSWERS_MS = 1000,
-    LAST_WORK_MS = 3000, /* from the end of --shutdown-timeout to the forced exit */
-    STATUS_MS = 10000,
-    LAUNCHER_MS = 1000
+    DAY_MS = 24 * 60 * 60 * 1000, /* how often the certificate's expiry date is checked */
+    DRAIN_STEP_MS = 10,           /* at shutdown: how often it is checked whether all jobs have ended */
+    LAST_ANSWERS_MS = 1000,       /* at shutdown, after jobs were stopped: the time to send the answers that say so */
+    LAST_WORK_MS = 3000,          /* from the end of --shutdown-timeout to the forced exit */
+    STATUS_MS = 10000,            /* how often the service manager gets a STATUS= line */
+    LAUNCHER_MS = 1000            /* how often it is checked whether the launcher of workers still runs */
 };
 
 struct service_run {
@@ -62,25 +59,25 @@ struct service_run {
     struct service *service;
     int signals; /* signalfd(2) */
     uv_poll_t signal_poll;
-    uv_timer_t watchdog, status; /* notifications of the service manager */
-    uv_timer_t exit_timer;       /* forces the exit, even if threads hang */
-    struct fiber_wait_list signalled, configured;
-    struct fiber_group cleaning, pushing, reporting;
+    uv_timer_t watchdog, status;                     /* notifications of the service manager */
+    uv_timer_t exit_timer;                           /* forces the exit, even if threads hang */
+    struct fiber_wait_list signalled, configured;    /* woken when the service is to end; after each reload */
+    struct fiber_group cleaning, pushing, reporting; /* background work; StatsD; errors to Sentry */
     bool stopping;
     struct sl_error error;
-    const char *failed;      /* the part that failed to start */
-    const char *failed_late; /* why the service ended by itself; NULL = it did not */
+    const char *failed;      /* what failed to start */
+    const char *failed_late; /* why the service ended without a signal; NULL: it did not */
     char peer_socket[128];   /* socket for requests of the service's other processes; empty: none */
 };
 
 /* ---- the process ---- */
-/* Sets limits of the process: file modes, core dumps, open files. */
+/* Sets the process's umask and its limits for core dumps and open files; warns of a low limit, and of running as root. */
 static void set_limits(const struct config *config)
 {
     struct rlimit files, core = {0, 0};
     umask(0027);
     if (config->core_dumps)
-        config_exclude_from_core_dumps(config);
+        config_exclude_from_core_dumps(config); /* its credentials */
     else
         setrlimit(RLIMIT_CORE, &core); /* a core dump would contain crash data and credentials */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -94,7 +91,8 @@ static void set_limits(const struct config *config)
         log_warn("run", "running as root; use an unprivileged user");
 }
 
-/* Warns of unsafe owners and modes of the cache directory: whoever can write there controls the answers. */
+/* Warns if everyone can write to the cache directory, because whoever can controls the answers; and if root writes to another user's, who
+ * then cannot delete root's files. */
 static void warn_of_cache_owner(const struct config *config)
 {
     struct stat st;
@@ -109,7 +107,7 @@ static void warn_of_cache_owner(const struct config *config)
 
 static void fill_http_options(const struct service_run *run, struct http_options *o);
 
-/* Reads the configuration again and applies it. False, with `problems`, if it is invalid: the old one stays. */
+/* Reads the configuration again and applies it in this process. False, with `problems`, if it is invalid: the old one stays. */
 static bool reload_here(struct service_run *run, struct sl_buf *problems)
 {
     struct http_options options;
@@ -128,12 +126,13 @@ static bool reload_here(struct service_run *run, struct sl_buf *problems)
     service_configure(run->service, fresh);
     http_server_configure(run->server, &options);
     memory_configure(fresh->memory.request_budget, DURATION_MS(fresh->memory.queue_timeout_ns));
-    fiber_wake_all(&run->configured);
-    config_release(before);
+    fiber_wake_all(&run->configured); /* starts a new cleanup interval, and checks the sources again */
+    config_release(before);           /* requests that began with it hold references of their own */
     return true;
 }
 
-/* Reloads at the request of an API client, then notifies the parent, so that the other processes reload too. */
+/* Reloads the configuration at the request of an API client; if it is valid, tells the parent process, if any, so that the other processes
+ * of the service reload too. False if it is invalid. */
 static bool reload(void *arg, struct sl_buf *problems)
 {
     bool done = reload_here(arg, problems);
@@ -144,8 +143,8 @@ static bool reload(void *arg, struct sl_buf *problems)
 
 /* ---- signals ---- */
 
-/* Signals are read from a signalfd, so that they interrupt no thread. All threads inherit the blocked mask, so call this before any
- * thread starts. */
+/* Blocks the signals that the service handles, and opens a signalfd from which the loop reads them, so that they interrupt no thread. All
+ * threads inherit the blocked mask, so call this before any thread starts. False, with run->error, on an error. */
 static bool open_signals(struct service_run *run)
 {
     static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
@@ -160,18 +159,18 @@ static bool open_signals(struct service_run *run)
     return run->signals >= 0;
 }
 
-/* The first SIGTERM or SIGINT drains, the second exits at once. */
+/* Ends the service because of signal `number`: the first time lets running jobs finish (drain), the second time exits at once. */
 static void run_finish(struct service_run *run, int number)
 {
     if (run->stopping) {
-        journal_note_end(0, false);
+        journal_note_end(0, false); /* the next start must not blame the jobs that were running */
         _exit(128 + number);
     }
     run->stopping = true;
     fiber_wake_all(&run->signalled);
 }
 
-/* SIGHUP reloads. reload_config has logged the problems. */
+/* Handles SIGHUP: reloads the configuration, and scans directories again. The problems are not used: reload_config has logged them. */
 static void on_hangup(struct service_run *run)
 {
     struct sl_buf problems = {0};
@@ -180,7 +179,7 @@ static void on_hangup(struct service_run *run)
     sl_buf_free(&problems);
 }
 
-/* Handles all signals that have arrived. */
+/* Called by libuv when signals have arrived. SIGUSR1: reopen log files; SIGUSR2: log running jobs; SIGTERM, SIGINT: end the service. */
 static void on_signals(uv_poll_t *poll, int status, int events)
 {
     struct service_run *run = poll->data;
@@ -204,8 +203,8 @@ static void watch_signals(struct service_run *run)
     uv_unref((uv_handle_t *)&run->signal_poll);
 }
 
-/* ---- parts ---- */
-/* Converts the configuration to the options of the HTTP server. */
+/* ---- the HTTP server ---- */
+/* Sets `o` to the options of the HTTP server, from the current configuration. */
 static void fill_http_options(const struct service_run *run, struct http_options *o)
 {
     const struct config *config = run->config;
@@ -244,6 +243,8 @@ static void fill_http_options(const struct service_run *run, struct http_options
     o->trusted_proxies = config->http.trusted_proxies;
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;
+    /* process.directory: set if this is one of several processes (http.processes), which listen on the same addresses. They end together;
+     * with http.reuseport, independent services go on when this one ends */
     o->reuseport = config->http.reuseport || config->process.directory;
     o->shares_listeners = config->http.reuseport && !config->process.directory;
     o->peer_socket = run->peer_socket[0] ? run->peer_socket : NULL;
@@ -254,7 +255,7 @@ static void fill_http_options(const struct service_run *run, struct http_options
     o->access_combined = config->access_format != 0;
 }
 
-/* Opens the listeners and tells the operator and the service manager that the service is ready. */
+/* Starts the HTTP server and tells the service manager that the service is ready. False, with run->error, if it cannot listen. */
 static bool start_server(struct service_run *run)
 {
     struct http_options options;
@@ -303,7 +304,7 @@ static void on_status(uv_timer_t *timer)
     service_manager_notify_limited(text);
 }
 
-/* Starts the timers that report to the service manager. They do not keep the loop running. */
+/* Starts the timers that report to the service manager, if it wants that. uv_unref: the timers alone must not keep the loop alive. */
 static void start_notifications(struct service_run *run)
 {
     uint64_t watchdog_ms = service_manager_watchdog_ms();
@@ -324,7 +325,7 @@ struct periodic_cleanup {
     struct cleanup_totals totals;
 };
 
-/* Cleans the cache once, on a pool thread. */
+/* Removes expired files of the cache. Runs on a pool thread, because it takes long. */
 static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
     struct periodic_cleanup *c = arg;
@@ -332,7 +333,7 @@ static enum sl_code clean_once(void *arg, struct sl_error *error)
     return cache_cleanup(c->config, catalog_kinds, catalog_kind_count, &options, &c->totals, NULL, error);
 }
 
-/* Cleans the cache once. */
+/* Removes expired files of the cache on a pool thread, and logs the result. Holds `config`, since a reload may replace it meanwhile. */
 static void clean_now(const struct config *config)
 {
     struct periodic_cleanup c = {.config = config_retain(config)};
@@ -347,13 +348,13 @@ static void clean_now(const struct config *config)
     cache_drop_deleted();
 }
 
-/* True if this process cleans the cache: one of several processes does. */
+/* True if this process cleans the cache: of the processes of a service (http.processes) only the first does. */
 static bool wants_cleaning(const struct config *config)
 {
     return config->enable_cache_cleanup && config->cache_dir && config->process.index == 0;
 }
 
-/* Cleans at the start, then at every interval. A reload starts a new interval. */
+/* A fiber: cleans the cache at the start, then at every interval. A reload of the configuration starts a new interval. */
 static void clean_repeatedly(void *arg)
 {
     struct service_run *run = arg;
@@ -369,7 +370,7 @@ static void clean_repeatedly(void *arg)
 
 /* ---- sources at refused addresses ---- */
 
-/* Warns of a source whose host has a reserved address that downloads may not use. */
+/* Warns of an HTTP source whose host has a reserved address (such as 10.0.0.1) that downloads may not use. `internal` sources may. */
 static void warn_if_refused(const struct source *source, struct sl_arena *arena)
 {
     const char *url = source->type == SOURCE_HTTP && !source->internal
@@ -383,7 +384,8 @@ static void warn_if_refused(const struct source *source, struct sl_arena *arena)
                  LOG_SLSTR("source", source->id), LOG_STR("host", host));
 }
 
-/* Warns of each configured source at a reserved address that downloads may not use, so that the operator knows before the first request. */
+/* Warns of each configured source that is not asked because its host has a reserved address, so that the operator knows before the first
+ * request. Ends early when the fiber is cancelled. */
 static void warn_of_refused_sources(const struct config *config)
 {
     struct sl_arena arena = {0};
@@ -394,7 +396,7 @@ static void warn_of_refused_sources(const struct config *config)
     sl_arena_free(&arena);
 }
 
-/* Warns at the start and after every reload. */
+/* A fiber: checks the sources for reserved addresses at the start and after every reload of the configuration. */
 static void warn_repeatedly(void *arg)
 {
     struct service_run *run = arg;
@@ -408,7 +410,7 @@ static void warn_repeatedly(void *arg)
 }
 
 /* ---- the certificate ---- */
-/* Checks once a day whether the certificate expires soon. */
+/* A fiber: checks once a day whether the certificate of the HTTPS server expires soon. */
 static void watch_certificate(void *arg)
 {
     const struct service_run *run = arg;
@@ -417,8 +419,8 @@ static void watch_certificate(void *arg)
 }
 
 /* ---- the launcher of workers ---- */
-/* Ends the service when the launcher has ended: it can only be started before there are threads and secrets. The exit status tells the
- * service manager to start the service again. */
+/* A fiber: ends the service when the launcher, the process that forks the workers that read files, has ended. It can only be started before
+ * there are threads and secrets, so the exit status makes the service manager start the service again. */
 static void watch_launcher(void *arg)
 {
     struct service_run *run = arg;
@@ -430,8 +432,8 @@ static void watch_launcher(void *arg)
         }
 }
 
-/* ---- pushed metrics ---- */
-/* Returns the host name in pushed metrics: the configured one, else this machine's. */
+/* ---- StatsD ---- */
+/* Returns the host name for metrics that are sent to StatsD: the configured one, else this machine's; NULL when out of memory. */
 static const char *statsd_host(const struct config *config, struct sl_arena *arena)
 {
     char host[256] = "";
@@ -439,7 +441,7 @@ static const char *statsd_host(const struct config *config, struct sl_arena *are
     return config->metrics.host ? config->metrics.host : sl_arena_strndup(arena, host, strlen(host));
 }
 
-/* Returns the tags of all pushed metrics, in statsd's form. */
+/* Returns the tags that all metrics sent to StatsD have, in its syntax; "" if there are none, or out of memory. */
 static const char *statsd_tags(const struct config *config, const char *host, struct sl_arena *arena)
 {
     struct sl_buf tags = {0};
@@ -457,7 +459,7 @@ static const char *statsd_tags(const struct config *config, const char *host, st
     return text.data ? sl_arena_strndup(arena, text.data, text.size) : "";
 }
 
-/* Starts StatsD if it is configured. */
+/* Sets up the sending of metrics to StatsD; statsd_init does nothing if no server is configured. Without memory none are sent. */
 static void init_statsd(struct config *config)
 {
     const char *host = statsd_host(config, &config->arena);
@@ -473,7 +475,7 @@ static void init_statsd(struct config *config)
 
 /* ---- the end ---- */
 
-/* Sends errors that were logged while draining, in the rest of the shutdown time, at least LAST_ANSWERS_MS. */
+/* Sends the errors logged while draining to Sentry, until `end`, when --shutdown-timeout is over, but at least for LAST_ANSWERS_MS. */
 static void send_last_errors(struct service_run *run, uint64_t end)
 {
     uint64_t now = loop_now_ms();
@@ -492,7 +494,7 @@ static void log_left_behind(void)
                      LOG_STR("key", work->key), LOG_STR("about", work->about));
 }
 
-/* Exits without waiting for threads that neither finish nor check for cancellation. */
+/* Called by exit_timer when draining took too long: exits without waiting for threads that do not check for cancellation. */
 static void exit_without_threads(uv_timer_t *timer)
 {
     const struct service_run *run = timer->data;
@@ -501,11 +503,10 @@ static void exit_without_threads(uv_timer_t *timer)
     log_left_behind();
     cache_tmp_abandon();
     log_stop();
-    /* the operator wanted the end: it is no failure that work was left */
-    _exit(0);
+    _exit(0); /* success: the operator ended the service, although work was left */
 }
 
-/* Starts the timer that ends the process if draining takes too long. */
+/* Starts the timer that ends the process if draining takes longer than the configured delay and timeout together, and LAST_WORK_MS more. */
 static void schedule_exit(struct service_run *run)
 {
     uint64_t delay = DURATION_MS(run->config->shutdown_delay_ns),
@@ -541,14 +542,14 @@ static void drain(struct service_run *run)
     cache_drain();
     fiber_group_wait(&run->cleaning);
     send_last_errors(run, end);
-    fiber_group_cancel(&run->pushing); /* pushes the last counts */
+    fiber_group_cancel(&run->pushing); /* statsd_run then sends the last counts and ends */
     fiber_group_wait(&run->pushing);
     uv_close((uv_handle_t *)&run->status, NULL);
     uv_close((uv_handle_t *)&run->exit_timer, NULL);
     service_free(run->service);
 }
 
-/* Runs as the main fiber: starts everything, waits for a signal, drains. */
+/* Runs as the main fiber: starts the server and the background work, waits for a signal, then drains. run->server NULL: it failed. */
 static void serve(void *arg)
 {
     struct service_run *run = arg;
@@ -562,7 +563,7 @@ static void serve(void *arg)
     start_notifications(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
-    if (run->config->process.index == 0) { /* one process cleans for all */
+    if (run->config->process.index == 0) { /* of the processes of a service only the first does this */
         fiber_start(&run->cleaning, symbfile_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, debug_files_sweep_repeatedly, NULL);
@@ -586,7 +587,8 @@ static void serve(void *arg)
     uv_close((uv_handle_t *)&run->signal_poll, NULL);
 }
 
-/* Serves with this configuration, which lives as long as the process: fixed values point into it. */
+/* Runs the service in this process until it ends; returns the exit status. The caller keeps its reference to `config`, because values that
+ * a reload cannot change point into it for good. */
 static int start(struct config *config, const struct options *options)
 {
     static struct service_run run;
@@ -607,8 +609,7 @@ static int start(struct config *config, const struct options *options)
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
-    /* the caller keeps its reference; this one is that of run.config, which a reload replaces */
-    config_retain(config);
+    config_retain(config); /* for run.config, which a reload releases and replaces */
     warn_of_cache_owner(config);
     init_statsd(config);
     errors_init(config->sentry_dsn);
@@ -616,7 +617,7 @@ static int start(struct config *config, const struct options *options)
     catalog_init(config);
     scan_configure(config);
     enum sl_code stored = store_init(config, &run.error);
-    /* SL_NOT_FOUND: no store is configured */
+    /* SL_NOT_FOUND: no store of uploaded symbols is configured */
     if (stored != SL_OK && stored != SL_NOT_FOUND) {
         catalog_close();
         cache_close();
@@ -645,7 +646,8 @@ static int start(struct config *config, const struct options *options)
     return run.failed_late ? server_failed("the service has ended", run.failed_late) : 0;
 }
 
-/* Runs the machine checks of `symloom config check`; with an error the service does not start. */
+/* Checks what the configuration says of this machine, such as directories, as `symloom config check` does, and reports the problems.
+ * Returns 0, or the exit status if there is an error: the service must not start. */
 static int check_machine(const struct options *o, const struct config *config)
 {
     struct sl_arena arena = {0};
@@ -657,7 +659,7 @@ static int check_machine(const struct options *o, const struct config *config)
     return failed ? server_failed("failed to start the server", "the configuration cannot be used on this machine") : 0;
 }
 
-/* Loads the configuration, checks it, and starts one or several processes. */
+/* Runs `symloom run`: loads and checks the configuration, and serves in one or several processes. Returns the exit status. */
 static int load_and_start(const struct options *o)
 {
     struct config *config = NULL;
@@ -666,7 +668,7 @@ static int load_and_start(const struct options *o)
     struct sl_error error;
     if (!options_arguments(o, 0))
         return 2;
-    /* before there are secrets and threads */
+    /* forks the launcher of workers before there are secrets and threads; if it fails, files are read in this process */
     isolation_prepare(catalog_converters, catalog_converter_count, catalog_prepare_workers, &error);
     if (timeout && !duration_parse(sl_str(timeout), &ns))
         return options_wrong(o, "--shutdown-timeout: '%s' is not a duration (example: 30s)", timeout);

@@ -7,7 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Sends a state to the service manager, if it started this process with Type=notify (sd_notify(3)). */
+/* Sends a state to the service manager, if it started this process with Type=notify (sd_notify(3)). `flags` are those of sendto. Errors are
+ * ignored: the manager may be gone. */
 static void notify_send(const char *state, int flags)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -21,7 +22,6 @@ static void notify_send(const char *state, int flags)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    /* Errors are ignored: the manager may be gone. */
     (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
     close(fd);
@@ -37,7 +37,7 @@ void service_manager_notify_limited(const char *state)
     notify_send(state, MSG_DONTWAIT);
 }
 
-/* Returns a positive number of an environment variable; 0 if unset or invalid. */
+/* Returns the decimal number that the environment variable contains; 0 if it is unset or not a number. */
 static uint64_t parse_number(const char *name)
 {
     const char *text = getenv(name);
@@ -48,10 +48,11 @@ static uint64_t parse_number(const char *name)
     return *end ? 0 : number;
 }
 
-/* Returns a third of the time limit: one late message does not end the service. */
 uint64_t service_manager_watchdog_ms(void)
 {
-    uint64_t us = parse_number("WATCHDOG_USEC"), ms = us / 3000;
+    uint64_t us = parse_number("WATCHDOG_USEC"),
+             ms = us / 3000; /* a third: one late message does not end the service */
+    /* WATCHDOG_PID: the process that is watched; another one inherited the variables */
     if (us == 0 || (getenv("WATCHDOG_PID") && parse_number("WATCHDOG_PID") != (uint64_t)getpid()))
         return 0;
     return ms ? ms : 1;
