@@ -9,9 +9,9 @@
 #include "base/grow.h"
 #include "dwarf/dwarf.h"
 
-enum { COMPANION_DWP, COMPANION_DWZ };
+enum { COMPANION_DWP, COMPANION_DWZ }; /* indexes of input->companions: the package, the supplementary file */
 
-/* Opens a companion of the input once; NULL if it cannot be opened. */
+/* Returns a companion of the input, opened from `path` at the first call; NULL if it cannot be opened. */
 static struct sl_object *open_companion(struct input *input, int which, const char *path)
 {
     struct sl_mapping *mapping = &input->companion_mappings[which];
@@ -22,7 +22,8 @@ static struct sl_object *open_companion(struct input *input, int which, const ch
     return input->companions[which];
 }
 
-/* Returns the path of the file with the debug information: its companions are beside it. */
+/* Returns the path of the file with the debug information: a separate debug file, if there is one, else the input. Packages, .dwo and
+ * supplementary files are searched beside it. */
 static const char *path_of_debug(const struct input *input)
 {
     return input->debug.path ? input->debug.path : input->path;
@@ -63,7 +64,8 @@ bool input_supplementary_path(const struct input *input, char full[PATH_MAX])
                PATH_MAX;
 }
 
-/* Opens the supplementary file: the given one, or the one that the debug information names. */
+/* Opens the supplementary file: that of the options, or else the one that the debug information names. NULL if there is none; if the named
+ * one cannot be opened, a note says so. */
 static struct sl_object *open_dwz(struct input *input)
 {
     char full[PATH_MAX];
@@ -88,7 +90,7 @@ static bool has_split_units(struct sl_object *object)
     return sl_object_section(object, "debug_info.dwo", &info, NULL);
 }
 
-/* Stores the path if it is the first one, for a note. */
+/* Copies `path` to `first`, unless a path is there already. Several threads call this at the same time. */
 static void keep_first_path(struct split_files *files, char first[PATH_MAX], const char *path)
 {
     pthread_mutex_lock(&files->lock);
@@ -97,7 +99,8 @@ static void keep_first_path(struct split_files *files, char first[PATH_MAX], con
     pthread_mutex_unlock(&files->lock);
 }
 
-/* Opens the file if it has the unit, and keeps it open; else notes why not, and closes it. Threads call this at the same time. */
+/* Opens the mapped .dwo file if it contains the split unit `dwo_id`, and keeps it open until split_files_close. Else stores its path in
+ * `stale` or `unread`, unmaps it and returns NULL. Several threads call this at the same time. */
 static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping, const char *path,
                                   uint64_t dwo_id)
 {
@@ -135,7 +138,8 @@ bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str n
     return index < 3;
 }
 
-/* Opens the first candidate .dwo file that contains the unit: skips files of other compilations. */
+/* Called by the DWARF reader, on several threads: opens the .dwo file `name` at the first path that has one with the split unit `dwo_id`;
+ * files of other builds do not have it. NULL if there is none. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_files *files = arg;
@@ -165,7 +169,8 @@ static void close_part(struct split_files *files)
     files->part = (struct split_file){.object = NULL};
 }
 
-/* Notes why an object file cannot be used; only the first reason is kept. */
+/* Closes the current object file of a debug map, counts it as lost, and returns NULL. The path and reason of the first one are kept for a
+ * note. */
 static struct sl_object *fail_part(struct split_files *files, const char *path, const char *why)
 {
     close_part(files);
@@ -174,7 +179,8 @@ static struct sl_object *fail_part(struct split_files *files, const char *path, 
     return NULL;
 }
 
-/* Opens an object file that the debug map names. `stamp`: its modification time when the program was linked; 0: unknown. */
+/* Called by the DWARF reader: opens an object file that the debug map names, in place of the one before. `stamp`: its modification time
+ * when the program was linked; 0: unknown. NULL if it cannot be used; the reason is kept for a note. */
 static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp)
 {
     struct split_files *files = arg;
@@ -190,7 +196,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     if (member_is_named(path) ? member_map_object(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
         return fail_part(files, path, "was not found");
-    if (stat(path, &st) == 0)
+    if (stat(path, &st) == 0) /* fails for a member of a library: `changed` is then the member's own time */
         changed = (uint64_t)st.st_mtim.tv_sec;
     if (stamp && changed && stamp != changed) /* its code differs from the linked program's */
         return fail_part(files, path, "was changed since the program was linked");
@@ -233,7 +239,7 @@ bool split_package_path(const struct input *input, size_t index, char path[PATH_
     return true;
 }
 
-/* Opens the first package (.dwp) that exists; NULL if there is none. */
+/* Returns the input's package (.dwp), opened at the first path that has one; NULL if there is none. */
 static struct sl_object *find_package(struct input *input)
 {
     char path[PATH_MAX];
@@ -282,7 +288,7 @@ struct split_search {
     char first[SL_MISSING_NAME];
 };
 
-/* Called for each split unit: counts it as missing if its .dwo file cannot be opened. True: go on. */
+/* Called for each split unit: counts it as missing if its .dwo file cannot be opened. Always returns true: go on with the next unit. */
 static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_search *search = arg;
@@ -297,7 +303,7 @@ void input_add_note_split_units(struct input *input, size_t most)
     struct sl_dwarf_companions wants;
     struct split_search search = {.missing = 0};
     sl_dwarf_find_companions(object, &wants);
-    if (!wants.dwp)
+    if (!wants.dwp) /* it has no split units */
         return;
     split_files_open(input, &search.files);
     if (!search.files.companions.dwp)

@@ -14,12 +14,12 @@
 
 struct split_files {
     struct input *input;
-    struct sl_companions companions; /* for the reader */
+    struct sl_companions companions; /* the open files, and functions that open others, for the DWARF reader */
     pthread_mutex_t lock;
-    bool asked;                    /* the reader asked for a .dwo file or an object file */
+    bool asked;                    /* the DWARF reader asked for a .dwo file or an object file */
     char not_found_path[PATH_MAX]; /* the first .dwo path that does not exist; empty: all were found */
-    char stale[PATH_MAX];          /* the first file that exists, but is of another build */
-    char unread[PATH_MAX];         /* the first file that has no split units, or is damaged */
+    char stale[PATH_MAX];          /* the first .dwo file that exists, but is of another build */
+    char unread[PATH_MAX];         /* the first .dwo file that has no split units, or is damaged */
     struct split_file {
         struct sl_mapping mapping;
         struct sl_object *object;
@@ -27,19 +27,21 @@ struct split_files {
     size_t count, capacity;
     struct member_archive archive; /* the static library of the last member that was read */
     struct split_file part;        /* the current object file of a debug map */
-    size_t lost_parts;             /* object files that are missing or were changed */
-    char lost[4300];               /* the first of these, and what is wrong with it */
+    size_t lost_parts;             /* number of object files of a debug map that are missing or were changed */
+    char lost[4300];               /* path of the first such object file, and what is wrong with it */
 };
 
 /* Sets `path` to number `index` of the paths where the package of the input's split DWARF may be: the path in the options, or else
- * `<file>.dwp` for the input, its debug file and the input's link target, each also without `.debug`. An empty path means that this number
- * has none. False past the last number. */
+ * `<file>.dwp` for the input, its debug file and the input's link target, each also without `.debug`. An empty path means: go on with the
+ * next index. False past the last index. */
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
-/* The candidate path number `index` of a .dwo file, in the order of debuggers: the compilation directory (a relative one also below the
- * program's directory, for builds with -fdebug-prefix-map), then beside the program, for builds that were moved. `program` NULL: only
- * the compilation directory. Empty: skip this number. False past the last one. */
+/* Sets `path` to number `index` of the paths where the .dwo file `name` may be, in the order of debuggers: in the compilation directory
+ * (a relative one also below the program's directory, for builds with -fdebug-prefix-map), then beside the program, for builds that were
+ * moved. `program` NULL: only in the compilation directory. An empty path means: go on with the next index. False past the last index. */
 bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX]);
-/* Opens the files that the whole input shares. Close them with split_files_close. */
+/* Opens the input's package and supplementary file, if they exist. .dwo and object files are opened when the DWARF reader asks for them.
+ * Close all with split_files_close. */
 void split_files_open(struct input *input, struct split_files *files);
-/* Closes the files. Adds notes to the input about missing files; `missing_units`, `first_missing` are the reader's (sl_function_sink). */
+/* Closes the files. Adds notes to the input about missing files. `missing_units`: how many split units the DWARF reader did not find;
+ * `first_missing`: the .dwo name of the first. */
 void split_files_close(struct split_files *files, size_t missing_units, const char *first_missing);

@@ -11,7 +11,7 @@
 
 enum { MAX_MEMBER_SIZE_GB = 4 }; /* a member is unpacked into memory */
 
-/* Adds a file to the run; s->failed is set when out of memory. */
+/* Adds a file to those that are sorted; sets s->failed when out of memory. */
 static void sort_add_file(struct sort *s, const char *path, uint64_t size)
 {
     const char *copy = sl_arena_strndup(&s->arena, path, strlen(path));
@@ -31,7 +31,7 @@ void sort_walk(struct sort *s, const char *input)
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
         else if (entry->fts_info == FTS_NS && entry->fts_level == FTS_ROOTLEVEL)
-            sort_add_file(s, entry->fts_path, 0); /* sort_inspect reports the error */
+            sort_add_file(s, entry->fts_path, 0); /* `input` itself is missing: an error when sort_inspect opens it */
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
             print_note("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
     }
@@ -41,7 +41,7 @@ void sort_walk(struct sort *s, const char *input)
 
 /* ---- pieces ---- */
 
-/* Adds a piece; the caller provides its texts. NULL when out of memory. */
+/* Adds an object, or a file that cannot be sorted, to file->pieces. `name` is not copied. NULL when out of memory. */
 static struct sort_piece *add_piece(struct sort_file *file, const char *name)
 {
     if (!sl_grow(&file->pieces, &file->piece_capacity, file->piece_count + 1, sizeof *file->pieces)) {
@@ -53,7 +53,7 @@ static struct sort_piece *add_piece(struct sort_file *file, const char *name)
     return piece;
 }
 
-/* Copies a text into the arena of the file; NULL when out of memory. */
+/* Copies a text into the file's arena. NULL, and file->failed is set, when out of memory. */
 static const char *copy_text(struct sort_file *file, struct sl_str text)
 {
     const char *copy = sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
@@ -68,7 +68,8 @@ void sort_fail_piece(struct sort_file *file, struct sort_piece *piece, const cha
     piece->reason = copy ? copy : "out of memory";
 }
 
-/* Adds a piece that cannot be sorted; `error`: it should be possible. */
+/* Records that the file, or its member `name`, cannot be sorted. `error`: it is a damaged debug file; else it is no debug file and is
+ * skipped. */
 static void add_problem(struct sort_file *file, const char *name, const char *reason, bool error)
 {
     struct sort_piece *piece = add_piece(file, name);
@@ -78,7 +79,7 @@ static void add_problem(struct sort_file *file, const char *name, const char *re
     piece->reason = copy_text(file, sl_str(reason));
 }
 
-/* Builds a target path: "67e9.." and "debuginfo" -> "67/e9../debuginfo". */
+/* Returns the target path of an id, "67e9.." and "debuginfo" -> "67/e9../debuginfo". NULL, and file->failed is set, when out of memory. */
 static const char *get_target(struct sort_file *file, const char *id, const char *suffix)
 {
     struct sl_buf text = {0};
@@ -88,9 +89,9 @@ static const char *get_target(struct sort_file *file, const char *id, const char
     return target;
 }
 
-/* Fills a piece with what the object is, and its target by the rules of the layout `unified`: PE files and objects
- * without code id by debug id (or one made from the contents), all others by code id. WASM files by the code id as
- * stored, which includes its length, with an alias for the plain id. */
+/* Fills `piece` with what the object is, and its target path by the rules of the layout `unified`: that of a PE file, or an object without
+ * code id, is made of its debug id (which may be computed from the contents), all others' of the code id. WASM files use the code id as
+ * stored, which includes its length; their alias is the path of the plain id. */
 static void fill_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -139,14 +140,14 @@ static bool is_zip(struct sl_bytes bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
 }
 
-/* Adds an object of a file: `slice` of a fat file, or the only one. */
+/* Adds object number `slice` of a fat file, or the only object of another file, slice 0, to the file's pieces. */
 static void inspect_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
                           size_t member)
 {
     struct sl_object *object;
     struct sl_error error = {0};
     if (sl_archive_object(archive, slice, NULL, &object, &error) != SL_OK) {
-        bool nested = is_zip(archive->bytes); /* inside another ZIP, and not a source bundle */
+        bool nested = is_zip(archive->bytes); /* a ZIP inside another ZIP that is no source bundle: not unpacked */
         add_problem(file, name, nested ? "not a debug file" : error.message, !nested);
         return;
     }
@@ -159,7 +160,7 @@ static void inspect_slice(struct sort_file *file, const char *name, const struct
     sl_object_close(object);
 }
 
-/* Adds all objects of a file or member. */
+/* Adds all objects of a file, or of the unpacked `member` of a ZIP archive, to the file's pieces. */
 static void inspect_bytes(struct sort_file *file, const char *name, struct sl_bytes bytes, size_t member)
 {
     struct sl_archive archive;
@@ -183,7 +184,7 @@ struct opened_input {
     struct sl_zip zip; /* bytes NULL: not a ZIP */
 };
 
-/* Opens an input; a compressed one is unpacked. */
+/* Opens an input file, or a source bundle that was made here; a compressed file is unpacked, and a ZIP archive opened. */
 static enum sl_code sort_open(const struct sort_file *file, struct opened_input *opened, struct sl_error *error)
 {
     *opened = (struct opened_input){.mapping.bytes = sl_buf_bytes(&file->made)};
@@ -207,7 +208,7 @@ static void sort_close(struct opened_input *opened)
     sl_arena_free(&opened->arena);
 }
 
-/* Unpacks a member of a ZIP archive. */
+/* Unpacks member number `member` of a ZIP archive into `bytes`. Fails if it is larger than MAX_MEMBER_SIZE_GB. */
 static enum sl_code sort_read_member(const struct opened_input *opened, size_t member, struct sl_buf *bytes,
                                      struct sl_error *error)
 {
@@ -215,13 +216,13 @@ static enum sl_code sort_read_member(const struct opened_input *opened, size_t m
     return sl_zip_read(&opened->zip, &opened->zip.entries[member], limit, bytes, error);
 }
 
-/* Unpacks a member and adds its objects. */
+/* Unpacks member number `member` of a ZIP archive and adds its objects to the file's pieces. */
 static void inspect_member(struct sort_file *file, const struct opened_input *opened, size_t member)
 {
     struct sl_buf bytes = {0};
     struct sl_error error = {0};
     struct sl_str path = opened->zip.entries[member].name;
-    /* a directory */
+    /* skips a directory */
     if (path.size == 0 || path.data[path.size - 1] == '/')
         return;
     const char *name = copy_text(file, path_file_name(path));
@@ -251,7 +252,7 @@ void sort_inspect(struct sort_file *file)
 
 /* ---- bytes of pieces ---- */
 
-/* Passes the bytes of a piece on. */
+/* Calls `visit` with the bytes of an object: its slice of `bytes` if that is a fat file, else all of them. */
 static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
                         void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes), void *arg)
 {
@@ -271,7 +272,7 @@ void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_
     struct opened_input opened;
     struct sl_error error = {0};
     struct sl_buf member = {0};
-    size_t loaded = SIZE_MAX; /* the member in `member` */
+    size_t loaded = SIZE_MAX; /* number of the member that is unpacked in `member`; consecutive pieces may share it */
     enum sl_code code = sort_open(file, &opened, &error);
     for (size_t i = 0; i < file->piece_count; i++) {
         struct sort_piece *piece = &file->pieces[i];

@@ -1,4 +1,4 @@
-/* `symloom sort`: writes pieces atomically and compressed, with `.meta` files and references beside them.
+/* `symloom sort`: writes objects atomically, and compressed if wanted, with `.meta` files and references beside them.
  *
  *     67/e9247c..f/debuginfo              the object, zstd with -z
  *     67/e9247c..f/debuginfo.meta         {"name":"app.debug","arch":"x86_64","file_format":"elf"}
@@ -17,7 +17,7 @@
 
 enum { CHUNK = 256 * 1024 };
 
-/* Builds the path of a file below the root. SL_INTERNAL if it is too long. */
+/* Sets `path` to `<root>/<below><suffix>`; the root is the output directory. SL_INTERNAL if it is too long. */
 static enum sl_code make_output_path(const struct sort *s, const char *below, const char *suffix, char path[4096],
                                      struct sl_error *error)
 {
@@ -26,7 +26,7 @@ static enum sl_code make_output_path(const struct sort *s, const char *below, co
                : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
 }
 
-/* Creates the directories of a file. SL_INTERNAL on failure, SL_BUSY without memory or descriptors. */
+/* Creates the directories above the file `path`. SL_BUSY when out of memory or descriptors, SL_INTERNAL on other errors. */
 static enum sl_code make_directories_of(const char *path, struct sl_error *error)
 {
     if (files_make_parents(path, 0777))
@@ -82,7 +82,7 @@ static bool has_contents(const char *path, struct sl_bytes bytes)
 
 /* ---- small files ---- */
 
-/* Writes a small file, uncompressed; leaves one with the same contents alone. */
+/* Writes a small file, uncompressed, and the directories above it; leaves a file with the same contents alone. */
 static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_error *error)
 {
     struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
@@ -112,7 +112,7 @@ static bool write_plain(struct output_file *file, struct sl_bytes bytes)
     return true;
 }
 
-/* Writes the bytes compressed with zstd. False if a write failed, or out of memory. */
+/* Writes the bytes compressed with zstd, by `workers` threads if more than one. False if a write failed, or out of memory. */
 static bool write_packed(const struct sort *s, struct output_file *file, struct sl_bytes bytes, unsigned workers)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -121,7 +121,8 @@ static bool write_packed(const struct sort *s, struct output_file *file, struct 
     bool ok = context && chunk && !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, s->level)) &&
               !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context, bytes.size));
     if (ok && workers > 1)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers, (int)workers); /* optional in libzstd */
+        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers,
+                               (int)workers); /* fails in a libzstd without threads: then one */
     for (size_t left = 1; ok && left;) {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
@@ -132,7 +133,7 @@ static bool write_packed(const struct sort *s, struct output_file *file, struct 
     return ok;
 }
 
-/* Writes the object, compressed if a level was given. A failed attempt leaves no file. */
+/* Writes an object to `path`, compressed if a level was given (-z), and the directories above it. On an error there is no file. */
 static enum sl_code write_target(const struct sort *s, const char *path, struct sl_bytes bytes, unsigned workers,
                                  struct sl_error *error)
 {
@@ -143,7 +144,7 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
     if (code != SL_OK)
         return code;
     bool ok = s->level ? write_packed(s, &file, bytes, workers) : write_plain(&file, bytes);
-    /* output_file_close reports a failed write itself */
+    /* output_file_close returns the error of a failed write; otherwise the compression failed */
     bool broken = !ok && !file.failed;
     code = output_file_close(&file, !broken, error);
     return broken ? sl_fail(error, SL_BUSY, "out of memory") : code;
@@ -170,7 +171,8 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     return code;
 }
 
-/* Writes `refs/<bundle id>` in the target's directory. */
+/* Writes the empty file `refs/<bundle id>` in the target's directory, which says that the bundle contains this id. Does nothing without a
+ * bundle id. */
 static enum sl_code write_reference(const struct sort *s, const char *target, struct sl_error *error)
 {
     char below[4096];
@@ -181,7 +183,8 @@ static enum sl_code write_reference(const struct sort *s, const char *target, st
     return sort_write_small(s, below, SL_STR(""), error);
 }
 
-/* Puts the object under its second name too, if it has one: as a hard link if the file system allows that, otherwise as a copy. */
+/* Puts the object, written to `path`, at its second target (piece->alias) too, if it has one: as a hard link if the file system allows
+ * that, otherwise as a copy; with a `.meta` file and reference beside it. */
 static enum sl_code write_alias(const struct sort *s, const struct sort_piece *piece, const char *path,
                                 struct sl_bytes bytes, struct sl_error *error)
 {
@@ -198,7 +201,8 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     return code == SL_OK ? write_reference(s, piece->alias, error) : code;
 }
 
-/* Computes the result of a dry run: compares the piece with the first one of its target as if that had been written. */
+/* In a dry run, corrects the action of an object whose target another input takes (piece->leader): that one's bytes would be there, so it
+ * is compared with their size and hash. */
 static void predict_action(struct sort_piece *piece, struct sl_bytes bytes)
 {
     const struct sort_piece *leader = piece->leader;

@@ -34,7 +34,8 @@ struct sort_totals {
 
 /* ---- bundle ids ---- */
 
-/* Replaces runs of characters outside of [A-Za-z0-9.,+-] by `_`, and trims `_` at both ends. NULL when out of memory. */
+/* Returns a copy of the text as a bundle id: each run of characters other than [A-Za-z0-9.,+-] becomes one `_`, and there is none at either
+ * end. NULL when out of memory. */
 static char *clean_bundle_id(const char *text)
 {
     size_t size = 0;
@@ -72,7 +73,7 @@ static char *bundle_id_of_path(const char *path)
     return id;
 }
 
-/* Shows that a file is being written, or has been. */
+/* Shows in the progress line that the objects of an input file are being written, or, if `done`, counts the file as finished. */
 static void show_file_progress(struct sort *s, const struct sort_file *file, bool done)
 {
     struct sl_str name = path_file_name(sl_str(file->path));
@@ -82,9 +83,9 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
         progress_set_item(&s->progress, name.data, file->size);
 }
 
-/* ---- the passes ---- */
+/* ---- reading and writing ---- */
 
-/* True if the lack of memory has made files or pieces disappear. */
+/* True if memory ran out, so that files, or objects in them, are missing in the lists. */
 static bool lacks_memory(const struct sort *s)
 {
     bool failed = s->failed;
@@ -93,14 +94,15 @@ static bool lacks_memory(const struct sort *s)
     return failed;
 }
 
-/* Finds the debug files in one input file, on a thread. */
+/* Called on several threads: finds the debug files in input file `index`. */
 static void read_work(void *arg, size_t index, unsigned worker)
 {
     struct sort *s = arg;
     sort_inspect(&s->files[index]);
 }
 
-/* Marks the first piece of each target, by the order of paths: that one is written. */
+/* Of the objects with one target, marks the first by the order of paths, which is the one written, and sets `leader` of the others to it.
+ * False when out of memory. */
 static bool find_first(struct sort *s)
 {
     struct sl_map seen = {0};
@@ -123,10 +125,11 @@ static bool find_first(struct sort *s)
 struct sort_pass {
     struct sort *s;
     struct sort_file *file;
-    bool first; /* the pass: first pieces are written, or the others compared with them */
+    bool first; /* true: write the objects that are the first with their target; false: compare the others with these */
 };
 
-/* Writes or compares a piece, if it is of this pass. */
+/* Called for each object of a file: in the first pass writes it if it is the first with its target; in the second pass, if it is not,
+ * compares it with that one. */
 static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
 {
     struct sort_pass *p = arg;
@@ -138,7 +141,7 @@ static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_byte
         sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
 }
 
-/* True if the file has pieces of this pass; if not it need not be opened. */
+/* True if the file has an object that is the first with its target, or, if `first` is false, one that is not: only then it is opened. */
 static bool has_pieces(const struct sort_file *file, bool first)
 {
     for (size_t i = 0; i < file->piece_count; i++)
@@ -147,8 +150,8 @@ static bool has_pieces(const struct sort_file *file, bool first)
     return false;
 }
 
-/* Writes the first pieces of a file, or in the second pass compares the others. `index` counts the files in descending size. The first pass
- * shows the progress, also for a file without a piece in it. */
+/* In the first pass, writes those objects of a file that are the first with their target; in the second pass (`first` is false) compares
+ * the others with these. `index` is that in s->by_size. Every file is shown as progress once, in the first pass. */
 static void run_pass(struct sort *s, size_t index, bool first)
 {
     struct sort_pass p = {s, &s->files[s->by_size[index]], first};
@@ -170,15 +173,16 @@ static void run_second_pass(void *arg, size_t index, unsigned worker)
     run_pass(arg, index, false);
 }
 
-/* Orders files by size, the largest first, so that the last thread does not begin with a large file when all others are done. */
+/* Compares two indices of files for qsort_r by the files' size, the largest first, so that no thread begins with a large file when all
+ * others are done. */
 static int larger_first(const void *a, const void *b, void *arg)
 {
     const struct sort_file *files = arg, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
     return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x > y) - (x < y);
 }
 
-/* Writes the pieces of the files from index `from` on. Two passes: a piece whose target another one writes is compared with that, which
- * has to be complete. */
+/* Writes the objects of the files from index `from` on. In two passes: an object whose target another one takes is compared with that one's
+ * file, which must be complete. False when out of memory. */
 static bool write_pieces(struct sort *s, size_t from)
 {
     size_t count = s->file_count - from;
@@ -198,7 +202,7 @@ static bool write_pieces(struct sort *s, size_t from)
 
 /* ---- reports ---- */
 
-/* Prints the result of a piece as a JSON object, with null for what is unknown. */
+/* Prints what was done with an object as JSON, on one line, with null for what is unknown. */
 static void print_json_line(const struct sort *s, const struct sort_file *file, const struct sort_piece *piece)
 {
     static const char *const actions[] = {"written", "exists", "duplicate", "skipped", "error"};
@@ -208,7 +212,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
     if (piece->target)
         snprintf(path, sizeof path, "%s/%s", s->root, piece->target);
     struct sl_str base = path_file_name(sl_str(file->path));
-    /* a piece that is not a member has the name of its file */
+    /* an object has the name of the ZIP member it is in, or else of its file */
     bool member = !sl_str_equal(base, sl_str(piece->name));
     const char *const members[][2] = {{"input", file->path},
                                       {"member", member ? piece->name : NULL},
@@ -229,7 +233,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
     sl_buf_free(&text);
 }
 
-/* Prints where a piece was written. */
+/* Prints where an object was written: "app.debug (dbg, x86_64) -> symbols/67/e9../debuginfo". */
 static void print_line(const struct sort *s, const struct sort_piece *piece)
 {
     struct sl_buf text = {0};
@@ -241,7 +245,7 @@ static void print_line(const struct sort *s, const struct sort_piece *piece)
     sl_buf_free(&text);
 }
 
-/* Reports a piece that was not written. */
+/* Reports on stderr why an object was not written; nothing if it was, or, without --verbose, if it is no debug file. Counts errors. */
 static void print_problem(struct sort *s, const struct sort_piece *piece)
 {
     struct sl_buf name = {0};
@@ -262,7 +266,8 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
     sl_buf_free(&name);
 }
 
-/* Reports all pieces, in the order of the paths, whatever thread was faster. */
+/* Reports the objects of the files from index `from` on, in the order of the paths, whatever thread was faster, and adds them to the
+ * totals. */
 static void report_pieces(struct sort *s, size_t from, struct sort_totals *totals)
 {
     for (size_t i = from; i < s->file_count; i++)
@@ -296,7 +301,7 @@ static int sort_compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Writes `bundles/<id>`: a list of the sorted ids, each once per file:
+/* Writes `bundles/<id>`, the list of the ids that were sorted; an id occurs once for each object that has it. Returns the exit status:
  *
  *     {"name":"app-1.0","timestamp":"2026-01-31T12:00:00Z","debug_ids":["67e9247c..","67e9247c.."]} */
 static int write_bundle(struct sort *s)
@@ -352,7 +357,8 @@ static void free_files(struct sort *s)
     s->total = 0;
 }
 
-/* Sorts everything below the inputs, as one bundle if there is a bundle id. */
+/* Sorts everything below the inputs; with a bundle id, also lists it in bundles/<id>. Returns the exit status; objects that could not be
+ * sorted are only counted (s->errors). */
 static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct sort_totals *totals)
 {
     print_heading(s, "Sorting debug information files");
@@ -382,7 +388,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
     return status;
 }
 
-/* Sorts each input as a bundle of its own. */
+/* Sorts each input as a bundle of its own, named after the input (--multiple-bundles). Returns the exit status. */
 static int sort_bundles(struct sort *s, struct sort_totals *totals)
 {
     int status = 0;
@@ -401,7 +407,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
     return status;
 }
 
-/* Prints the numbers at the end, as JSON or as text. */
+/* Prints how many debug files were sorted, as JSON or as text, and warns if there was none. */
 static void print_totals(const struct sort *s, const struct sort_totals *totals)
 {
     char text[160] = "";
@@ -423,7 +429,7 @@ static void print_totals(const struct sort *s, const struct sort_totals *totals)
 
 /* ---- the command ---- */
 
-/* Reads the options. -z is given once or several times, for a higher level. Returns a status. */
+/* Reads the options into `s`. Returns 0, or an exit status after a report. */
 static int sort_read_options(struct sort *s)
 {
     const struct options *o = s->o;
@@ -443,20 +449,20 @@ static int sort_read_options(struct sort *s)
     if (option_given(o, "level") && (level < 1 || level > 22))
         return options_wrong(o, "--level must be a number from 1 to 22");
     char *clean = id ? clean_bundle_id(id) : NULL;
-    bool sound = !id || (clean && !is_unusable_name(id) && strcmp(clean, id) == 0);
+    bool sound = !id || (clean && !is_unusable_name(id) && strcmp(clean, id) == 0); /* without characters to replace */
     free(clean);
     if (!sound)
         return options_wrong(o, "Invalid bundle id");
     s->bundle_id = id;
-    /* -z more than three times gives the highest level */
+    /* -z gives level 3; each further -z a higher one, up to four */
     s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];
     s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));
     int size = snprintf(s->root, sizeof s->root, "%s%s%s", output, prefix ? "/" : "", prefix ? prefix : "");
     return size < (int)sizeof s->root ? 0 : report_error(1, "path too long", output);
 }
 
-/* The command: sorts all inputs or, with --multiple-bundles, each as a bundle of its own. Pieces that could not be sorted do not stop it,
- * but give status 1 unless --ignore-errors is given. */
+/* Runs `symloom sort`: sorts all inputs or, with --multiple-bundles, each as a bundle of its own. Files that could not be sorted do not
+ * stop it, but give status 1 unless --ignore-errors is given. */
 static int sort_run(const struct options *o)
 {
     struct sort s = {.o = o,

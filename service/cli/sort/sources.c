@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-/* True if there is a source bundle for the id already, among the inputs or made here. */
+/* True if there is a source bundle for the debug id already, among the inputs or made here. */
 static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
 {
     for (size_t i = 0; i < s->file_count; i++)
@@ -16,14 +16,14 @@ static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
     return false;
 }
 
-/* True if a source bundle is to be made for the piece. */
+/* True if a source bundle is to be made for the object: it is a debug file that can be sorted, and there is none for its id. */
 static bool needs_sources(const struct sort *s, const struct sort_piece *piece)
 {
     return piece->has_debug && piece->target && !has_sources(s, &piece->debug_id);
 }
 
-/* Adds a bundle as a file with its piece; takes ownership of the buffer. `member` (may be NULL): the member of a ZIP archive `path` that
- * it was made of, whose name the piece gets. False when out of memory. */
+/* Adds a source bundle to s->files, to be sorted like an input; takes ownership of its `bytes`. `path`: the file it was made of; `member`:
+ * if that is a ZIP archive, the name of the member in it, else NULL. False when out of memory. */
 static bool add_bundle(struct sort *s, const char *path, const char *member, struct sl_buf *bytes)
 {
     if (!sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files)) {
@@ -39,7 +39,8 @@ static bool add_bundle(struct sort *s, const char *path, const char *member, str
     return true;
 }
 
-/* Makes the bundle of one object; returns the number made, 0 or 1. An object whose sources are not on this machine has none. */
+/* Makes the source bundle of object number `slice` of the file `path` (0 unless it is a fat file). Returns the number of bundles made: 0 if
+ * none of its sources is on this machine, else 1. */
 static size_t sources_of_slice(struct sort *s, const char *path, size_t slice)
 {
     struct input input;
@@ -62,7 +63,7 @@ struct member_sources {
     size_t made;
 };
 
-/* Makes the bundle of a piece in a ZIP archive, if it needs one. */
+/* Called for each object in a ZIP archive: makes its source bundle, if it needs one and its sources are on this machine. */
 static void add_sources_of_member(void *arg, struct sort_piece *piece, struct sl_bytes object)
 {
     struct member_sources *m = arg;
@@ -79,7 +80,7 @@ static void add_sources_of_member(void *arg, struct sort_piece *piece, struct sl
     sl_buf_free(&bytes);
 }
 
-/* Makes the bundles of the pieces in a ZIP archive; returns their number. */
+/* Makes the source bundles of the objects in the ZIP archive s->files[index]; returns their number. */
 static size_t sources_of_members(struct sort *s, size_t index)
 {
     struct member_sources m = {.s = s, .path = s->files[index].path};
@@ -93,11 +94,11 @@ static size_t sources_of_members(struct sort *s, size_t index)
 
 size_t sort_sources(struct sort *s)
 {
-    size_t made = 0, count = s->file_count; /* not the bundles added here */
+    size_t made = 0, count = s->file_count; /* the files before bundles are added */
     for (size_t i = 0; i < count; i++) {
         bool has_members = false;
         for (size_t k = 0; k < s->files[i].piece_count; k++) {
-            struct sort_piece piece = s->files[i].pieces[k];
+            struct sort_piece piece = s->files[i].pieces[k]; /* a copy: adding a bundle moves the files */
             if (!needs_sources(s, &piece))
                 continue;
             if (piece.member == SORT_NO_MEMBER)
