@@ -13,15 +13,15 @@
 
 #include "fetch/libcurl.h"
 
-struct workload_run { /* shared by the threads of a workload */
+struct workload_run { /* shared by the threads that send the requests of a workload */
     const struct stress_load *load;
     struct stress_workload *workload;
-    size_t number;
-    double begin, end; /* monotonic clock, seconds */
-    atomic_size_t next;
+    size_t number;        /* index of the workload */
+    double begin, end;    /* of the measurement; monotonic clock, seconds */
+    atomic_size_t next;   /* number of the next request */
     pthread_mutex_t lock; /* for the results */
-    size_t capacity;
-    bool failed; /* out of memory */
+    size_t capacity;      /* of workload->seconds */
+    bool failed;          /* out of memory */
 };
 
 static double stress_now(void)
@@ -47,7 +47,8 @@ struct answer_begin {
     size_t size;
 };
 
-/* For curl: keeps the beginning of the response, which shows whether the work was completed; discards the rest. */
+/* Called by curl with a piece of the response: keeps the first ANSWER_BEGIN bytes, in which "status":"completed" would be; discards the
+ * rest. */
 static size_t keep_beginning(char *data, size_t one, size_t size, void *arg)
 {
     struct answer_begin *begin = arg;
@@ -58,7 +59,7 @@ static size_t keep_beginning(char *data, size_t one, size_t size, void *arg)
     return size;
 }
 
-/* Sets what is the same for all requests of a thread. No proxy: the service under test runs on this machine. */
+/* Sets what is the same for all requests of a thread. The empty proxy: connects to the service directly, whatever the environment says. */
 static void prepare(CURL *curl, const struct stress_workload *workload)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -70,8 +71,8 @@ static void prepare(CURL *curl, const struct stress_workload *workload)
     }
 }
 
-/* Makes the headers of a request. All uploads of a workload use one file id; with --cold each uses a new one, as for scopes. False when
- * out of memory. The caller frees `*list` in either case. */
+/* Makes the headers of request `number`. All uploads of a workload use one file id, made of the workload's index; with --cold each uses a
+ * new one. False when out of memory. The caller frees `*list` in either case. */
 static bool make_headers(const struct workload_run *run, size_t number, struct curl_slist **list)
 {
     const struct stress_workload *workload = run->workload;
@@ -90,7 +91,8 @@ static bool make_headers(const struct workload_run *run, size_t number, struct c
     return good && libcurl_add_header(list, SL_STR("FileID"), sl_str(text));
 }
 
-/* Sends a request. True if it was answered with 200, and completed. Sets run->failed, and sends nothing, when out of memory. */
+/* Sends request `number` of a workload. True if it was answered with 200 and, for workloads that report a status, completed. When out of
+ * memory, sends nothing and sets run->failed. With --cold each request has a scope of its own, so that no cache entry serves it. */
 static bool stress_request(CURL *curl, struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;
@@ -122,13 +124,14 @@ static bool stress_request(CURL *curl, struct workload_run *run, size_t number)
 
 /* ---- threads ---- */
 
-/* Records one request. The time of a failed one is not kept, as it would distort the percentiles. */
+/* Records the result of one request: its latency if it is `good`, else one more error. The latency of a failed request is not kept, as it
+ * would distort the percentiles. */
 static void record_result(struct workload_run *run, bool good, double seconds)
 {
     struct stress_workload *workload = run->workload;
     pthread_mutex_lock(&run->lock);
     if (workload->operations == run->capacity) {
-        /* without memory the results are incomplete: run_workloads reports it */
+        /* when out of memory this latency is lost: run->failed makes run_workloads report it */
         size_t more = run->capacity * 2 + 1024;
         double *grown = reallocarray(workload->seconds, more, sizeof *grown);
         run->failed = run->failed || !grown;
@@ -142,8 +145,8 @@ static void record_result(struct workload_run *run, bool good, double seconds)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Sends requests until the end. With a rate, each has a fixed time to start, and its latency counts from then, even if the thread
- * was late: otherwise a slow service would reduce the load and hide its own delays. */
+/* Runs as a thread: sends requests of a workload until run->end. With --rate, each request has a fixed time to start, and its latency
+ * counts from then, even if the thread was late: otherwise a slow service would reduce the load and hide its own delays. */
 static void *stress_thread(void *arg)
 {
     struct workload_run *run = arg;
@@ -167,7 +170,7 @@ static void *stress_thread(void *arg)
     return NULL;
 }
 
-/* Sends the warmup requests of each workload in sequence. */
+/* Sends the unmeasured requests (--warmup) of each workload in sequence. Fails unless all are answered. */
 static enum sl_code stress_warm(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                                 struct sl_error *error)
 {
@@ -177,8 +180,8 @@ static enum sl_code stress_warm(const struct stress_load *load, struct stress_wo
         struct workload_run run = {
             .load = &warm, .workload = &workloads[i], .number = i, .lock = PTHREAD_MUTEX_INITIALIZER};
         CURL *curl = curl_easy_init();
-        /* the scope and file id of all requests without --cold */
-        warm.cold = false;
+        warm.cold =
+            false; /* with --cold, too, these requests share one scope and file id, which no measured one uses */
         if (curl)
             prepare(curl, &workloads[i]);
         for (unsigned n = 0; curl && n < load->warmup; n++)
@@ -200,7 +203,8 @@ static int by_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Runs all workloads at the same time, and sorts the latencies for percentiles. */
+/* Sends the requests of all workloads at the same time, each from as many threads as its concurrency says; waits for their end, and sorts
+ * the latencies for percentiles. */
 static enum sl_code run_workloads(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                                   struct workload_run *runs, pthread_t *threads, struct sl_error *error)
 {

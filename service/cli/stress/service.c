@@ -43,7 +43,7 @@ void stress_pass_listener(int listener)
         dup2(listener, 3);
 }
 
-/* In the child: starts the service, with the listening socket as descriptor 3 and without input and output. */
+/* In the forked child: executes this program as the service, with the listening socket as descriptor 3 and without input and output. */
 static void become_service(const struct stress_service_options *options, int listener, uint16_t statsd_port)
 {
     const char *words[16] = {"symloom", "run", "--bind", "systemd"};
@@ -78,7 +78,7 @@ enum sl_code stress_service_start(const struct stress_service_options *options, 
     int listener = stress_socket(SOCK_STREAM, &port);
     *service = (struct stress_service){.sink = options->statsd ? stress_socket(SOCK_DGRAM, &statsd_port) : -1};
     if (listener < 0 || (options->statsd && service->sink < 0))
-        return sl_fail_errno(error, errno, "cannot create a socket");
+        return sl_fail_errno(error, errno, "cannot create a socket for the service under test");
     snprintf(service->url, sizeof service->url, "http://127.0.0.1:%u", port);
     service->pid = fork();
     if (service->pid == 0)

@@ -24,7 +24,7 @@ static size_t workload_count;
 
 /* ---- routes ---- */
 
-/* Returns the workload whose number is in the path; NULL if there is none. */
+/* Returns the workload whose number is in the request's path, if it is of kind js; NULL if there is none. */
 static const struct stress_workload *requested_workload(const struct http_exchange *x)
 {
     char *end, number[16];
@@ -33,14 +33,15 @@ static const struct stress_workload *requested_workload(const struct http_exchan
     return *number && !*end && i < workload_count && workloads[i].answers.data ? &workloads[i] : NULL;
 }
 
-/* Counts an error report and drops it. */
+/* Accepts an error report, as Sentry does: counts it and drops it. */
 static void accept_report(struct http_exchange *x)
 {
     atomic_fetch_add(sink->reports, 1);
     http_reply(x, 200, "application/json", SL_STR("{}"));
 }
 
-/* Answers an artifact lookup: replaces {url} by the sink's address, which is not known before. */
+/* Answers an artifact lookup with the workload's answer, in which {url} becomes the URL at which this process serves the workload's
+ * files. */
 static void answer_lookup(struct http_exchange *x)
 {
     static const struct sl_str mark = {"{url}", 5};
@@ -70,7 +71,7 @@ static void release_file(void *arg)
     sl_unmap(arg);
 }
 
-/* Sends a file of the workload's directory, and none outside of it. */
+/* Sends a file of the workload's directory. A path with `..` might lead out of it and is answered with 404. */
 static void serve_file(struct http_exchange *x)
 {
     const struct stress_workload *workload = requested_workload(x);
@@ -96,7 +97,7 @@ static const struct http_route routes[] = {
 
 /* ---- the process ---- */
 
-/* The main fiber of the sink's process: serves until the process is killed. */
+/* The main fiber of the process that emulates Sentry: serves until the process is killed. If it cannot listen, it returns. */
 static void serve_sink(void *unused)
 {
     (void)unused;
@@ -116,7 +117,8 @@ static void serve_sink(void *unused)
         fiber_wait_on(&never, UINT64_MAX);
 }
 
-/* Runs the sink in the forked process, on the socket that was opened before the fork. */
+/* In the forked child: emulates Sentry on the socket that was opened before the fork, until it is killed. PR_SET_PDEATHSIG: it also ends if
+ * the parent dies. */
 static void become_sink(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -132,7 +134,7 @@ enum sl_code stress_sink_open(struct stress_sink *opened, struct sl_error *error
     uint16_t port = 0;
     *opened = (struct stress_sink){.listener = stress_socket(SOCK_STREAM, &port)};
     if (opened->listener < 0)
-        return sl_fail_errno(error, errno, "cannot create a socket");
+        return sl_fail_errno(error, errno, "cannot create a socket for the emulated Sentry");
     snprintf(opened->address, sizeof opened->address, "127.0.0.1:%u", port);
     return SL_OK;
 }
@@ -150,7 +152,7 @@ enum sl_code stress_sink_start(struct stress_sink *opened, const struct stress_w
     opened->pid = fork();
     if (opened->pid == 0)
         become_sink();
-    return opened->pid > 0 ? SL_OK : sl_fail_errno(error, errno, "cannot start a process");
+    return opened->pid > 0 ? SL_OK : sl_fail_errno(error, errno, "cannot start the process that emulates Sentry");
 }
 
 size_t stress_sink_stop(struct stress_sink *opened)

@@ -41,7 +41,7 @@ struct stress_report {
 
 /* ---- figures ---- */
 
-/* Returns the latency in seconds below which the given share of the requests lies. */
+/* Returns the latency in seconds below which this share of the requests lies: .9 is p90, 1 the maximum. 0 if no request succeeded. */
 static double quantile(const struct stress_workload *w, double share)
 {
     size_t at = (size_t)(share * (double)w->operations);
@@ -123,7 +123,7 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
 
 /* ---- comparison with an earlier report ---- */
 
-/* Reads the p90 of a workload in the earlier report; false if it has none. */
+/* Sets `*p90` to the member p90_s of a workload in the earlier report; false if it has none. */
 static bool read_p90(struct sl_json *j, double *p90)
 {
     struct sl_str number = sl_json_find(j, SL_STR("p90_s"));
@@ -133,7 +133,8 @@ static bool read_p90(struct sl_json *j, double *p90)
     return number.data;
 }
 
-/* Compares workloads that have the same index in both reports. Returns 1 if one has become slower. */
+/* Compares workloads that have the same index in both reports; `j` is the list of the earlier one. Returns the exit status: 1, after a
+ * message for each, if the p90 of one has grown by more than 10 %. */
 static int compare_workloads(const struct stress_report *r, struct sl_json *j)
 {
     struct sl_str key;
@@ -154,7 +155,8 @@ static int compare_workloads(const struct stress_report *r, struct sl_json *j)
     return status;
 }
 
-/* Compares with the report of an earlier run; returns the exit status. */
+/* Compares the report with that of an earlier run, the file `path` (--compare). Returns the exit status: 1 if a workload has become slower,
+ * or the file is no report. */
 static int compare(const struct stress_report *r, const char *path)
 {
     struct sl_mapping mapping;
@@ -178,7 +180,7 @@ static int compare(const struct stress_report *r, const char *path)
 
 /* ---- the command ---- */
 
-/* Reads the options of the load. False after a report of a usage error. */
+/* Sets `load` from the options; its `url` is NULL without --server. False after a report of a usage error. */
 static bool read_load(const struct options *o, struct stress_load *load)
 {
     uint64_t ns = 0, warmup = 1;
@@ -201,7 +203,8 @@ static bool read_load(const struct options *o, struct stress_load *load)
     return true;
 }
 
-/* Prints the report as text or JSON. Returns a status. */
+/* Prints the report as text or JSON, and compares it with an earlier one (--compare). Returns the exit status: 1 if a request failed or a
+ * workload has become slower. */
 static int print_report(const struct options *o, const struct stress_report *r)
 {
     struct sl_buf out = {0};
@@ -220,7 +223,7 @@ static int print_report(const struct options *o, const struct stress_report *r)
     return status;
 }
 
-/* True if a workload is of kind js, which needs the sink. */
+/* True if a workload is of kind js, which needs the emulated Sentry. */
 static bool has_scripts(const struct stress_workload *workloads, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -229,7 +232,8 @@ static bool has_scripts(const struct stress_workload *workloads, size_t count)
     return false;
 }
 
-/* Starts what the load needs, runs it and reports. */
+/* Starts the emulated Sentry, if it is needed, and, without --server, the service under test; sends the load, stops both and prints the
+ * report. Returns the exit status. */
 static int load_service(const struct options *o, struct stress_load *load, struct stress_sink *sink,
                         struct stress_workload *workloads, size_t count)
 {
@@ -261,7 +265,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
     return code == SL_OK ? print_report(o, &result) : report_error(1, error.message, NULL);
 }
 
-/* Reads the workloads of the file and runs them. Returns a status. */
+/* Reads the workloads of the file `path`, sends their requests and reports. Returns the exit status. */
 static int read_and_load(const struct options *o, struct stress_load *load, const char *path)
 {
     struct sl_arena arena = {0};
@@ -270,6 +274,7 @@ static int read_and_load(const struct options *o, struct stress_load *load, cons
     struct stress_workload *workloads = NULL;
     size_t count = 0;
     int status = 0;
+    /* the socket is opened first, because the workloads contain its address */
     if (stress_sink_open(&sink, &error) != SL_OK ||
         stress_read_workloads(path, sink.address, &arena, &workloads, &count, &error) != SL_OK)
         status = report_error(1, error.message, NULL);
@@ -284,8 +289,8 @@ static int read_and_load(const struct options *o, struct stress_load *load, cons
     return status;
 }
 
-/* The command: checks the options and applies the load. Without --server it starts a service itself, hence its configuration has to be
- * good. */
+/* Runs `symloom stress`. Without --server it starts a service, whose configuration is loaded here once to report its errors. Returns the
+ * exit status. */
 static int stress_command(const struct options *o)
 {
     struct stress_load load;
@@ -295,7 +300,7 @@ static int stress_command(const struct options *o)
         return 2;
     if (!path)
         return options_wrong(o, "no workloads given (-w FILE)");
-    int status = load.url ? 0 : server_load(o, &config); /* reports configuration errors before the start */
+    int status = load.url ? 0 : server_load(o, &config); /* the started service could not: it has no output */
     config_release(config);
     return status ? status : read_and_load(o, &load, path);
 }

@@ -29,7 +29,7 @@ static enum sl_code append_file(const char *path, struct sl_buf *out, struct sl_
 
 /* ---- bodies ---- */
 
-/* Reverses the frames: events have callers first, requests callees first. */
+/* Copies the list of frames in reverse order: Sentry's events have callers first, requests callees first. */
 static void put_reversed(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key, *frames = NULL;
@@ -46,7 +46,7 @@ static void put_reversed(struct sl_json *j, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Copies an object, except the member `name`, which `put` writes. */
+/* Copies a JSON object from `j` to `w`; the value of the member `name` is read and written by `put` instead. */
 static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct sl_json *j, struct sl_json_writer *w),
                        struct sl_json_writer *w)
 {
@@ -66,7 +66,7 @@ static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct
     sl_json_end_object(w);
 }
 
-/* Copies the stacks with their frames reversed. */
+/* Copies the list of stacks, each with its frames in reverse order. */
 static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key;
@@ -77,7 +77,8 @@ static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Converts an event to the body of a request. */
+/* Converts the Sentry event in the file `path` to the body of a request to /symbolicate: the same members, but the frames of each stack in
+ * reverse order, since requests have callees first. */
 static enum sl_code event_body(const char *path, struct sl_arena *arena, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -95,7 +96,7 @@ static enum sl_code event_body(const char *path, struct sl_arena *arena, struct 
 
 #define BOUNDARY "symloom-stress-5a1d0c7e"
 
-/* Writes a form with the file as its only part. */
+/* Writes a multipart form whose only part, called `part`, is the file `path`. */
 static enum sl_code form_body(const char *path, const char *part, struct sl_buf *body, struct sl_error *error)
 {
     sl_buf_printf(body,
@@ -110,9 +111,10 @@ static enum sl_code form_body(const char *path, const char *part, struct sl_buf 
 /* ---- kinds ---- */
 
 static const struct stress_kind {
-    const char *name, *path, *part; /* part: the name of the form's part */
-    bool event, plain;              /* event: convert the event; plain: send the file unchanged */
-    bool scoped, completes, uploads;
+    const char *name, *path,
+        *part;         /* path of the URL, "": the workload's own; part: the body is a form with this part */
+    bool event, plain; /* the body is: an event to be converted; the file unchanged */
+    bool scoped, completes, uploads; /* as in struct stress_workload */
 } kinds[] = {
     {"event", "/symbolicate", NULL, true, false, true, true, false},
     {"minidump", "/minidump", "upload_file_minidump", false, false, true, true, false},
@@ -124,7 +126,8 @@ static const struct stress_kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Builds the request of a workload once; all its requests send the same bytes. */
+/* Builds the request of a workload, whose `file` is a path of this machine or, for kind proxy, the path to request from the service. All
+ * its requests send the same bytes. */
 static enum sl_code fill_workload(const struct stress_kind *kind, const char *file, struct sl_arena *arena,
                                   struct stress_workload *workload, struct sl_error *error)
 {
@@ -146,7 +149,8 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
 
 /* ---- scripts ---- */
 
-/* Copies the event with the sink as its source, and a release. */
+/* Makes the body of a request to /symbolicate-js: the event in the file `path`, but with the emulated Sentry at the URL `lookup` as its
+ * source, and with a release, without which no files are looked up by name. */
 static enum sl_code script_body(const char *path, const char *lookup, struct sl_arena *arena, struct sl_buf *body,
                                 struct sl_error *error)
 {
@@ -176,7 +180,7 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
     return code;
 }
 
-/* Returns a member that is a string, copied into the arena; NULL if there is none, or out of memory. */
+/* Returns the string member `name` of a map, copied into the arena; NULL if there is none, or out of memory. */
 static const char *member_text(const struct value *map, const char *name, struct sl_arena *arena)
 {
     const struct value *value = value_get(map, name);
@@ -184,7 +188,8 @@ static const char *member_text(const struct value *map, const char *name, struct
                                                 : NULL;
 }
 
-/* Fills in a workload of kind js: the service gets the artifacts from the sink. */
+/* Fills in a workload of kind js, {source: FILE, event: FILE}: the service gets scripts and source maps from the emulated Sentry at `sink`,
+ * HOST:PORT, which answers lookups with the contents of `source`. `number`: index of the workload. */
 static enum sl_code fill_scripts(const struct value *js, const char *sink, size_t number, struct sl_arena *arena,
                                  struct stress_workload *workload, struct sl_error *error)
 {
@@ -192,7 +197,7 @@ static enum sl_code fill_scripts(const struct value *js, const char *sink, size_
     struct sl_buf answers = {0};
     char lookup[128];
     if (!source || !event)
-        return sl_fail(error, SL_MALFORMED, "line %u: js needs 'source' and 'event'", js->line);
+        return sl_fail(error, SL_MALFORMED, "workloads file, line %u: js needs 'source' and 'event'", js->line);
     const char *slash = strrchr(source, '/');
     snprintf(lookup, sizeof lookup, "http://%s/scripts/%zu/lookup", sink, number);
     *workload = (struct stress_workload){.name = "js",
@@ -214,14 +219,14 @@ static enum sl_code fill_scripts(const struct value *js, const char *sink, size_
 
 /* ---- the list ---- */
 
-/* Reads a workload from its map; `number` is its place in the list. */
+/* Reads a workload from its YAML map; `number` is its index in the list, `sink` the HOST:PORT of the emulated Sentry. */
 static enum sl_code read_workload(const struct value *map, const char *sink, size_t number, struct sl_arena *arena,
                                   struct stress_workload *workload, struct sl_error *error)
 {
     const struct value *concurrency = value_get(map, "concurrency"), *js = value_get(map, "js");
     workload->concurrency = concurrency && concurrency->type == VALUE_INT ? (unsigned)concurrency->integer : 1;
     if (workload->concurrency == 0 || workload->concurrency > 1000)
-        return sl_fail(error, SL_MALFORMED, "line %u: concurrency must be 1 to 1000", map->line);
+        return sl_fail(error, SL_MALFORMED, "workloads file, line %u: concurrency must be 1 to 1000", map->line);
     if (js)
         return fill_scripts(js, sink, number, arena, workload, error);
     for (size_t i = 0; i < KINDS; i++) {
@@ -233,7 +238,8 @@ static enum sl_code read_workload(const struct value *map, const char *sink, siz
         }
     }
     return sl_fail(error, SL_MALFORMED,
-                   "line %u: expected one of event, minidump, apple, js, jvm, mozilla, symbfile, proxy", map->line);
+                   "workloads file, line %u: expected one of event, minidump, apple, js, jvm, mozilla, symbfile, proxy",
+                   map->line);
 }
 
 enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl_arena *arena,
