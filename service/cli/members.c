@@ -123,7 +123,7 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     struct sl_str file = sl_str(path);
     int directory = m->name.data[0] == '/' ? 0 : (int)(file.size - path_file_name(file).size);
     if (snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(m->name)) >= (int)sizeof full)
-        return sl_fail(error, SL_UNSUPPORTED, "the path of an archive member is too long");
+        return sl_fail(error, SL_UNSUPPORTED, "the path of a member of the thin archive %s is too long", path);
     return sl_map_file(full, mapping, error);
 }
 

@@ -18,17 +18,19 @@
 
 /* ---- --pid: JIT code of the process, and the kernel, as modules with generated symbol files ---- */
 
-/* A file per run of JIT code and one for the kernel: a process must not make the command fill the disk. */
+/* How many temporary symbol files are written at most, one for each range of JIT code and one for the kernel: a process with very many
+ * ranges must not make the command fill the disk. */
 enum { MAX_PROCESS_FILES = 16 };
 
 struct process_code {
     struct sl_mapping mappings[2]; /* perf-PID.map and jit-PID.dump */
     struct sl_jit_code code;
-    uint64_t hash;                               /* hash of the mappings' contents */
+    uint64_t hash;                               /* hash of the contents of these files */
     struct output_file files[MAX_PROCESS_FILES]; /* temporary symbol files */
     size_t file_count;
-    uint64_t begin, end; /* current run of anonymous executable mappings with JIT code; empty if equal */
-    char name[64];
+    uint64_t begin,
+        end;       /* adjacent mappings with JIT code that were added last and get one symbol file; empty if equal */
+    char name[64]; /* "perf-PID.map": the name of these modules */
 };
 
 /* A generated symbol file. `path` is valid as long as `process` is open. */
@@ -38,7 +40,7 @@ struct process_module {
     char id[SL_DEBUG_ID_TEXT], name[64];
 };
 
-/* Reads either kind of file that JIT compilers write for perf. */
+/* Adds the functions in `bytes` to process->code. JIT compilers write them for perf(1) in one of two formats: jitdump or perf map. */
 static enum sl_code read_dump_or_map(struct process_code *process, struct sl_bytes bytes, struct sl_error *error)
 {
     struct sl_budget budget;
@@ -47,8 +49,8 @@ static enum sl_code read_dump_or_map(struct process_code *process, struct sl_byt
                                  : sl_jit_read_perf_map(bytes, &process->code, &budget, error);
 }
 
-/* True if the file in /tmp, where every user can write, can be trusted: like perf, only if it is a regular file that the process' user or
- * root owns. */
+/* True if the file in /tmp, where every user can write, can be trusted: it is a regular file that the user of process `pid` or root owns.
+ * perf(1) has the same rule. */
 static bool is_own(int fd, const char *pid)
 {
     char path[64];
@@ -58,7 +60,8 @@ static bool is_own(int fd, const char *pid)
            (file.st_uid == process.st_uid || file.st_uid == 0);
 }
 
-/* Reads one of these files, if the process wrote it. O_NONBLOCK: opening a FIFO must not wait for a writer. */
+/* Reads the JIT symbols in the file `path`, perf map (`index` 0) or jitdump (1), if it exists; warns if it is not to be trusted or cannot
+ * be read. O_NONBLOCK: opening a FIFO must not wait for a writer. */
 static void read_file(struct process_code *process, size_t index, const char *path, const char *pid)
 {
     struct sl_mapping *mapping = &process->mappings[index];
@@ -74,7 +77,8 @@ static void read_file(struct process_code *process, size_t index, const char *pa
     process->hash = process->hash * 31 + sl_hash(mapping->bytes.data, mapping->bytes.size);
 }
 
-/* Reads the process id in its own PID namespace, which differs in a container (proc(5), NSpid). */
+/* Sets `own` to the id that the process has in its own PID namespace (proc(5), NSpid: the last number), which differs in a container;
+ * `pid` itself if that is unknown. */
 static void read_own_pid(const char *pid, char own[16])
 {
     char path[64], *line = NULL;
@@ -93,8 +97,8 @@ static void read_own_pid(const char *pid, char own[16])
         fclose(status);
 }
 
-/* Reads the JIT symbols that the process wrote: /tmp/perf-PID.map and /tmp/jit-PID.dump in its mount namespace. Ignores files of other
- * users. */
+/* Reads the JIT symbols that the process wrote: /tmp/perf-PID.map and /tmp/jit-PID.dump in its mount namespace, where PID is its id in its
+ * own PID namespace; or else in /tmp of this namespace. Files of other users are ignored with a warning. */
 static void process_code_open(struct process_code *process, const char *pid)
 {
     static const char *const names[] = {"perf-%s.map", "jit-%s.dump"};
@@ -114,18 +118,18 @@ static void process_code_open(struct process_code *process, const char *pid)
         sl_jit_free(&process->code);
 }
 
-/* Closes and frees what process_code_open has made. The files are removed, not kept. */
+/* Frees the JIT symbols, and removes the temporary symbol files. */
 static void process_code_close(struct process_code *process)
 {
     struct sl_error error;
     for (size_t i = 0; i < process->file_count; i++)
-        output_file_close(&process->files[i], false, &error);
+        output_file_close(&process->files[i], false, &error); /* false: removes the file */
     for (size_t i = 0; i < 2; i++)
         sl_unmap(&process->mappings[i]);
     sl_jit_free(&process->code);
 }
 
-/* True if a JIT function is in the range, or reaches into it. */
+/* True if a JIT function lies in the range of addresses, or reaches into it. */
 static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t end)
 {
     size_t at = SL_COUNT_UP_TO(code->functions, code->count, address, begin);
@@ -134,13 +138,13 @@ static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t en
     return at < code->count && code->functions[at].address < end;
 }
 
-/* Adds an executable mapping without a readable file: false when the process wrote no symbols for it. */
+/* Adds an executable mapping without a readable file to the range that the next process_code_write makes a module of. False when the
+ * process wrote no JIT symbols for it. */
 static bool process_code_add(struct process_code *process, uint64_t begin, uint64_t end)
 {
     if (!has_code(&process->code, begin, end))
         return false;
-    /* mappings that follow each other become one module */
-    if (process->begin == process->end)
+    if (process->begin == process->end) /* the first since the last module; further ones extend the range */
         process->begin = begin;
     process->end = end;
     return true;
@@ -154,7 +158,7 @@ static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
     memcpy(id->uuid, words, sizeof words);
 }
 
-/* Writes a temporary file, removed by process_code_close. */
+/* Writes the next temporary symbol file, which process_code_close removes. */
 static enum sl_code write_temporary(struct process_code *process, struct sl_bytes text, struct sl_error *error)
 {
     struct output_file *file = &process->files[process->file_count];
@@ -167,8 +171,8 @@ static enum sl_code write_temporary(struct process_code *process, struct sl_byte
                : sl_fail(error, SL_INTERNAL, "cannot write %s: %s", file->temporary, strerror(errno));
 }
 
-/* Writes the functions between `begin` and `end` as a Breakpad file, and describes it in `*module`. `hash`: of the contents that the
- * symbols were read from. False when there are none, or after a warning. */
+/* Writes the functions between `begin` and `end` as a temporary Breakpad file, and describes it in `*module`. `hash`: of the contents that
+ * the symbols were read from; it becomes a part of the debug id. False when there are no functions, or after a warning. */
 static bool write_symbols(struct process_code *process, const struct sl_jit_code *code, uint64_t hash, uint64_t begin,
                           uint64_t end, const char *name, struct process_module *module)
 {
@@ -182,8 +186,10 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
                    (unsigned long long)begin);
         return false;
     }
-    *module = (struct process_module){
-        .base = begin, .size = end - begin, .path = process->files[process->file_count].temporary};
+    *module =
+        (struct process_module){.base = begin,
+                                .size = end - begin,
+                                .path = process->files[process->file_count].temporary}; /* set by write_temporary */
     make_id(hash, begin, &id);
     sl_debug_id_format_breakpad(&id, breakpad);
     sl_debug_id_format(&id, module->id);
@@ -201,7 +207,8 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
     return result == SL_OK && count;
 }
 
-/* Writes the symbol file of the mappings added since the last call; false when there are none, or on an error. */
+/* Writes the symbol file of the JIT code whose mappings were added since the last call, and describes it in `*module`. False when none
+ * were, or on an error. */
 static bool process_code_write(struct process_code *process, struct process_module *module)
 {
     uint64_t begin = process->begin, end = process->end;
@@ -209,7 +216,7 @@ static bool process_code_write(struct process_code *process, struct process_modu
     return begin != end && write_symbols(process, &process->code, process->hash, begin, end, process->name, module);
 }
 
-/* Writes the symbol file of the kernel, from the addresses in /proc/kallsyms. False after a warning. */
+/* Writes the symbol file of the kernel, from the addresses in /proc/kallsyms, and describes it in `*module`. False after a warning. */
 static bool process_code_kernel(struct process_code *process, struct process_module *module)
 {
     static const char path[] = "/proc/kallsyms";
@@ -241,14 +248,14 @@ static bool process_code_kernel(struct process_code *process, struct process_mod
 struct address_run {
     const struct options *o;
     struct sl_arena arena;
-    struct local_files local;
+    struct local_files local; /* files of this machine to search: those of the modules */
     struct sl_buf body;
     struct sl_json_writer w;
     uint64_t *addresses; /* as requested */
     size_t address_count, address_capacity;
     struct process_code process; /* for --pid */
     bool relative;               /* addresses are relative to the only module */
-    struct sl_str last_name;     /* name and base of the last mapping */
+    struct sl_str last_name;     /* path of the last mapped file, and the load address of its image */
     uint64_t last_base;
 };
 
@@ -270,15 +277,16 @@ static bool hex_number(const char *text, uint64_t *value, const char **end)
 
 /* ---- modules ---- */
 
-/* Returns the `type` of a module in requests: the format of the program, not that of its debug file. Breakpad files do not
- * tell it. */
+/* Returns the `type` of a module in requests: the format of the program, not that of its debug file (pe, not pdb). Breakpad files do not
+ * tell the program's format: "elf" is assumed. */
 static const char *module_type(enum sl_format format)
 {
     enum sl_format program = sl_format_traits(format)->program;
     return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(program ? program : format);
 }
 
-/* Writes a module of the request. `object` NULL: the file is unreadable, so the module has no ids. `size` 0: as the file says. */
+/* Writes a module of the request: the file `name`, loaded at `base`. `object` NULL: the file is unreadable, so the module has no ids.
+ * `size` 0: the size in the file's headers is used. */
 static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
                        uint64_t size)
 {
@@ -301,7 +309,8 @@ static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_o
     sl_json_end_object(w);
 }
 
-/* Adds the module of --module [ARCH:]FILE@BASE[+SIZE]. Addresses are relative to the module if BASE is 0. Returns a status. */
+/* Adds the module of `text`, a value of --module: [ARCH:]FILE@BASE[+SIZE]. Addresses are relative to the module if BASE is 0. Returns 0, or
+ * an exit status after a report. */
 static int add_given_module(struct address_run *run, const char *text)
 {
     const char *at = strrchr(text, '@'), *colon = strchr(text, ':'), *end = NULL;
@@ -344,8 +353,9 @@ static int add_given_module(struct address_run *run, const char *text)
 
 /* ---- mappings of a process ---- */
 
-/* Returns the load address of the image: from the executable segment that the mapping is a part of. Segments are mapped from a page
- * boundary, so the mapping may start up to 64 KiB, the largest page, before the segment. */
+/* Returns the load address of the image, computed from the executable segment that the mapping is a part of. Segments are mapped from a
+ * page boundary, so the mapping may start up to 64 KiB, the largest page, before the segment. Without such a segment, the address at which
+ * the beginning of the file would be mapped. */
 static uint64_t image_start(const struct sl_object *object, const struct mapped_range *mapped)
 {
     const uint8_t *file = sl_object_file(object).data;
@@ -359,7 +369,8 @@ static uint64_t image_start(const struct sl_object *object, const struct mapped_
     return mapped->start - mapped->offset;
 }
 
-/* Writes the module of a generated symbol file, and makes the file searchable. */
+/* Writes the module of a temporary symbol file (JIT code or the kernel), and adds the file to those that are searched. Returns the exit
+ * status. */
 static int add_process_module(struct address_run *run, const struct process_module *module)
 {
     sl_json_begin_object(&run->w);
@@ -373,15 +384,16 @@ static int add_process_module(struct address_run *run, const struct process_modu
     return local_files_add(&run->local, sl_str(module->path)) ? 0 : report_no_memory();
 }
 
-/* Adds the JIT code mapped before a mapping of a file. */
+/* Adds the JIT code whose mappings came since the last module as a module, if there is any. Returns the exit status. */
 static int add_jit_code(struct address_run *run)
 {
     struct process_module module;
     return process_code_write(&run->process, &module) ? add_process_module(run, &module) : 0;
 }
 
-/* Adds a file that is mapped as code. A file that cannot be read (deleted, or memory of a JIT compiler) may contain JIT code instead.
- * One module is written for all mappings of one image. */
+/* Adds a file that is mapped as code: `name` is its path in the process, `path` where this command can open it. A file that cannot be read
+ * (deleted, or memory of a JIT compiler) may contain JIT code instead. One module is written for consecutive mappings of one image. Returns
+ * the exit status. */
 static int add_mapped(struct address_run *run, struct sl_str name, const char *path, const struct mapped_range *mapped)
 {
     static const struct input_options plain = {.arch = NULL};
@@ -405,8 +417,8 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     return copy && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
-/* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. Skips other lines, and
- * mappings that are not executable. `root`: directory to prepend to the paths. */
+/* Adds the mapping of a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. Skips other lines, and
+ * mappings that are not executable. `root`: directory to prepend to the paths. Returns the exit status. */
 static int add_line(struct address_run *run, const char *line, const char *root)
 {
     char path[4300], range[64], rights[8], offset[32];
@@ -417,8 +429,7 @@ static int add_line(struct address_run *run, const char *line, const char *root)
         !hex_number(range, &mapped.start, &end) || *end != '-' || !hex_number(end + 1, &mapped.end, &end) ||
         !hex_number(offset, &mapped.offset, &end))
         return 0;
-    /* anonymous memory, or [vdso] and the like */
-    if (line[at] != '/') {
+    if (line[at] != '/') { /* anonymous memory, maybe with JIT code, or [vdso] and the like */
         process_code_add(&run->process, mapped.start, mapped.end);
         return 0;
     }
@@ -427,7 +438,8 @@ static int add_line(struct address_run *run, const char *line, const char *root)
     return size < (int)sizeof path ? add_mapped(run, name, path, &mapped) : 0;
 }
 
-/* Adds all lines of a list of mappings. Returns a status. */
+/* Adds the mappings of all lines of the file `path` (`-`: standard input), which has the form of /proc/PID/maps. `root`: directory to
+ * prepend to the paths in it. Returns the exit status. */
 static int add_maps(struct address_run *run, const char *path, const char *root)
 {
     char *line = NULL;
@@ -444,7 +456,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     return status ? status : add_jit_code(run);
 }
 
-/* Adds the modules and the generated code of the process --pid. Returns a status. */
+/* Adds the modules and the JIT code of process `pid` (--pid). Returns the exit status. */
 static int add_process(struct address_run *run, const char *pid)
 {
     char path[64], root[64];
@@ -456,7 +468,8 @@ static int add_process(struct address_run *run, const char *pid)
     return add_maps(run, path, root);
 }
 
-/* Adds the kernel if one of the addresses is in the upper half of the address space, where the kernel is. */
+/* Adds the kernel as a module if one of the addresses is in the upper half of the address space, where the kernel is. Returns the exit
+ * status; a kernel without readable symbols is left out after a warning. */
 static int add_kernel(struct address_run *run)
 {
     struct process_module module;
@@ -466,7 +479,7 @@ static int add_kernel(struct address_run *run)
     return 0;
 }
 
-/* Writes `modules` of the request: those of --module, --maps and --pid. Returns a status. */
+/* Writes `modules` of the request: those of --module, --maps and --pid. Returns 0, or an exit status after a report. */
 static int addresses_put_modules(struct address_run *run)
 {
     size_t count;
@@ -488,7 +501,7 @@ static int addresses_put_modules(struct address_run *run)
 
 /* ---- addresses ---- */
 
-/* Adds the address that the text is. Returns a status. */
+/* Adds the hexadecimal address `text` to those requested. Returns 0, or an exit status after a report. */
 static int read_address(struct address_run *run, const char *text)
 {
     uint64_t address;
@@ -501,7 +514,7 @@ static int read_address(struct address_run *run, const char *text)
     return 0;
 }
 
-/* Reads addresses from standard input, separated by blanks, commas or line ends. */
+/* Reads addresses from standard input, separated by blanks, commas or line ends. Returns 0, or an exit status after a report. */
 static int read_address_words(struct address_run *run)
 {
     static const char blanks[] = " \t\r\n,";
@@ -517,7 +530,8 @@ static int read_address_words(struct address_run *run)
     return status;
 }
 
-/* Reads the arguments; standard input if there are none. Returns a status. */
+/* Reads the requested addresses from the arguments, or from standard input if there are none. Returns 0, or an exit status after a
+ * report. */
 static int read_addresses(struct address_run *run)
 {
     const struct options *o = run->o;
@@ -531,7 +545,8 @@ static int read_addresses(struct address_run *run)
                : status;
 }
 
-/* Writes the addresses as one stack. Its first address is where the code stopped; all others may be return addresses. */
+/* Writes the addresses as the frames of one stack. With --return-addresses all but the first, where the code stopped, are looked up at the
+ * call before them. */
 static void put_addresses(struct address_run *run)
 {
     struct sl_json_writer *w = &run->w;

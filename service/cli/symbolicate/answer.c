@@ -203,7 +203,8 @@ int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 
 /* ---- endless recursion f, g, f, g ...: folded into one line ---- */
 
-enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 }; /* functions of a cycle; repeated frames, fewer are printed in full */
+/* MAX_IN_CYCLE: functions of the longest cycle that is found. FEWEST_FOLDED: fewer repeated frames are printed in full. */
+enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
 
 /* True if both frames are at the same place of the same function. */
 static bool is_same_call(const struct answer_frame *a, const struct answer_frame *b)
@@ -233,7 +234,8 @@ static void put_count(struct sl_buf *out, size_t count)
     }
 }
 
-/* Appends the line for `count` frames that repeat the `length` frames before `index`. */
+/* Appends the line for `count` frames from `index` on that repeat the `length` frames before: "... 1,998 frames of f -> g repeat (2,010 in
+ * all) ...". */
 static void put_cycle(const struct answer_thread *thread, size_t index, size_t length, size_t count, struct sl_buf *out)
 {
     sl_buf_cstr(out, "... ");
@@ -267,7 +269,8 @@ size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struc
 
 /* ---- options: format, threads, output ---- */
 
-/* Sets of answer kinds, as in `sorts`: answers with stacks of native code, and with stacks of JavaScript or the JVM. */
+/* Bit sets of enum answer_kind, as in answer_format.sorts: OF_STACKS are answers with stacks of native code, OF_SCRIPTS with stacks of
+ * JavaScript or the JVM. */
 enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
 
 static const struct answer_format answer_formats[] = {
@@ -299,7 +302,7 @@ static bool is_request(enum answer_kind sort)
     return OF_SCRIPTS >> sort & 1;
 }
 
-/* Reports a format that does not exist for this kind of input, with those that do. */
+/* Reports that the value of --format, `name`, does not exist for this kind of answer, and lists those that do. */
 static void wrong_format(const struct options *o, const char *name, enum answer_kind sort)
 {
     char names[160] = "";
@@ -340,7 +343,8 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
     return NULL;
 }
 
-/* True if --thread-index means the thread. Breakpad's formats do not count the thread that wrote the dump. */
+/* True if `number`, the value of --thread-index, means the thread with index `thread`. Breakpad's formats (skips_writer) do not count the
+ * thread that wrote the dump, so their numbers may be lower. */
 static bool is_thread_number(const struct answer_format *format, const struct walked_dump *walked, size_t thread,
                              uint64_t number)
 {
@@ -349,7 +353,8 @@ static bool is_thread_number(const struct answer_format *format, const struct wa
     return !dump_thread_is_writer(walked, thread) && dump_thread_number(walked, thread) == number;
 }
 
-/* Finds the index of the thread that the options select. False after reporting a usage error. */
+/* Sets `*thread` to the index of the thread to be printed: that of --thread or --thread-index; else ALL_THREADS, if the options or the
+ * format want that, or the crashed one. False after a report of a usage error. */
 static bool choose_thread(const struct options *o, const struct answer_format *format,
                           const struct symbolicated_answer *answer, const struct walked_dump *walked, int64_t *thread)
 {
@@ -379,7 +384,7 @@ static bool colours(const struct options *o)
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
 }
 
-/* Formats the answer as text. Returns a status. */
+/* Formats the answer as text, by the options. Returns 0, or an exit status after a report. */
 static int put_stacks(const struct options *o, const struct answer_format *format,
                       const struct symbolicated_answer *answer, const struct walked_dump *walked, struct sl_buf *out)
 {
@@ -416,7 +421,7 @@ const struct missing_words missing_core_symbols = {
         "or --symbols with a directory or URL",
 };
 
-/* True if a status of the answer has this name. */
+/* True if the status that the answer has for a module or file is `name`. */
 static bool is_status(struct sl_str status, const char *name)
 {
     return sl_str_equal(status, sl_str(name));
@@ -434,8 +439,8 @@ static struct sl_str get_host(struct sl_str location)
     return (struct sl_str){location.data + begin, end - begin};
 }
 
-/* Reports the failure of a candidate file: under its host, because a failing server affects all files; a malformed file under its own
- * location. */
+/* Adds the failure of a candidate file to the report; nothing if it was usable, is not there, or was cancelled. A failing server affects all its files,
+ * so the failure is listed once for its host; a malformed file is listed by its own location. */
 static void describe_outcome(struct missing_report *report, struct sl_str location,
                              const struct answer_outcome *outcome)
 {
@@ -450,7 +455,8 @@ static void describe_outcome(struct missing_report *report, struct sl_str locati
     missing_failure(report, is_server ? get_host(location) : location, why);
 }
 
-/* Returns the id as in symbol directories: the debug id in Breakpad's form; else the code id, or nothing. */
+/* Returns the id by which a user finds the module's file in symbol directories: the debug id in Breakpad's form, in `text`, else the code
+ * id; empty if there is none. */
 static struct sl_str shown_id(const struct answer_module *module, char text[SL_DEBUG_ID_TEXT])
 {
     struct sl_debug_id id;
@@ -460,7 +466,7 @@ static struct sl_str shown_id(const struct answer_module *module, char text[SL_D
     return sl_str(text);
 }
 
-/* Adds a module to the report as found or missing, with the failures of its candidates. */
+/* Adds a module to the report as found or missing, and counts it once; for a missing one, also the failures of its candidate files. */
 static void describe_module(const struct answer_module *module, struct missing_report *report)
 {
     struct sl_str name = path_file_name(module->code_file.size ? module->code_file : module->debug_file);
@@ -485,7 +491,8 @@ void answer_describe_missing(const struct symbolicated_answer *answer, struct mi
 
 /* ---- printing ---- */
 
-/* Formats the answer; `*written` is a view of `out` or, for JSON without --indent, of `text`. */
+/* Formats the answer. `*written` is the result: a view of `out` or, for the answer's own JSON without --indent, of `text`, which is
+ * changed. Returns 0, or an exit status after a report. */
 static int put_answer(const struct options *o, const struct answer_format *format,
                       const struct symbolicated_answer *answer, const struct walked_dump *walked, struct sl_buf *text,
                       struct sl_buf *out, struct sl_str *written)
@@ -506,7 +513,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
     return good && !out->failed ? 0 : report_no_memory();
 }
 
-/* Parses the answer unless the format is its JSON and --fail-on-missing is absent: a large answer is then written without the cost. */
+/* The answer is not parsed if the format is its own JSON and --fail-on-missing is absent, because parsing a large one takes long. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {
@@ -514,6 +521,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
     struct sl_buf out = {0};
     struct symbolicated_answer answer = {.thread_count = 0};
     struct sl_str written;
+    /* missing symbols are those of native code; --fail-on-missing needs them in every format */
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
     bool reads = checks || format->print;
     bool good = !reads || answer_read(sl_buf_view(text), &arena, &answer);
@@ -522,6 +530,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
     int status = good ? put_answer(o, format, &answer, walked, text, &out, &written) : report_no_memory();
     if (!status)
         status = symbolicate_write(o, written);
+    /* the advice is -d, which is --candidates: not for a user who gave it */
     missing->advised = missing->words == &missing_symbols && option_given(o, "candidates");
     if (!status && (checks || (format->print && !format->is_json)))
         missing_print(missing, o);

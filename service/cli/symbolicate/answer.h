@@ -22,11 +22,11 @@ struct answer_thread {
     size_t frame_count;
 };
 
-struct answer_outcome { /* data NULL: not tried */
+struct answer_outcome { /* of a download, or of reading debug or unwind information; status.data NULL: not tried */
     struct sl_str status, details;
 };
 
-struct answer_candidate {
+struct answer_candidate { /* a file that was searched for a module */
     struct sl_str location;
     struct answer_outcome download, debug, unwind;
 };
@@ -90,7 +90,7 @@ static inline struct sl_str answer_frame_name(const struct answer_frame *frame)
 /* True if the frame was inlined into the next one: both belong to one physical frame. */
 bool answer_frame_is_inline(const struct answer_thread *thread, size_t index);
 
-enum { ALL_THREADS = -1 }; /* instead of a thread's index: all of them, or none */
+enum { ALL_THREADS = -1 }; /* instead of the index of one thread */
 
 /* Returns the index of the thread that holds the stack of the last exception (Apple's reports); ALL_THREADS when there is
  * none. */
@@ -101,10 +101,10 @@ int64_t answer_requesting_thread(const struct symbolicated_answer *answer);
  * threads. */
 int64_t answer_crashed_thread(const struct symbolicated_answer *answer);
 
-/* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, and appends a line that says so. 0 and
- * no line: there is no cycle, or it is too short to fold. May be called for each frame: all calls together take time linear in the
- * number of frames. */
+/* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, f, g, f, g, and appends a line that says
+ * so. 0 and no line: there is no cycle of up to 16 functions, or it repeats fewer than 32 frames. May be called for each frame that is
+ * printed: all calls together take time linear in the number of frames. */
 size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line);
 
-/* Parses the answer. False when it is not such an answer, or out of memory. */
+/* Parses the JSON of an answer. False when it is malformed, or out of memory. */
 bool answer_read(struct sl_str text, struct sl_arena *arena, struct symbolicated_answer *answer);

@@ -14,18 +14,18 @@
 #include "js/names.h"
 #include "source/bundle.h"
 
-enum { MAX_FILES = 200000, MAX_PATH = 4096 }; /* files that are indexed, since a directory may be `/` */
+enum { MAX_FILES = 200000, MAX_PATH = 4096 }; /* MAX_FILES: how many files are indexed, since a directory may be `/` */
 
 enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 
 struct local_artifact {
     enum artifact_kind kind;
-    const char *path;        /* on this machine */
-    size_t next_of_name;     /* 1 + index of the next file of the same name; 0: none */
-    struct remote_file file; /* the same file as an item of its source */
-    bool looked_at;          /* a script: its comments were read */
-    struct sl_debug_id id;   /* nil: none */
-    struct local_artifact *next_of_id;
+    const char *path;                  /* on this machine */
+    size_t next_of_name;               /* 1 + index of the next file of the same name; 0: none */
+    struct remote_file file;           /* the same file, as a file of the source that stands for its directory */
+    bool looked_at;                    /* a script: its comments were read, which set `id` and `map_beside` */
+    struct sl_debug_id id;             /* nil: none */
+    struct local_artifact *next_of_id; /* in the list that scripts_of_id returns */
     struct sl_str map_beside; /* X.js.map beside a script that names no map, or one that is not there; empty: none */
     struct sl_mapping mapping;
     struct sl_bundle *bundle;
@@ -36,7 +36,7 @@ struct local_artifacts {
     struct source *sources; /* one per directory or single file that is named */
     struct local_artifact *items;
     size_t count, capacity;
-    struct sl_map paths; /* the items' paths */
+    struct sl_map paths; /* set of the items' paths */
     struct sl_map names; /* file name -> 1 + index of the first such item; made by index_names() */
 };
 
@@ -56,15 +56,15 @@ static bool path_is_script(const char *path)
     return false;
 }
 
-/* Copies the text; data NULL when out of memory. */
+/* Copies the text into the arena of `a`; data NULL when out of memory. */
 static struct sl_str copy_text(struct local_artifacts *a, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&a->arena, text.data ? text.data : "", text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. From the
- * second directory on it also has the directory's number, because paths below two directories may be equal. */
+/* Returns a URI for the file, made of its path, time and size, so that a changed file is a different one to the cache. From the second
+ * directory on it also has the directory's number, because the paths below two directories may be equal. data NULL when out of memory. */
 static struct sl_str make_uri(struct local_artifacts *a, size_t directory, struct sl_str relative,
                               const struct stat *st)
 {
@@ -78,7 +78,7 @@ static struct sl_str make_uri(struct local_artifacts *a, size_t directory, struc
     return sl_buf_move_to_arena(&uri, &a->arena);
 }
 
-/* Opens a source bundle. A ZIP file that is none is skipped with a warning. */
+/* Opens a ZIP file as an artifact bundle. False, after a warning, if it is none. */
 static bool open_local_bundle(struct local_artifact *item)
 {
     struct sl_error error = {0};
@@ -90,7 +90,8 @@ static bool open_local_bundle(struct local_artifact *item)
     return code == SL_OK;
 }
 
-/* Adds a file that belongs to `sources[directory]`. False when out of memory. */
+/* Adds the file `path` to the index; `relative` is its path below the directory of a->sources[directory]. A ZIP file that is no artifact
+ * bundle is left out. False when out of memory. */
 static bool add_file(struct local_artifacts *a, size_t directory, const char *path, struct sl_str relative,
                      const struct stat *st)
 {
@@ -99,7 +100,7 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
     item.file = (struct remote_file){
         .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = copy_text(a, relative)};
     item.file.location = item.file.path;
-    item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
+    item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE; /* scripts may be any text */
     item.file.uri = make_uri(a, directory, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))
@@ -112,7 +113,8 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
     return sl_map_put(&a->paths, sl_str(item.path), (void *)item.path);
 }
 
-/* Adds a map beside a script that is named itself, since its directory is not searched. False when out of memory. */
+/* Adds a source map beside the file `script`: `reference`, relative to the script's directory, or if that is empty X.js.map. Needed if the
+ * user named the script, not its directory. Nothing is added if there is no such file. False when out of memory. */
 static bool add_map_beside(struct local_artifacts *a, size_t directory, const char *script, struct sl_str reference)
 {
     char path[MAX_PATH];
@@ -127,7 +129,8 @@ static bool add_map_beside(struct local_artifacts *a, size_t directory, const ch
     return add_file(a, directory, path, (struct sl_str){path + folder.size, (size_t)size - folder.size}, &st);
 }
 
-/* Adds the maps of a script that is named itself: the one that its comment names, and X.js.map. False when out of memory. */
+/* Adds the source maps of a script that the user named instead of its directory: the one that its comment names, as a path or by name
+ * beside the script, and X.js.map. False when out of memory. */
 static bool add_maps_of(struct local_artifacts *a, size_t directory, const char *script)
 {
     struct sl_mapping mapping = {0};
@@ -143,7 +146,8 @@ static bool add_maps_of(struct local_artifacts *a, size_t directory, const char 
     return good && add_map_beside(a, directory, script, (struct sl_str){NULL, 0});
 }
 
-/* Adds the files below a directory, or a single file whatever its name is, whose source is then its directory. */
+/* Adds the scripts, maps and ZIP files below the directory `path`, or the single file `path`, whatever its name is, with its maps. Makes
+ * a->sources[directory] the source that stands for the directory, or for the file's directory. False when out of memory. */
 static bool add_directory(struct local_artifacts *a, size_t directory, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
@@ -173,7 +177,8 @@ static bool add_directory(struct local_artifacts *a, size_t directory, const cha
     return good;
 }
 
-/* Indexes the files by name. Goes backwards, so that the list of a name is in the order of the files. False when out of memory. */
+/* Makes a->names: a list of the files of each name, linked by next_of_name. Goes backwards, so that a list is in the order of the files.
+ * False when out of memory. */
 static bool index_names(struct local_artifacts *a)
 {
     for (size_t i = a->count; i-- > 0;) {
@@ -255,7 +260,8 @@ static size_t files_of_name(const struct local_artifacts *a, struct sl_str url)
     return first;
 }
 
-/* Reads a script's comments for its source map and debug id. If it names no map, or one that is not there, finds the map beside it. */
+/* Reads a script's comments: sets item->id, and, if they name no source map, or one that is not indexed, item->map_beside to X.js.map, if
+ * that is indexed. An unreadable script has no comments. */
 static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
 {
     struct sl_mapping mapping = {0};
@@ -275,7 +281,7 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
         item->map_beside = copy_text(a, path_file_name(sl_str(beside)));
 }
 
-/* Returns the number of equal components at the ends of two paths. */
+/* Returns how many components at the end are equal in both paths: 2 for `/srv/js/app.js` and `js/app.js`. */
 static size_t path_common_parts(struct sl_str a, struct sl_str b)
 {
     size_t parts = 0, same = 0;
@@ -318,7 +324,8 @@ static struct local_artifact *scripts_of_id(struct local_artifacts *a, const str
     return first;
 }
 
-/* True if the file is in the list of scripts, or is a map in the directory of one. */
+/* True if the file is one of the scripts with the wanted debug id (a list linked by next_of_id), or is a source map in the directory of
+ * one. */
 static bool has_id(const struct local_artifact *item, const struct local_artifact *scripts)
 {
     for (; scripts; scripts = scripts->next_of_id)
@@ -328,8 +335,8 @@ static bool has_id(const struct local_artifact *item, const struct local_artifac
     return false;
 }
 
-/* Returns the unbundled file for the query: the one with its debug id, else the one whose path has the longest common end; NULL:
- * none. */
+/* Returns the file, not in a bundle, for the query: one with its debug id, else one of its file name; of several the one whose path has the
+ * longest common end with the query's. NULL: none. `*match` says whether the debug id or the URL decided. */
 static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
                                          enum artifact_match *match)
 {
@@ -339,7 +346,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     struct local_artifact *best = NULL, *scripts = scripts_of_id(a, query->id);
     size_t most = 0;
     *match = MATCH_URL;
-    /* A debug id may be that of a file of any name. */
+    /* if scripts have the debug id, goes through all files, since they may have any name; else through those of the query's name */
     size_t next = scripts ? 1 : files_of_name(a, query->path);
     for (; next; next = !scripts ? a->items[next - 1].next_of_name : next < a->count ? next + 1 : 0) {
         struct local_artifact *item = &a->items[next - 1];
@@ -360,8 +367,8 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     return best;
 }
 
-/* Returns the map of a script X that does not exist itself: the file X.map whose path has the longest common end; NULL:
- * none. */
+/* Returns a source map for a script X that is not indexed itself: the file X.map whose path has the longest common end with the query's;
+ * NULL: none. */
 static struct local_artifact *find_lone_map(struct local_artifacts *a, const struct local_file_query *query)
 {
     struct sl_buf path = {0};
@@ -383,7 +390,8 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 
 /* ---- bundles ---- */
 
-/* True if the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
+/* True if the bundle answers the query: `by_id`: it has a file with the query's debug id; else: it is of the query's release and dist, and
+ * has a script whose URL has the query's stem. */
 static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
@@ -402,7 +410,8 @@ static bool bundle_serves(const struct sl_bundle *bundle, const struct local_fil
 
 /* ---- both kinds ---- */
 
-/* Adds a file to the answer of a query. False when out of memory. */
+/* Adds a bundle or a file to the answer of a query for the script or map `path`. A file gets this path, without a fragment, as its own, and
+ * the map beside it as its header "sourcemap". False when out of memory. */
 static bool put_artifact(struct sl_arena_array *list, const struct local_artifact *item, enum artifact_match match,
                          struct sl_str path)
 {
@@ -418,7 +427,8 @@ static bool put_artifact(struct sl_arena_array *list, const struct local_artifac
     return true;
 }
 
-/* Adds a missing script as an artifact that only names its map. The script's path is that of the map without ".map". */
+/* Adds a script that does not exist to the answer, so that its header "sourcemap" names the map that does. Its path is that of the map
+ * without ".map", and its `abs_path` the queried one. False when out of memory. */
 static bool put_mapped(struct sl_arena_array *list, const struct local_artifact *map, struct sl_str path)
 {
     const size_t end = SL_STR(".map").size;

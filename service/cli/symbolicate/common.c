@@ -24,7 +24,7 @@ const char *symbolicate_format(const struct options *o, const char *usual)
     return option_given(o, "json") ? "json" : option_value(o, "format", usual);
 }
 
-/* Copies a stream into a temporary file and maps that. */
+/* Copies the input from a pipe or device to an unlinked temporary file and maps that; unpacks it if it is compressed. */
 static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl_error *error)
 {
     static char block[64 * 1024];
@@ -45,7 +45,7 @@ static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
 
-/* Converts UTF-16 text to UTF-8 in a temporary file; other contents stay. */
+/* If the input begins with a byte order mark of UTF-16, replaces the mapping by one of its text in UTF-8; leaves other input as it is. */
 static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *error)
 {
     struct sl_str begin = {(const char *)mapping->bytes.data, mapping->bytes.size}, text;
@@ -68,7 +68,7 @@ static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *err
     return code;
 }
 
-/* Maps the input. A pipe or device cannot be mapped and is copied. */
+/* Maps the input, unpacked if it is compressed. `-` (standard input), a FIFO and a device cannot be mapped: they are copied. */
 static enum sl_code map_bytes(const char *path, struct sl_mapping *mapping, struct sl_error *error)
 {
     struct stat st;
@@ -97,8 +97,8 @@ bool symbolicate_as_symbolicli(void)
     return strcmp(options_program_name(), "symbolicli") == 0;
 }
 
-/* Returns the log level. As symbolicli the program logs at `info` unless an option sets the level: that program, which it replaces,
- * does so. */
+/* Returns the log level that -v stands for (server_verbosity), NULL for the usual one. Started as symbolicli, the program logs at `info`
+ * unless an option sets the level, because Sentry's symbolicli, which it replaces, does so. */
 static const char *log_level(const struct options *o)
 {
     const char *level = server_verbosity(o);
@@ -128,14 +128,14 @@ int symbolicate_check_symbol_paths(const struct options *o)
     return status ? status : source_paths_check(paths, more);
 }
 
-/* True if the path names a regular file; opening another kind may wait or have an effect. */
+/* True if the path names a regular file. Others are not opened: opening a FIFO may wait, opening a device may have an effect. */
 static bool is_regular(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Adds a copy of the path. False when out of memory. */
+/* Adds a copy of the path to the files to be searched. False when out of memory. */
 static bool add_path(struct local_files *files, const char *path)
 {
     const char *copy = sl_arena_strndup(files->arena, path, strlen(path));
@@ -146,7 +146,7 @@ static bool add_path(struct local_files *files, const char *path)
     return true;
 }
 
-/* Adds the input's separate debug file and its supplementary file. */
+/* Adds the input's separate debug file and its supplementary file, if they exist, to the files to be searched. False when out of memory. */
 static bool add_companions(struct local_files *files, const struct input *input)
 {
     char path[4096];
@@ -185,7 +185,8 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     return !build_id_path(usual_debug_directories[0], code_id, path) || local_files_add(files, sl_str(path));
 }
 
-/* Opens the locator with the sources of the options, the arguments, the Sentry project and local files. */
+/* Opens a locator that searches the sources of the options, the paths among the arguments, the Sentry project, if it is online, and the local
+ * files (may be NULL). */
 static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
@@ -217,10 +218,10 @@ struct timed_work {
     void (*work)(void *arg);
     void *arg;
     uint64_t timeout_ns;
-    bool began, timed_out;
+    bool began, timed_out; /* began: there was memory for the fiber */
 };
 
-/* Runs the work in a fiber of its own, which the time limit cancels. */
+/* Runs timed->work in a fiber of its own, which is cancelled after timeout_ns, and waits for its end. */
 static void run_timed(void *arg)
 {
     struct timed_work *timed = arg;
@@ -280,7 +281,7 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
 
 /* ---- output ---- */
 
-/* Begins a line with the indentation of its depth. */
+/* Begins a new line, indented by two blanks for each level of nesting. */
 static void put_line(struct sl_buf *out, unsigned depth)
 {
     sl_buf_u8(out, '\n');
@@ -349,18 +350,19 @@ static const char boundary[] = "symloom-form-5b2c9d1e7f";
 
 enum { WAIT_S = 30 }; /* how long one HTTP request waits for the answer; then another one polls for it */
 
+/* A request to the service at --server. */
 struct remote_run {
-    const char *url; /* without trailing slashes */
+    const char *url; /* of the service; the first `url_size` bytes are without trailing slashes */
     size_t url_size;
     const char *path, *scope;
     struct sl_buf body, *answer;
-    bool is_form;
+    bool is_form; /* the body is a multipart form, else JSON */
     struct sl_arena arena;
     struct sl_error error;
     enum sl_code code;
 };
 
-/* Appends a part of the form. */
+/* Appends a part of the multipart form to its body. */
 static void put_part(struct sl_buf *out, const struct remote_part *part)
 {
     sl_buf_printf(out, "--%s\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s\"\r\n\r\n", boundary,
@@ -369,7 +371,7 @@ static void put_part(struct sl_buf *out, const struct remote_part *part)
     sl_buf_cstr(out, "\r\n");
 }
 
-/* Turns a response with an error status into an error with the beginning of its body. */
+/* Called for a response with an error status: makes an error of it that shows the status and the first 200 bytes of the body. */
 static enum sl_code remote_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg;
@@ -380,7 +382,8 @@ static enum sl_code remote_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, code, "the service responded with %d: %.*s", status, size, body.data ? body.data : "");
 }
 
-/* Sends one request. The user named the service, so its address may be reserved (`trusted`). */
+/* Sends a GET, or if `is_post` a POST with the body, and stores the answer in run->answer. `trusted`: the user named the service, so its
+ * address may be a reserved one. False, with run->code and run->error, if it fails. */
 static bool remote_send(struct remote_run *run, const char *url, bool is_post)
 {
     char type[80];
@@ -404,7 +407,7 @@ static bool remote_send(struct remote_run *run, const char *url, bool is_post)
     return run->code == SL_OK;
 }
 
-/* True if the answer is "pending"; then `id` is the request's. */
+/* True if the service has not finished and answered with "status":"pending"; `id` is then that of the request, by which to ask again. */
 static bool is_pending(struct remote_run *run, struct sl_str *id)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("request_id"), .type = SL_FIELD_TEXT, .required = true},
@@ -419,7 +422,7 @@ static bool is_pending(struct remote_run *run, struct sl_str *id)
     return id->data != NULL;
 }
 
-/* Sends the request, and polls until the answer is complete. */
+/* Runs as a fiber: sends the request, then asks for its result until the service has finished. Sets run->code. */
 static void remote_work(void *arg)
 {
     struct remote_run *run = arg;
@@ -445,7 +448,8 @@ static void remote_work(void *arg)
     sl_buf_free(&url);
 }
 
-/* Runs remote_work with the time limit. Returns a status. */
+/* Runs remote_work for at most the time of --timeout. The locator is opened for its event loop and downloads only. Returns 0, or an exit
+ * status after a report. */
 static int remote_run(const struct options *o, struct remote_run *run)
 {
     struct locator *locator = NULL;

@@ -10,7 +10,7 @@
 #include "cli/locator/locator.h"
 #include "elfcore/elfcore.h"
 
-/* Writes a smaller core with the same stacks into a temporary file, and maps that. */
+/* Writes a smaller core, which has the same stacks but not all memory, into an unlinked temporary file, and maps that. */
 static enum sl_code map_trimmed(struct sl_bytes bytes, struct sl_mapping *trimmed, struct sl_error *error)
 {
     int fd = temporary_file();
@@ -28,7 +28,7 @@ static int report_core_error(enum sl_code code, const struct sl_error *error)
     return report_error(code == SL_MALFORMED ? STATUS_NOTHING : 1, error->message, NULL);
 }
 
-/* Writes the smaller core to the file at `path` (--trim). Returns a status. */
+/* Runs --trim: writes a smaller core with the same stacks to the file `path`. Returns the exit status. */
 static int trim_core(const char *path, struct sl_bytes bytes)
 {
     struct sl_mapping trimmed;
@@ -43,14 +43,16 @@ static int trim_core(const char *path, struct sl_bytes bytes)
 
 /* ---- modules whose ids are not in the core ---- */
 
+/* The search for files of modules whose build id is not in the core. */
 struct id_search {
     struct sl_bytes bytes; /* the core */
     const struct sl_elfcore *core;
-    struct sl_json_writer w; /* gets the modules that were identified */
-    size_t found;
+    struct sl_json_writer w; /* gets the modules whose file was found, with its id */
+    size_t found;            /* their number */
 };
 
-/* Writes the module with the ids of the file, if the file can be the one that was mapped in the core. False if it cannot. */
+/* Writes the module with the code id of the file `path`, if that can be the file that was mapped: an ELF file for the processor, whose
+ * contents fit the memory in the core. False if it cannot. */
 static bool write_if_mapped(struct id_search *search, const struct sl_crash_module *module, const char *path)
 {
     static const struct input_options options = {.arch = NULL};
@@ -75,14 +77,14 @@ static bool write_if_mapped(struct id_search *search, const struct sl_crash_modu
     return fits;
 }
 
-/* True if the path, which the core names, stays below the directory that it is appended to. */
+/* True if the path, which comes from the core, can be appended to a directory without leading out of it: it has no `..`. */
 static bool is_below(struct sl_str path)
 {
     return !memmem(path.data, path.size, "..", 2);
 }
 
-/* Searches one path of the user for the module's file: `given` is a file with the module's name, or a directory with that file below it
- * at its whole path ("usr/bin/app") or directly ("app"). */
+/* Searches one path of the user, `given`, for the module's file: a file with the module's name, or a directory that has the file at its
+ * whole path ("usr/bin/app") or directly ("app"). If the file can be the mapped one, writes the module with its id and returns true. */
 static bool search_path(struct id_search *search, const struct sl_crash_module *module, const char *given)
 {
     struct sl_str name = sl_crash_file_name(module->code_file);
@@ -98,7 +100,7 @@ static bool search_path(struct id_search *search, const struct sl_crash_module *
     return false;
 }
 
-/* Searches the paths one after the other; true once one of them has the module's file. */
+/* Searches the paths one after the other for the module's file; true, and the module is written with its id, once one of them has it. */
 static bool search_paths(struct id_search *search, const struct sl_crash_module *module, const char *const *paths,
                          size_t count)
 {
@@ -133,7 +135,8 @@ static bool find_ids(const struct options *o, const struct sl_elfcore *core, str
 
 /* ---- symbolication ---- */
 
-/* Sends the service a smaller core: the whole one may be as large as the memory of the process. Returns a status. */
+/* Symbolicates the core by the service at --server. Sends a smaller core with the same stacks, since the whole one may be as large as the
+ * memory of the process. Returns the exit status. */
 static int send_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
                      const char *modules)
 {
@@ -147,7 +150,7 @@ static int send_core(const struct options *o, const struct sentry_project *proje
     return status;
 }
 
-/* Warns about a truncated core, whose stacks may be missing, and about a processor that is not supported. */
+/* Warns why stacks may be missing: the core is truncated, or of a processor that is not supported. */
 static void warn_missing_stacks(const struct options *o, const struct sl_elfcore *core)
 {
     if (option_given(o, "quiet"))
@@ -171,7 +174,7 @@ int symbolicate_core(const struct options *o, const struct sentry_project *proje
     bool good = true;
     if (path)
         return trim_core(path, bytes);
-    if (sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK) { /* a malformed core is reported later */
+    if (sl_elfcore_read(bytes, &arena, &core, NULL) == SL_OK) { /* else symbolicate_core_with_ids reports the error */
         warn_missing_stacks(o, &core);
         good = find_ids(o, &core, bytes, &modules);
     }

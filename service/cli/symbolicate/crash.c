@@ -10,18 +10,20 @@
 #include "elfcore/elfcore.h"
 #include "minidump/microdump.h"
 
+/* The symbolication of one crash file. */
 struct crash_run {
     struct crash_file file;
     struct search_inputs inputs;
-    struct walked_dump *walked;
-    bool wants_walk, wants_stack;
-    struct missing_report missing;
-    struct sl_buf text;
-    enum sl_code code;
+    struct walked_dump *walked;    /* what formats need and the answer lacks; filled if wants_walk */
+    bool wants_walk, wants_stack;  /* wants_stack: also the names of words in stack memory (--stack-contents) */
+    struct missing_report missing; /* symbols that were not found, and where they were searched */
+    struct sl_buf text;            /* the answer, JSON */
+    enum sl_code code;             /* not SL_OK: there is no answer to print */
     struct sl_error error;
 };
 
-/* Symbolicates, in a fiber; reads the dump again for formats that need more than the answer has. */
+/* Runs as a fiber: symbolicates the file into run->text. For formats that need more than the answer has, then reads the dump again
+ * (wants_walk) and finds names for words in stack memory (wants_stack). Sets run->code. */
 static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
@@ -37,7 +39,7 @@ static void crash_work(void *arg)
         run->code = stack_words_symbolicate(run->walked, sl_buf_view(&run->text), &run->file, config, &run->error);
 }
 
-/* Adds the files that the modules name. False when out of memory. */
+/* Adds the files of this machine that the modules name, by path or build id, to those that are searched. False when out of memory. */
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
 {
     for (size_t i = 0; i < count; i++)
@@ -47,7 +49,7 @@ static bool add_modules(const struct sl_crash_module *modules, size_t count, str
     return true;
 }
 
-/* Reads the crash for its modules. Results lie in the arena. */
+/* Parses the minidump, core or Apple report into `crash`, whose modules the caller needs. Results lie in the arena. */
 static enum sl_code read_crash(const struct crash_file *file, struct sl_arena *arena, struct sl_crash *crash)
 {
     struct sl_minidump dump;
@@ -66,7 +68,8 @@ static enum sl_code read_crash(const struct crash_file *file, struct sl_arena *a
     }
 }
 
-/* Adds the files of the crash's modules. A malformed input is reported later, by the symbolication. */
+/* With --local-debug-info, adds the files of this machine that the crash names to `local`. False when out of memory. A malformed input is
+ * no error here: the symbolication reports it. */
 static bool crash_find_local_files(const struct options *o, const struct crash_run *run, struct local_files *local)
 {
     struct sl_crash crash;
@@ -76,7 +79,8 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
     return code == SL_OK ? add_modules(crash.modules, crash.module_count, local) : code != SL_BUSY;
 }
 
-/* Symbolicates the file in this process, with the symbol files that it names. Returns an exit status. */
+/* Symbolicates the file in this process; with --local-debug-info also searches the files of this machine that it names. Returns 0, or an
+ * exit status after a report; run->code tells whether there is an answer. */
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
     struct sl_arena arena = {0};
@@ -88,7 +92,8 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     return status;
 }
 
-/* Sends the file to a running service as a form. Returns a status. */
+/* Sends the file to the service at --server as a multipart form, and receives the answer in run->text. Returns 0, or an exit status after a
+ * report; run->code tells whether the answer is a result. */
 static int crash_send(const struct options *o, struct crash_run *run)
 {
     static const struct {
@@ -117,7 +122,8 @@ static int crash_send(const struct options *o, struct crash_run *run)
     return status;
 }
 
-/* Reports why there is no answer. */
+/* Reports why the file was not symbolicated: the service's answer says so, or run->error. For reports of a known kind that is not
+ * supported, names the kind. Returns the exit status. */
 static int crash_report_failure(const struct crash_run *run)
 {
     struct sl_arena arena = {0};
@@ -142,7 +148,8 @@ static int crash_report_failure(const struct crash_run *run)
     return status;
 }
 
-/* Warns why a dump has no stacks. Call it only if the answer has no frames. */
+/* Warns why the answer has no frames: the dump's processor is not supported, no thread has registers, or the service does not walk such
+ * stacks. Call it only if the answer has no frames. */
 static void warn_no_stacks(const struct options *o, const struct sl_minidump *dump)
 {
     if (dump->unread_processor)
@@ -158,7 +165,8 @@ static void warn_no_stacks(const struct options *o, const struct sl_minidump *du
                    sl_arch_name(dump->crash.system.arch));
 }
 
-/* Warns that stacks of a 32-bit program are those of its 64-bit emulation (WoW64). */
+/* Warns if a dump of a 32-bit program on 64-bit Windows (WoW64) lacks the 32-bit stacks of some threads, so that the answer has those of
+ * the 64-bit emulation. */
 static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
@@ -168,13 +176,14 @@ static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump,
                dump->wow64_missing, dump->crash.thread_count);
 }
 
-/* True if the answer's JSON contains the text. */
+/* True if the answer's JSON contains the text `key`, a member's name with quotes and colon. */
 static bool answer_has(const struct crash_run *run, const char *key)
 {
     return run->text.size && memmem(run->text.data, run->text.size, key, strlen(key));
 }
 
-/* Warns about missing or unexpected stacks. Parses the dump again, but only if the answer shows a reason. */
+/* Warns about missing or unexpected stacks of a minidump. Parses it again, but only if the answer has no frames or says that WoW64 stacks
+ * are missing. */
 static void warn_missing_stacks(const struct options *o, const struct crash_run *run)
 {
     struct sl_arena arena = {0};
@@ -190,7 +199,7 @@ static void warn_missing_stacks(const struct options *o, const struct crash_run 
     sl_arena_free(&arena);
 }
 
-/* Prints the answer and warnings about missing stacks, or reports the failure. Returns a status. */
+/* Prints the answer, and warnings about missing stacks and symbols; or reports why there is none. Returns the exit status. */
 static int crash_print(const struct options *o, struct crash_run *run, const struct answer_format *format,
                        enum answer_kind sort)
 {
@@ -200,8 +209,8 @@ static int crash_print(const struct options *o, struct crash_run *run, const str
     return answer_print_notes(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
-/* Symbolicates a crash file of any kind, here or by a service, and prints the answer. `modules`: see
- * symbolicate_core_with_ids. Returns a status. */
+/* Symbolicates a crash file of any kind, in this process or by the service at --server, and prints the answer. `modules`: JSON with ids of
+ * modules that a core lacks (struct crash_file), or NULL. Returns the exit status. */
 static int crash_run(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                      struct sl_bytes bytes, const char *modules)
 {
@@ -219,7 +228,7 @@ static int crash_run(const struct options *o, const struct sentry_project *proje
     run.wants_walk = format->needs_walk;
     walked.wants_facts = format->needs_facts;
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");
-    run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk;
+    run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk; /* such formats print none */
     run.file.walked = run.wants_walk ? walked_dump_copy : NULL;
     run.file.wants_registers = format->needs_registers;
     run.file.walked_arg = &walked;
@@ -227,7 +236,8 @@ static int crash_run(const struct options *o, const struct sentry_project *proje
     bool has_local_files = remote || option_given(o, "local-debug-info");
     missing_init(&run.missing, walked.is_core && !has_local_files ? &missing_core_symbols : &missing_symbols);
     if (remote && run.wants_walk)
-        return options_wrong(o, "--format: not available with --server");
+        return options_wrong(o, "--format %s cannot be used with --server: services do not send what it prints",
+                             format->name);
     if (remote)
         missing_add_location(&run.missing, sl_str(option_value(o, "server", "")));
     int status = remote ? crash_send(o, &run) : crash_symbolicate(o, project, &run);
@@ -255,11 +265,12 @@ int symbolicate_core_with_ids(const struct options *o, const struct sentry_proje
 
 struct chosen_microdump {
     struct sl_microdump microdump;
-    uint64_t count;  /* in the log */
-    uint64_t number; /* counted from 1; 0: none */
+    uint64_t count;  /* how many microdumps the log has */
+    uint64_t number; /* which of them was chosen, counted from 1; 0: none */
 };
 
-/* Chooses the microdump with the number; 0: the first complete one, else the first. */
+/* Chooses a microdump of the log: the one with this number, counted from 1, or if `number` is 0 the first that is complete, else the
+ * first. */
 static struct chosen_microdump choose_microdump(struct sl_str log, uint64_t number)
 {
     struct sl_microdump_search search = {.rest = log};
@@ -276,7 +287,7 @@ static struct chosen_microdump choose_microdump(struct sl_str log, uint64_t numb
     return chosen;
 }
 
-/* Tells which microdump of a log is used, and that it is incomplete. */
+/* Tells which microdump of several is used, unless the user chose it (`was_asked`), and warns if it is truncated. */
 static void report_choice(const struct options *o, const struct chosen_microdump *chosen, bool was_asked)
 {
     if (option_given(o, "quiet"))

@@ -9,7 +9,7 @@
 
 struct dump_json {
     const struct symbolicated_answer *answer;
-    const struct walked_dump *walked;
+    const struct walked_dump *walked; /* the parsed dump, which has what the answer lacks */
     struct sl_json_writer *w;
     struct sl_arena *arena; /* for texts made while writing */
 };
@@ -22,7 +22,7 @@ static void member_text(struct sl_json_writer *w, const char *key, struct sl_str
     sl_json_member_or_null(w, key, text.size ? text : (struct sl_str){NULL, 0});
 }
 
-/* Writes an address with as many digits as pointers of the dump's processor have. */
+/* Writes an address in hexadecimal, padded to the width of the dump's pointers: 8 or 16 digits. */
 static void put_pointer(const struct dump_json *d, uint64_t value)
 {
     enum sl_cpu_family family = d->walked->dump.family;
@@ -70,7 +70,7 @@ static void put_handles(const struct dump_json *d)
 
 /* ---- Linux ---- */
 
-/* Writes the parts of /etc/lsb-release (Linux); unknown ones are null. */
+/* Writes the values of /etc/lsb-release (Linux); unknown ones are null. */
 static void put_release(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -82,7 +82,7 @@ static void put_release(const struct dump_json *d)
     sl_json_end_object(d->w);
 }
 
-/* Writes a limit: a number, or the string "unlimited". */
+/* Writes a resource limit as a number; a text that is none, such as "unlimited", as a string, and null if it is unknown. */
 static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str limit)
 {
     if (limit.size && sl_is_digit(limit.data[0])) {
@@ -121,7 +121,7 @@ static void put_mapping_count(const struct dump_json *d)
 
 /* ---- macOS ---- */
 
-/* Writes the crash records of macOS. The three numbers are null in records of a version that does not have them. */
+/* Writes the crash records of macOS. `thread`, `dialog_mode` and `abort_cause` are null in records of a version that does not have them. */
 static void put_mac_records(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -215,7 +215,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     sl_json_end_array(d->w);
 }
 
-/* Returns the name that the schema has for how a frame was found. */
+/* Returns how the frame was found ("cfi", "scan"), by the name that rust-minidump's JSON has for it. */
 static struct sl_str get_trust(const struct answer_frame *frame)
 {
     if (sl_str_equal(frame->trust, SL_STR("fp")))
@@ -223,7 +223,7 @@ static struct sl_str get_trust(const struct answer_frame *frame)
     return sl_str_equal(frame->trust, SL_STR("cfiscan")) ? SL_STR("cfi_scan") : frame->trust;
 }
 
-/* Writes the registers that the dump stores for the thread. */
+/* Writes the registers of the thread's innermost frame, which are those that the dump stores for the thread. */
 static void put_frame_registers(const struct dump_json *d, size_t thread)
 {
     const struct sl_crash_thread *known = &d->walked->dump.crash.threads[thread];
@@ -262,7 +262,8 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
     sl_json_end_array(d->w);
 }
 
-/* Writes the physical frame `first[inlined]` with the `inlined` calls before it. */
+/* Writes a physical frame, `first[inlined]`, with the calls inlined in it, first[0..inlined-1]. `number` counts the thread's physical
+ * frames from 0; `registers`: also writes the registers, known for number 0 only. */
 static void put_frame(const struct dump_json *d, size_t thread, size_t number, const struct answer_frame *first,
                       size_t inlined, bool registers)
 {
@@ -290,7 +291,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     sl_json_end_object(d->w);
 }
 
-/* Returns the number of physical frames: the schema has inlined calls as members of theirs. */
+/* Returns the number of physical frames of a thread: rust-minidump's JSON does not count inlined calls, which are members of a frame. */
 static size_t count_frames(const struct answer_thread *trace)
 {
     size_t count = 0;
@@ -299,7 +300,8 @@ static size_t count_frames(const struct answer_thread *trace)
     return count;
 }
 
-/* Writes a thread. `crashing`: as the separate member `crashing_thread`, with its index and registers. */
+/* Writes a thread. `crashing`: writes it as the value of `crashing_thread`, which also has the thread's index, and the registers of its
+ * innermost frame. */
 static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 {
     const struct answer_thread *trace = &d->answer->threads[thread];
@@ -326,7 +328,8 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     sl_json_end_object(d->w);
 }
 
-/* Writes the analysis of the crashing instruction; an empty one unless the processor is an x86-64, as the schema has it for that only. */
+/* Writes the analysis of the crashing instruction, with addresses of 16 digits. It is empty unless the code is x86-64: rust-minidump has it
+ * for no other processor. */
 static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;
@@ -335,8 +338,8 @@ static void put_analysis(const struct dump_json *d)
     crash_analysis_write(d->w, is_x86_64 ? &walked->analysis : &nothing, 16);
 }
 
-/* Writes reason, address, assertion and index of the crashed thread, -1: none. A dump without an exception has neither
- * reason nor address. */
+/* Writes `crash_info`: reason, address, assertion and `crashed`, the index of the crashed thread (-1: none, written as null). A dump
+ * without an exception has neither reason nor address. */
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -349,7 +352,7 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     sl_json_end_object(d->w);
 }
 
-/* Writes the system; one without a name by its number in the dump. */
+/* Writes the name of the OS, or its number in the dump if that is unknown, and its version with the build. */
 static void put_system_name(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -380,7 +383,8 @@ static void put_system_info(const struct dump_json *d)
     sl_json_end_object(d->w);
 }
 
-/* Writes the symbol status; all false if no source was searched. */
+/* Writes whether the symbols of a module were found, missing or malformed; all false if no source was searched, or no frame needed them
+ * (`known` NULL or "unused"). The URL is never known. */
 static void put_symbols(const struct dump_json *d, const struct answer_module *known)
 {
     struct sl_str status = known && d->walked->was_searched ? known->debug_status : SL_STR("unused");
@@ -397,8 +401,8 @@ static void put_symbols(const struct dump_json *d, const struct answer_module *k
     sl_json_member_null(d->w, "symbol_url");
 }
 
-/* Writes a loaded module and the state of its symbols, `known`. The empty strings for unknown ids and the debug id of zeros are as in the
- * other tool's output; certificates are not read. */
+/* Writes a loaded module and the state of its symbols, `known`. As in rust-minidump's output, an unknown code id or debug file is an empty
+ * string, an unknown debug id all zeros. Certificates are not read. */
 static void put_module(const struct dump_json *d, const struct sl_crash_module *module,
                        const struct answer_module *known)
 {
@@ -424,14 +428,14 @@ struct listed_module {
     const struct answer_module *known; /* NULL: no frame refers to it */
 };
 
-/* Orders modules as in the dump. */
+/* Compares two modules for qsort by their position in the dump's list. */
 static int by_list_index(const void *left, const void *right)
 {
     const struct listed_module *a = left, *b = right;
     return (a->module->list_index > b->module->list_index) - (a->module->list_index < b->module->list_index);
 }
 
-/* Writes the modules in the dump's order; the first is the main module. */
+/* Writes the modules in the order of the dump's list, whose first is the main module. False when out of memory. */
 static bool put_modules(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -441,7 +445,8 @@ static bool put_modules(const struct dump_json *d)
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct sl_crash_module *module = &dump->crash.modules[i];
-        modules[i] = (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)};
+        modules[i] =
+            (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)}; /* in its order */
     }
     if (count)
         qsort(modules, count, sizeof *modules, by_list_index);
