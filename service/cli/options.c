@@ -83,9 +83,10 @@ static size_t find_spec(const struct options *o, const char *name, size_t length
     return OPTION_MAX + OPTION_GLOBAL_MAX - 1;
 }
 
-static const char *program =
-    "symloom";                  /* the name in messages: of the program, or of the symbolic link it was started by */
-static bool program_is_command; /* the link stands for one command, so messages leave out the command's name */
+/* The name in messages: of the program, or of the symbolic link by which it was started. If the link stands for one command
+ * (program_is_command), messages leave out the command's name. */
+static const char *program = "symloom";
+static bool program_is_command;
 
 void options_program(const char *name, bool command)
 {

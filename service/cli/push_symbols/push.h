@@ -62,9 +62,8 @@ struct push_source {
     const char *executable, *name;        /* its path, and its name in messages */
     const char *debug_file;               /* NULL: searched if the executable has no debug information */
     const char *const *debug_directories; /* where debug_file_find searches; ends with NULL */
-    bool follow_alt_link, force,
-        verbose; /* follow_alt_link: read the supplementary debug file (dwz); force: use `debug_file`
-                                           * even if its build id differs from the executable's */
+    /* follow_alt_link: read the supplementary debug file (dwz); force: use `debug_file` even if its build id is another one */
+    bool follow_alt_link, force, verbose;
 };
 
 /* Fills `job` with what identifies an executable, and makes the parts of the wanted kinds. Returns a push_status; problems are reported. */

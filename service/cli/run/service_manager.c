@@ -50,9 +50,9 @@ static uint64_t parse_number(const char *name)
 
 uint64_t service_manager_watchdog_ms(void)
 {
-    uint64_t us = parse_number("WATCHDOG_USEC"),
-             ms = us / 3000; /* a third: one late message does not end the service */
-    /* WATCHDOG_PID: the process that is watched; another one inherited the variables */
+    /* a third of the manager's timeout: one late message does not end the service */
+    uint64_t us = parse_number("WATCHDOG_USEC"), ms = us / 3000;
+    /* WATCHDOG_PID names the process that is watched: others have only inherited the variables */
     if (us == 0 || (getenv("WATCHDOG_PID") && parse_number("WATCHDOG_PID") != (uint64_t)getpid()))
         return 0;
     return ms ? ms : 1;

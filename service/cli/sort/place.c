@@ -120,9 +120,8 @@ static bool write_packed(const struct sort *s, struct output_file *file, struct 
     ZSTD_inBuffer in = {bytes.data, bytes.size, 0};
     bool ok = context && chunk && !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, s->level)) &&
               !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context, bytes.size));
-    if (ok && workers > 1)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers,
-                               (int)workers); /* fails in a libzstd without threads: then one */
+    if (ok && workers > 1) /* may fail: a libzstd without threads then compresses with one */
+        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers, (int)workers);
     for (size_t left = 1; ok && left;) {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);

@@ -180,8 +180,8 @@ static enum sl_code stress_warm(const struct stress_load *load, struct stress_wo
         struct workload_run run = {
             .load = &warm, .workload = &workloads[i], .number = i, .lock = PTHREAD_MUTEX_INITIALIZER};
         CURL *curl = curl_easy_init();
-        warm.cold =
-            false; /* with --cold, too, these requests share one scope and file id, which no measured one uses */
+        /* these use the scope and file id of all requests without --cold; with --cold no measured one uses them */
+        warm.cold = false;
         if (curl)
             prepare(curl, &workloads[i]);
         for (unsigned n = 0; curl && n < load->warmup; n++)

@@ -28,9 +28,8 @@ struct process_code {
     uint64_t hash;                               /* hash of the contents of these files */
     struct output_file files[MAX_PROCESS_FILES]; /* temporary symbol files */
     size_t file_count;
-    uint64_t begin,
-        end;       /* adjacent mappings with JIT code that were added last and get one symbol file; empty if equal */
-    char name[64]; /* "perf-PID.map": the name of these modules */
+    uint64_t begin, end; /* JIT code of mappings that were added last, for one symbol file; empty if equal */
+    char name[64];       /* "perf-PID.map": the name of these modules */
 };
 
 /* A generated symbol file. `path` is valid as long as `process` is open. */
@@ -186,10 +185,9 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
                    (unsigned long long)begin);
         return false;
     }
-    *module =
-        (struct process_module){.base = begin,
-                                .size = end - begin,
-                                .path = process->files[process->file_count].temporary}; /* set by write_temporary */
+    /* write_temporary will write the name of the file to this path */
+    *module = (struct process_module){
+        .base = begin, .size = end - begin, .path = process->files[process->file_count].temporary};
     make_id(hash, begin, &id);
     sl_debug_id_format_breakpad(&id, breakpad);
     sl_debug_id_format(&id, module->id);

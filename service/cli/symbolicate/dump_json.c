@@ -445,8 +445,7 @@ static bool put_modules(const struct dump_json *d)
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct sl_crash_module *module = &dump->crash.modules[i];
-        modules[i] =
-            (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)}; /* in its order */
+        modules[i] = (struct listed_module){module, dump_find_module_answer(d->answer, module, &next)};
     }
     if (count)
         qsort(modules, count, sizeof *modules, by_list_index);
