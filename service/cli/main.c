@@ -1,4 +1,4 @@
-/* The program: finds the sub-command and passes it its words. */
+/* The program: finds the sub-command, and runs it with the words after its name. */
 #include "cli/cli.h"
 #include "cli/options.h"
 

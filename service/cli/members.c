@@ -1,4 +1,4 @@
-/* Members of archives. Extracted members are mapped from unlinked files. */
+/* Members of static libraries and ZIP archives. A member is copied or unpacked into an unlinked temporary file, which is mapped. */
 #include "cli/members.h"
 
 #include <errno.h>
@@ -287,7 +287,8 @@ static bool index_name(struct member_archive *a, struct sl_str name, struct sl_a
     return slot;
 }
 
-/* Makes `file` the archive that is open. Its object files are indexed by name, because a debug map names thousands of them. */
+/* Opens the archive `file` in place of the one that was open in `a`. The object files of a static library are indexed by name, because a
+ * debug map names thousands of them. */
 static enum sl_code open_archive(struct member_archive *a, const char *file, struct sl_error *error)
 {
     struct sl_ar_member m;

@@ -4,7 +4,7 @@
 #include "base/grow.h"
 #include "cli/cli.h"
 
-enum { MAX_SHOWN = 4 }; /* items per list; the rest is counted */
+enum { MAX_SHOWN = 4 }; /* how many texts of a list the warning shows; further ones are counted: "and 7 more" */
 
 void missing_init(struct missing_report *report, const struct missing_words *words)
 {

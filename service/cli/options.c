@@ -1,3 +1,4 @@
+/* Command line options: parsing, values, and help. */
 #include "cli/options.h"
 
 #include "cli/cli.h"
@@ -525,7 +526,7 @@ void options_help(const struct command *command, bool brief)
             putchar('\n');
         list_option("-h, --help", true, "Print short help (-h) or full help (--help)");
     }
-    if (!brief && command->examples && !program_is_command)
+    if (!brief && command->examples && !program_is_command) /* the examples begin with `symloom` */
         help_examples(command->examples);
 }
 

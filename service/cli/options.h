@@ -28,7 +28,7 @@ struct command;
 
 struct options {
     const struct command *command;
-    const struct option_spec *specs; /* the command's */
+    const struct option_spec *specs; /* the options of the command itself; NULL: none */
     /* the values given for each option: at its index in `specs`, for global options at OPTION_MAX + its index in options_global. The last
      * slot stands for unknown options and is always empty. */
     const char **values[OPTION_MAX + OPTION_GLOBAL_MAX];

@@ -91,8 +91,7 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept)
 
 void output_put_safe(struct sl_buf *out, struct sl_str text)
 {
-    /* a blank is no control character: none is left as it is */
-    output_put_safe_but(out, text, ' ');
+    output_put_safe_but(out, text, ' '); /* no control character is a blank: all are escaped */
 }
 
 int report_error(int status, const char *message, const char *cause)
@@ -155,7 +154,7 @@ static char temporary_files[MAX_TEMPORARY][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t line_drawn;  /* the progress line is on the terminal: the handler erases it */
 static bool draws_lines;                  /* a progress line was drawn once: the handler stays installed */
-static void (*_Atomic signal_work)(void); /* run last by the handler; NULL: nothing */
+static void (*_Atomic signal_work)(void); /* called last by the handler (output_handle_signal); NULL: nothing */
 
 /* The signal handler: erases the progress line, removes temporary files, then lets the signal end the program as usual. Only
  * async-signal-safe functions are allowed here. */
@@ -173,7 +172,7 @@ static void remove_and_die(int number)
     raise(number);
 }
 
-/* Returns the slot that holds the path, or for "" a free one; NULL if there is none. */
+/* Returns the slot of the list of temporary files that holds the path, or for "" a free one; NULL if there is none. */
 static char *find_temporary(const char *path)
 {
     for (size_t i = 0; i < MAX_TEMPORARY; i++)
@@ -221,7 +220,7 @@ void output_handle_signal(void (*clean)(void))
     pthread_mutex_unlock(&signal_lock);
 }
 
-/* Adds a file to those that a signal removes. If no slot is free, a signal leaves the file behind. */
+/* Adds a file to those that the signal handler removes, and installs the handler. If no slot is free, a signal leaves the file behind. */
 static void guard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);

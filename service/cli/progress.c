@@ -1,3 +1,4 @@
+/* The progress line on stderr, and the thread that redraws it. */
 #include "cli/progress.h"
 
 #include <stdio.h>

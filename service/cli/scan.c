@@ -29,7 +29,7 @@ struct scan_command {
     size_t current;      /* index of the directory that is being scanned */
     bool ended;          /* all were scanned: show_progress ends */
     struct progress progress;
-    enum sl_code code; /* the first failure */
+    enum sl_code code; /* of the first directory that could not be scanned */
     struct sl_error error;
 };
 
@@ -90,7 +90,7 @@ static void show_progress(void *arg)
     }
 }
 
-/* A fiber: scans one directory after the other. A failure does not stop the others; the first one is reported. */
+/* A fiber: scans one directory after the other. A failure does not stop the others; the first one is kept in c->code and c->error. */
 static void scan_all(void *arg)
 {
     struct scan_command *c = arg;
@@ -107,7 +107,7 @@ static void scan_all(void *arg)
             c->error = error;
         }
     }
-    c->current = c->first; /* the loop left an index past the last scan, and show_progress still reads it */
+    c->current = c->first; /* the loop left an index past the last directory, and show_progress still reads it */
     c->ended = true;
     fiber_group_wait(&group);
     cache_drain();

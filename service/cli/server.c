@@ -1,3 +1,4 @@
+/* Shared by the commands that read the server's configuration: loading it, log, user, downloads. */
 #include "cli/server.h"
 
 #include "cli/cli.h"
@@ -102,7 +103,7 @@ bool server_reload(const struct options *o, struct config **config, struct sl_bu
     struct sl_error error = {0};
     enum sl_code code = config_load(path, config, &found, &error);
     config_format_problems(path ? path : "", &found, problems);
-    if (code != SL_OK && !found.errors)
+    if (code != SL_OK && !found.errors) /* an error outside of the keys: the file is unreadable, or out of memory */
         sl_buf_printf(problems, "%s\n", error.message);
     sl_arena_free(&arena);
     if (code == SL_OK && server_override(o, *config) != 0) {
@@ -205,7 +206,7 @@ int server_become_owner(const struct config *config)
     return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));
 }
 
-/* Returns the limits of downloads, from the configuration; valid until the next call. */
+/* Returns the options of downloads (timeouts, limits, addresses) that the configuration sets; valid until the next call. */
 static struct fetch_options *make_fetch_options(const struct config *config)
 {
     static struct fetch_options options;

@@ -59,6 +59,7 @@ bool input_supplementary_path(const struct input *input, char full[PATH_MAX])
     struct sl_str name = link.name;
     const char *path = path_of_debug(input);
     bool absolute = name.size && name.data[0] == '/';
+    /* a relative path starts at the file's directory; a fetched file (`alone`) has none */
     return (!input->alone || absolute) &&
            snprintf(full, PATH_MAX, "%.*s" SL_STR_FMT, absolute ? 0 : directory_size(path), path, SL_STR_ARG(name)) <
                PATH_MAX;
@@ -83,7 +84,7 @@ static struct sl_object *open_dwz(struct input *input)
 
 /* ---- .dwo files ---- */
 
-/* True if the file has units of split DWARF. */
+/* True if the file has units of split DWARF (a section .debug_info.dwo). */
 static bool has_split_units(struct sl_object *object)
 {
     struct sl_bytes info;

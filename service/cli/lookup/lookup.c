@@ -176,7 +176,7 @@ static int serve_input(struct lookup *l)
             buffer[filled++] = '\n';
         size_t at = serve_lines(l, buffer, filled, &status);
         if (at == 0 && filled == sizeof buffer - 1)
-            at = filled; /* drop a line that is too long */
+            at = filled; /* drops the beginning of a line that does not fit the buffer */
         memmove(buffer, buffer + at, filled - at);
         filled -= at;
         if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !lookup_flush(l)))
@@ -280,16 +280,16 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
 
 /* ---- options ---- */
 
-/* True if the value of an option is one of LLVM's words for false. */
+/* True if the value of an option is `false` or `0`, LLVM's words for false. */
 static bool is_false(const char *text)
 {
     return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
-/* Sets the output style by its name; the names are in the order of enum output_style. */
+/* Sets the output style to the one of this name, in any case. False after a report if there is none. */
 static bool read_style(struct lookup *l, const char *name)
 {
-    static const char *const names[] = {"gnu", "llvm", "json", "table"};
+    static const char *const names[] = {"gnu", "llvm", "json", "table"}; /* in the order of enum output_style */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (sl_str_equal_nocase(sl_str(names[i]), sl_str(name))) {
             l->style = (enum output_style)i;
@@ -358,7 +358,8 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
     return false;
 }
 
-/* Reads all options but those of the symbol sources. False after a report of a usage error. */
+/* Reads all options into `l`, except --build-id and those that name symbol sources or directories. False after a report of a usage
+ * error. */
 static bool read_options(struct lookup *l, const struct options *o)
 {
     uint64_t context, jobs;
@@ -470,7 +471,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     }
     if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
-    /* in the input of these styles a line cannot name its file */
+    /* in these styles an input line is only an address or a symbol: it cannot name its file, as it can in LLVM's */
     if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
         return options_wrong(o, "no debug file given (-e FILE)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
@@ -488,8 +489,8 @@ static int lookup_run(struct lookup *l, const struct options *o)
     return serve(l, o, m);
 }
 
-/* Translates a word of an emulated tool: these use other letters for some options (-v is --version, not --verbose), and LLVM's accept
- * long options with one dash. */
+/* Returns the option that stands for a word of an emulated tool's command line; most words stand for themselves. In these tools some
+ * letters mean other options (-v is --version, not --verbose), and LLVM's accept long options with one dash. */
 static char *translate_word(char *word)
 {
     static char version[] = "--version", help[] = "--help", inlining[] = "--inlining", demangle[] = "--demangle",

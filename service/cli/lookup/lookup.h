@@ -14,7 +14,7 @@
 
 enum output_style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 
-/* The tool whose command line is emulated. */
+/* Which tool the command is: `symloom lookup`, or the emulation of addr2line, llvm-addr2line or llvm-symbolizer. */
 enum command_compatibility { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
 
 enum { MAX_CHAIN = 600 };
@@ -66,9 +66,9 @@ struct lookup_module {
     struct lookup_symbols code, data;
     const struct sl_symbol_file **files; /* source files of symbols (STT_FILE), sorted by address; NULL: not read yet */
     size_t file_count;
-    struct dwarf_unit_index *written; /* dwarf_index.c */
-    struct gnu_tables *gnu;           /* gnu.c */
-    struct llvm_tables *llvm;         /* llvm.c */
+    struct dwarf_unit_index *written; /* DWARF by address, for the emulated tools (dwarf_index.c); NULL: not read yet */
+    struct gnu_tables *gnu;           /* symbols and DWARF for GNU addr2line (gnu.c); NULL: not built yet */
+    struct llvm_tables *llvm;         /* symbols for LLVM's tools (llvm.c); NULL: not built yet */
     struct lookup_module *next;
 };
 
@@ -86,7 +86,7 @@ struct lookup {
     unsigned context_lines, jobs;
     unsigned table_width; /* columns; 0: unlimited */
     const char *section;
-    const char *file;       /* -e; NULL: each line names its file */
+    const char *file;       /* the file of -e or --build-id; NULL: each input line names its file */
     struct sl_str build_id; /* --build-id */
     struct input_options open;
     const struct options *options;
@@ -118,7 +118,7 @@ struct lookup_result {        /* one function of an inline chain */
     uint32_t line, column;    /* 0: unknown */
     uint64_t entry;
     bool has_entry;
-    uint32_t discriminator, start_line; /* for LLVM's tools; 0: none. start_line: of the declaration */
+    uint32_t discriminator, start_line; /* only LLVM's tools print them; 0: none. start_line: of the declaration */
     struct sl_str start_file;
 };
 
@@ -126,7 +126,7 @@ struct lookup_result {        /* one function of an inline chain */
 struct lookup_chain {
     struct lookup_table *table;
     struct sl_location links[MAX_CHAIN];
-    size_t all; /* length of the whole chain, even if only one link is requested */
+    size_t all; /* length of the whole chain, even if only one of its functions is printed */
 };
 
 struct lookup_request {
@@ -138,8 +138,8 @@ struct lookup_request {
 
 /* ---- module.c ---- */
 
-/* Returns the module of that name, opened at the first call; NULL only when out of memory. If it cannot be opened, its `error`
- * says why. `BUILDID:hex` is searched in the debug directories, then through locator. */
+/* Returns the module `name`, opened at the first call with this name; NULL only when out of memory. If it cannot be opened, its `error`
+ * says why. `BUILDID:hex` is searched in the debug directories, then in the symbol sources of the command line. */
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name);
 void lookup_modules_free(struct lookup *l);
 

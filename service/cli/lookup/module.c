@@ -1,4 +1,4 @@
-/* `symloom lookup`: opening files, and their symbols. */
+/* `symloom lookup`: opens the files in which addresses are looked up, and searches their symbol tables. */
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/dwarf_index.h"
 #include "cli/server.h"
@@ -116,7 +116,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     m->error.code = code;
     if (code != SL_OK)
         return;
-    if (!m->input.object) /* a symcache or a symbfile */
+    if (!m->input.object) /* a symcache or a symbfile: only m->input.cache has its load address and architecture */
         lookup_load_whole_file(l, m);
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     m->load = l->relative ? 0 : info ? info->load_address : m->input.cache.load_address;

@@ -18,7 +18,7 @@ static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
         sl_buf_cstr(out, unknown);
 }
 
-/* Appends the number in decimal: faster than printf. */
+/* Appends the number in decimal, faster than sl_buf_printf would: it is called for each line of output. */
 static void put_decimal(struct sl_buf *out, uint32_t value)
 {
     char digits[10];
@@ -181,7 +181,7 @@ static void print_verbose(struct lookup *l, const struct lookup_result *e)
         sl_buf_printf(&l->out, "  Discriminator: %u\n", e->discriminator);
 }
 
-/* Prints a frame as llvm-symbolizer does; `index` 0 is the innermost one. */
+/* Prints function `index` of an inline chain (0: the innermost) as llvm-symbolizer does. */
 static void print_llvm(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     if (index == 0 && l->addresses)
@@ -257,7 +257,7 @@ static void json_element(struct lookup *l, struct sl_json_writer *w, const struc
     sl_json_end_object(w);
 }
 
-/* Writes the symbol of a DATA request; an empty name and zeros if there is none. */
+/* Writes the symbol of a DATA request as the member `Data`; an empty name and zeros if there is none. */
 static void json_data(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
@@ -369,7 +369,7 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
     sl_buf_free(&line);
 }
 
-/* Returns the text of a cell. */
+/* Returns the text of a cell of the table. It begins where the cell before it ends in l->cells, in the same row or the row before. */
 static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
 {
     size_t end = l->rows[row].ends[column];

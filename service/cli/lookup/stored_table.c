@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define LARGE_FILE (UINT64_C(64) << 20) /* symcaches of larger files are kept without being asked for */
+#define LARGE_FILE (UINT64_C(64) << 20) /* the symcaches of larger files are cached even without --cache */
 
 bool lookup_stamp(const char *path, struct file_stamp *stamp)
 {

@@ -12,7 +12,7 @@
 
 /* ---- texts ---- */
 
-/* The slots of the cache of names and of that of file names: an id has one slot, and a newer text replaces the one in it. */
+/* How many slots the cache of names and that of paths have: an id has one slot, and a newer text replaces the one in it. */
 enum { TEXT_SLOTS = 65536 };
 
 /* Returns the cached text of a function or file id; NULL if it was never stored or another id's text took its slot. */
@@ -51,7 +51,8 @@ static void texts_free(struct text_cache *cache)
 {
     for (size_t i = 0; i < cache->count; i++) {
         free((char *)cache->texts[cache->used[i]].data);
-        cache->texts[cache->used[i]].data = NULL; /* `used` may list a slot twice after an out-of-memory */
+        cache->texts[cache->used[i]].data =
+            NULL; /* a slot is listed twice if it was empty again after a failed malloc */
     }
     free(cache->used);
     free(cache->texts);
@@ -96,9 +97,10 @@ bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
 {
     if (m->is_whole || m->error.code != SL_OK)
         return m->error.code == SL_OK;
-    m->is_whole = true;
+    m->is_whole = true; /* even if it fails: it is not tried again */
     progress_set_item(&l->progress, m->name, 0);
     enum sl_code code = SL_OK;
+    /* has_cache: the input itself is a symcache, so input_convert does nothing */
     if (m->input.has_cache || !lookup_stored_table(l, m, true, &code))
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
@@ -213,8 +215,11 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     chain->all = count;
     if (l->inlines || count < 2)
         return count;
-    bool own = l->persona == PERSONA_LOOKUP || (l->persona == PERSONA_LLVM_SYMBOLIZER && l->style != STYLE_GNU);
-    if (own && !l->short_names) /* like a symbol table: the physical function, with the innermost line */
+    /* --no-inlines: symloom lookup and llvm-symbolizer print the outermost function with the innermost line, addr2line the innermost
+     * function */
+    bool takes_outermost =
+        l->persona == PERSONA_LOOKUP || (l->persona == PERSONA_LLVM_SYMBOLIZER && l->style != STYLE_GNU);
+    if (takes_outermost && !l->short_names)
         chain->links[0].function = chain->links[count - 1].function;
     return 1;
 }

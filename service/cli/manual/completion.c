@@ -21,7 +21,7 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
         sl_buf_printf(out, "%s ", (*c)->name);
 }
 
-/* True if the option's value is one of several words. */
+/* True if the option has a value that is one of several words, `a|b|c`. */
 static bool is_choice(const struct option_spec *spec)
 {
     return spec->help && spec->value && strchr(spec->value, '|');
@@ -34,7 +34,7 @@ static void completion_values(const struct option_spec *spec, struct sl_buf *out
         sl_buf_u8(out, *at == '|' ? ' ' : (uint8_t)*at);
 }
 
-/* Appends the names of all commands. */
+/* Appends the names of all commands, with the separator between them. */
 static void completion_commands(struct sl_buf *out, char separator)
 {
     for (const struct command *const *c = commands_all; *c; c++)
@@ -52,7 +52,7 @@ static void completion_quote(struct sl_buf *out, const char *text)
             sl_buf_u8(out, (uint8_t)*text);
 }
 
-/* True if the command has its own option of that name, which hides the global one. */
+/* True if the command whose options are `specs` has an option `name`: it replaces the global option of that name. */
 static bool has_option(const struct option_spec *specs, const char *name)
 {
     for (; specs && specs->name; specs++)
@@ -211,7 +211,8 @@ static void zsh_command(struct sl_buf *out, const struct command *command)
     sl_buf_free(&verbs);
 }
 
-/* Writes a file for $fpath or for sourcing: called as the function _symloom it completes, otherwise it registers itself. */
+/* Writes the completion for zsh. The file works in $fpath, where zsh calls it as the function _symloom to complete a word, and when
+ * sourced: then it registers that function. */
 static void completion_zsh(struct sl_buf *out)
 {
     sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n_symloom() {\n"

@@ -163,7 +163,7 @@ static int man_write(const char *directory, const char *name, const struct sl_bu
 static int man_all(const char *directory)
 {
     struct sl_buf page = {0};
-    mkdir(directory, 0777); /* writing the first page reports errors */
+    mkdir(directory, 0777); /* if it fails and the directory does not exist, writing the first page reports that */
     man_program(&page);
     int status = man_write(directory, "symloom", &page);
     for (const struct command *const *command = commands_all; *command && status == 0; command++) {

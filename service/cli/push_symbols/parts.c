@@ -1,5 +1,5 @@
-/* Converts executables to symbfile parts in unlinked temporary files, because the number of parts must be known before the first is
- * sent. */
+/* Converts executables to symbfiles of limited size, the parts of an upload, in unlinked temporary files: the number of parts must be known
+ * before the first is sent. */
 #include "cli/members.h"
 #include "cli/push_symbols/push.h"
 #include "cli/split_files.h"
@@ -187,7 +187,7 @@ static struct sl_object *open_companion(struct companion *c, const char *path)
     return NULL;
 }
 
-/* Closes a companion; does nothing if it was not opened. */
+/* Closes a file that belongs to a debug file; does nothing if it was not opened. */
 static void close_companion(struct companion *c)
 {
     if (!c->object)
@@ -304,6 +304,7 @@ static void close_companions(struct companions *c)
 }
 
 /* ---- an executable ---- */
+/* An opened executable or debug file. */
 struct extraction_file {
     const char *path;
     char own_path[4096]; /* storage for `path` if it has no other owner */

@@ -298,7 +298,7 @@ static int push(const struct options *o)
         !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
     if (option_given(o, "dry-run"))
-        chunk_size = UINT64_MAX; /* one part, which push_save writes as one file */
+        chunk_size = UINT64_MAX; /* push_save needs all records of a kind in one part */
     if (strcmp(mode, "symbfile") == 0 && !options_arguments(o, 1))
         return PUSH_USAGE;
     progress_begin(&bar, o, "sending");

@@ -200,7 +200,7 @@ static void end_request(struct push_symbols_transfer *t)
     t->mapping = (struct sl_mapping){0};
 }
 
-/* Adds headers that describe the executable. Only symloom knows them, so other services do not get them. */
+/* Adds headers that describe the executable to the request. Only symloom knows these headers, so other services do not get them. */
 static void add_identity(const struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[32];
@@ -317,8 +317,8 @@ static bool is_temporary(CURLcode code, long http)
     return false;
 }
 
-/* Returns the pause before a retry: Retry-After, but at most an hour; else 1, 2, 4 .. 30 seconds, less a random part of up to
- * 25 %. */
+/* Returns the pause before a part is sent again, in milliseconds: what the answer's Retry-After says, but at most an hour; else 1, 2, 4 ..
+ * 30 seconds, less a random part of up to 25 %. */
 static uint64_t pause_ms(const struct push_symbols_transfer *t)
 {
     uint16_t random = 0;
@@ -493,6 +493,7 @@ int push_upload(const struct push_target *target, const struct push_job *job)
     struct upload_run s = {.target = target, .job = job};
     char published[PUSH_KINDS][65];
     s.own_service = push_upload_query(&s, published);
+    /* s.zstd is now what the answer to the query said; "auto" only trusts a symloom */
     s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);
     bool wanted[PUSH_KINDS];
     for (int kind = 0; kind < PUSH_KINDS; kind++) {

@@ -1,3 +1,4 @@
+/* `symloom run`: sends logged errors to Sentry. */
 #include "cli/run/run.h"
 
 #include <pthread.h>
@@ -36,7 +37,8 @@ static struct {
         const char *file;
         int line;
         uint64_t next_ms;
-    } sites[SITES]; /* recent call sites, for rate limiting */
+    } sites
+        [SITES]; /* the places in the code that logged an error last, for rate limiting; next_ms: when they may again */
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
@@ -45,7 +47,7 @@ static struct {
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
-    /* the address of the text stands for the file's name */
+    /* __FILE__ is one text per place in the code, so its address stands for the name */
     size_t at = ((uintptr_t)file / 8 + (size_t)line) % SITES;
     if (errors.sites[at].file == file && errors.sites[at].line == line && now < errors.sites[at].next_ms)
         return false;
@@ -126,7 +128,7 @@ bool errors_dsn_valid(struct sl_str text)
 }
 
 /* ---- sending ---- */
-/* Formats a time as ISO 8601, in UTC. */
+/* Formats a time, in seconds since 1970, as ISO 8601 in UTC. */
 static void format_time(int64_t seconds, char out[32])
 {
     struct tm tm;

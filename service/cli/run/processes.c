@@ -1,3 +1,4 @@
+/* `symloom run` with several processes (http.processes): the parent, which starts and supervises the children that serve. */
 #include "cli/run/run.h"
 
 #include <errno.h>
@@ -252,7 +253,7 @@ static bool all_ready(void)
     return true;
 }
 
-/* True when every child has sent WATCHDOG=1 since the last call that returned true. */
+/* True if every child has sent WATCHDOG=1 since the last call that returned true; forgets these notifications then. */
 static bool all_alive(void)
 {
     for (size_t i = 0; i < parent.count; i++)

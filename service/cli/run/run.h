@@ -56,8 +56,8 @@ void errors_end(void);
 
 void service_manager_notify(const char *state); /* "READY=1" */
 
-/* Sends a repeated notification as service_manager_notify does, but drops it when the manager is behind, so that it
- * never blocks. */
+/* Sends a notification to the service manager, but drops it if the manager does not keep up with reading them: it never blocks. For those
+ * that are repeated anyway. */
 void service_manager_notify_limited(const char *state); /* "WATCHDOG=1", "STATUS=..." */
 
 /* Returns how often "WATCHDOG=1" is to be sent, in milliseconds: a third of the manager's timeout (WATCHDOG_USEC), so that one late message

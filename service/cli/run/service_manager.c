@@ -1,3 +1,4 @@
+/* `symloom run`: notifications to the service manager (sd_notify(3)). */
 #include "cli/run/run.h"
 
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "base/grow.h"
 #include "source/zip.h"
 
-enum { MAX_MEMBER_SIZE_GB = 4 }; /* a member is unpacked into memory */
+enum { MAX_MEMBER_SIZE_GB = 4 }; /* largest member of a ZIP archive that is read: it is unpacked into memory */
 
 /* Adds a file to those that are sorted; sets s->failed when out of memory. */
 static void sort_add_file(struct sort *s, const char *path, uint64_t size)

@@ -44,7 +44,7 @@ static bool is_zstd(struct sl_bytes bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "\x28\xB5\x2F\xFD", 4) == 0;
 }
 
-/* True if the zstd data decompresses to the wanted bytes. Compares piece by piece, as objects may be larger than the memory. */
+/* True if the zstd data decompresses to the wanted bytes. Compares a CHUNK at a time, as objects may be larger than the memory. */
 static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
 {
     ZSTD_DStream *stream = ZSTD_createDStream();
@@ -72,7 +72,7 @@ static bool has_contents(const char *path, struct sl_bytes bytes)
     struct sl_mapping mapping;
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
-    /* bytes that are zstd themselves are written as they are */
+    /* if the wanted bytes are zstd data themselves, the file is not unpacked to be compared */
     bool same = is_zstd(mapping.bytes) && !is_zstd(bytes)
                     ? unpacks_to(mapping.bytes, bytes)
                     : mapping.bytes.size == bytes.size && memcmp(mapping.bytes.data, bytes.data, bytes.size) == 0;
@@ -221,8 +221,8 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
         sort_fail_piece(file, piece, error.message);
         return;
     }
-    /* the files beside the object are written even if the same object exists, because an interrupted run may have left
-     * them out */
+    /* --force replaces a file of an earlier command, but not one that this command wrote (then piece->first is false). The files beside the
+     * object are written even if the same object exists, because an interrupted command may have left them out */
     bool there = access(path, F_OK) == 0, same = there && has_contents(path, bytes);
     piece->action = same ? SORT_EXISTS : there && !(s->force && piece->first) ? SORT_DUPLICATE : SORT_WRITTEN;
     if (s->dry_run)
@@ -231,7 +231,7 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
         return;
     if (!same)
         code = write_target(s, path, bytes, workers, &error);
-    if (code == SL_OK && piece->first)
+    if (code == SL_OK && piece->first) /* the name in `.meta` is that of the first input */
         code = write_meta(s, piece, piece->target, &error);
     if (code == SL_OK)
         code = write_reference(s, piece->target, &error);

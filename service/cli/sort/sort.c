@@ -135,7 +135,7 @@ static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_byte
     struct sort_pass *p = arg;
     struct sort *s = p->s;
     unsigned workers = sl_parallel_workers(s->parallel);
-    /* compress a dominating file with several threads, since the others would be idle */
+    /* a file with more than one thread's share of all bytes: compressed by several threads, which would be idle at the end */
     bool large = p->file->size > s->total / workers && bytes.size > (16u << 20);
     if (piece->first == p->first)
         sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
@@ -285,7 +285,7 @@ static void report_pieces(struct sort *s, size_t from, struct sort_totals *total
     output_flush();
 }
 
-/* Prints a line that says what follows, if the output is for people. */
+/* Prints a line that says what follows; not with --quiet or --json. */
 static void print_heading(const struct sort *s, const char *text)
 {
     if (s->quiet || s->json)

@@ -84,7 +84,7 @@ static void add_sources_of_member(void *arg, struct sort_piece *piece, struct sl
 static size_t sources_of_members(struct sort *s, size_t index)
 {
     struct member_sources m = {.s = s, .path = s->files[index].path};
-    /* room for all bundles, so that the list of files does not move while one of them is read */
+    /* makes room for all bundles first: add_bundle must not move s->files while sort_for_each reads one of them */
     if (sl_grow(&s->files, &s->file_capacity, s->file_count + s->files[index].piece_count, sizeof *s->files))
         sort_for_each(&s->files[index], add_sources_of_member, &m);
     else

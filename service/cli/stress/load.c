@@ -19,7 +19,7 @@ struct workload_run { /* shared by the threads that send the requests of a workl
     size_t number;        /* index of the workload */
     double begin, end;    /* of the measurement; monotonic clock, seconds */
     atomic_size_t next;   /* number of the next request */
-    pthread_mutex_t lock; /* for the results */
+    pthread_mutex_t lock; /* protects the results in `workload`, `capacity` and `failed` */
     size_t capacity;      /* of workload->seconds */
     bool failed;          /* out of memory */
 };

@@ -18,7 +18,8 @@
 #include "core/loop.h"
 #include "http/http.h"
 
-static struct stress_sink *sink; /* of this process, which does nothing else */
+/* What the routes answer from, set before the fork: this process does nothing else. */
+static struct stress_sink *sink;
 static const struct stress_workload *workloads;
 static size_t workload_count;
 

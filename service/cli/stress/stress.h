@@ -45,7 +45,7 @@ struct stress_load {
 enum sl_code stress_run(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                         double *warmup_s, struct sl_error *error);
 
-/* Creates a socket that is bound to 127.0.0.1 and any free port; -1 with errno. */
+/* Creates a socket that is bound to 127.0.0.1 and any free port, `*port`; one of type SOCK_STREAM listens. -1 with errno. */
 int stress_socket(int type, uint16_t *port);
 /* In a forked child: makes the listening socket descriptor 3 and sets LISTEN_FDS and LISTEN_PID, as systemd does (sd_listen_fds(3)), so
  * that the server listens on it. */
@@ -66,7 +66,7 @@ enum sl_code stress_sink_start(struct stress_sink *sink, const struct stress_wor
 /* Kills the process, if it was started, and closes the socket. Returns the number of error reports that it accepted. */
 size_t stress_sink_stop(struct stress_sink *sink);
 
-/* A `symloom run` on a port of its own. */
+/* The service under test: a process `symloom run` on a port that was free. */
 struct stress_service {
     int pid;
     char url[64];

@@ -108,7 +108,8 @@ static void process_code_open(struct process_code *process, const char *pid)
     for (size_t i = 0; i < 2; i++) {
         snprintf(name, sizeof name, i ? names[1] : names[0], own);
         snprintf(path, sizeof path, "/proc/%s/root/tmp/%s", pid, name);
-        if (access(path, F_OK) != 0) /* written by an agent outside of the container */
+        if (access(path, F_OK) !=
+            0) /* a profiler outside of the container may have written it there, with the outer PID */
             snprintf(path, sizeof path, i ? "/tmp/jit-%s.dump" : "/tmp/perf-%s.map", pid);
         read_file(process, i, path, pid);
     }
@@ -149,7 +150,7 @@ static bool process_code_add(struct process_code *process, uint64_t begin, uint6
     return true;
 }
 
-/* Makes a debug id of the contents and the address, so that cache entries of other JIT code are never used. */
+/* Makes a debug id of the hash of the symbols' file and the load address, so that cache entries of other JIT code are never used. */
 static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
 {
     const uint64_t words[2] = {hash, base};

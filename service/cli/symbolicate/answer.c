@@ -1,4 +1,4 @@
-/* Parses answers to crash files and requests, chooses a format and prints them. */
+/* `symloom symbolicate`: parses answers to crash files and requests, chooses an output format and prints them. */
 #include "cli/symbolicate/answer.h"
 
 #include <inttypes.h>
@@ -206,7 +206,7 @@ int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 /* MAX_IN_CYCLE: functions of the longest cycle that is found. FEWEST_FOLDED: fewer repeated frames are printed in full. */
 enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
 
-/* True if both frames are at the same place of the same function. */
+/* True if both frames have the same address, function and line: one of them repeats the other's call. */
 static bool is_same_call(const struct answer_frame *a, const struct answer_frame *b)
 {
     return a->address.set && b->address.set && a->address.value == b->address.value &&
@@ -317,6 +317,7 @@ static void wrong_format(const struct options *o, const char *name, enum answer_
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort)
 {
     static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
+    /* without --format, text for people at a terminal; JSON for programs, and as symbolicli and Mozilla's API give it */
     bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA && !symbolicate_as_symbolicli();
     const char *name = symbolicate_format(o, people ? "compact" : "json");
     const struct answer_format *format = NULL;
@@ -378,7 +379,7 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
     return !by_id && !by_index;
 }
 
-/* True if the output is to be coloured: never in a file. */
+/* True if the output is to be coloured: as --color and the terminal want it, but never in the file of --output. */
 static bool colours(const struct options *o)
 {
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
@@ -439,8 +440,8 @@ static struct sl_str get_host(struct sl_str location)
     return (struct sl_str){location.data + begin, end - begin};
 }
 
-/* Adds the failure of a candidate file to the report; nothing if it was usable, is not there, or was cancelled. A failing server affects all its files,
- * so the failure is listed once for its host; a malformed file is listed by its own location. */
+/* Adds the failure of a candidate file to the report; nothing if it was usable, is not there, or was cancelled. A failing server affects
+ * all its files, so the failure is listed once for its host; a malformed file is listed by its own location. */
 static void describe_outcome(struct missing_report *report, struct sl_str location,
                              const struct answer_outcome *outcome)
 {

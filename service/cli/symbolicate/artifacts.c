@@ -1,3 +1,4 @@
+/* Scripts, source maps and artifact bundles in directories of this machine. */
 #include "cli/symbolicate/artifacts.h"
 
 #include <inttypes.h>
@@ -33,7 +34,8 @@ struct local_artifact {
 
 struct local_artifacts {
     struct sl_arena arena;
-    struct source *sources; /* one per directory or single file that is named */
+    struct source
+        *sources; /* one for each path that the user named: for the directory, or the single file's directory */
     struct local_artifact *items;
     size_t count, capacity;
     struct sl_map paths; /* set of the items' paths */
@@ -287,7 +289,7 @@ static size_t path_common_parts(struct sl_str a, struct sl_str b)
     size_t parts = 0, same = 0;
     while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
         parts += a.data[a.size - ++same] == '/';
-    /* the first of the equal components counts only if it is equal as a whole */
+    /* the leftmost component, in which the comparison ended, counts only if it is equal as a whole */
     bool whole =
         (same == a.size || a.data[a.size - same - 1] == '/') && (same == b.size || b.data[b.size - same - 1] == '/');
     return parts + (whole && same > 0);

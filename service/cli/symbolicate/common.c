@@ -159,7 +159,7 @@ bool local_files_add(struct local_files *files, struct sl_str path)
 {
     static const struct input_options options = {.find_debug = true};
     struct input input;
-    if (!path.size || *path.data != '/')
+    if (!path.size || *path.data != '/') /* not an absolute path of this machine */
         return true;
     const char *copy = sl_arena_strndup(files->arena, path.data, path.size);
     if (!copy)
@@ -185,8 +185,8 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     return !build_id_path(usual_debug_directories[0], code_id, path) || local_files_add(files, sl_str(path));
 }
 
-/* Opens a locator that searches the sources of the options, the paths among the arguments, the Sentry project, if it is online, and the local
- * files (may be NULL). */
+/* Opens a locator that searches the sources of the options, the paths among the arguments, the Sentry project, if it is online, and the
+ * local files (may be NULL). */
 static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
@@ -348,7 +348,7 @@ int symbolicate_write(const struct options *o, struct sl_str text)
 
 static const char boundary[] = "symloom-form-5b2c9d1e7f";
 
-enum { WAIT_S = 30 }; /* how long one HTTP request waits for the answer; then another one polls for it */
+enum { WAIT_S = 30 }; /* how long one HTTP request waits for the result; then another request asks for it again */
 
 /* A request to the service at --server. */
 struct remote_run {
