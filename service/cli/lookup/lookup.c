@@ -377,6 +377,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     l->keep_symcaches = option_given(o, "cache");
     l->table_width = option_given(o, "no-trim") ? 0 : output_width();
     l->colour = output_colour(option_value(o, "color", NULL));
+    /* larger values are of no use, and might not fit */
     l->context_lines = context > 10000 ? 10000 : (unsigned)context;
     l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
     l->section = option_value(o, "section", NULL);

@@ -115,7 +115,8 @@ static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
     uint64_t at;
     answer.count = 0;
     bool is_inside = lookup_relative(l, r->module, r->address, &at);
-    at += sl_object_info(r->module->input.object)->load_address;
+    at += sl_object_info(r->module->input.object)
+              ->load_address; /* gnu_look_up takes addresses as in the file's headers */
     if (!tables || (is_inside && !gnu_look_up(tables, at, l->inlines, &answer)))
         return false;
     if (l->addresses)

@@ -11,6 +11,7 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
     for (const char *at = usage; at; at = strstr(at, " | ") ? strstr(at, " | ") + 3 : NULL) {
         const char *word = strchr(at, ' ');
         size_t size = word ? strcspn(++word, " ") : 0;
+        /* skips placeholders, `[FILE]`, and options */
         if (size == 0 || strspn(word, "abcdefghijklmnopqrstuvwxyz-|") < size || word[0] == '-')
             continue;
         for (size_t i = 0; i < size; i++)
@@ -150,7 +151,7 @@ static void completion_bash(struct sl_buf *out)
 
 /* ---- zsh ---- */
 
-/* Escapes text for '[...]' of a zsh specification: brackets and colons need a backslash. */
+/* Appends text escaped for '[...]' of a zsh specification: brackets, colons and backslashes need a backslash. */
 static void zsh_text(struct sl_buf *out, const char *text)
 {
     char one[2] = "";

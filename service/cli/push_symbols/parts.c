@@ -547,7 +547,7 @@ int push_save(const struct push_job *job, const char *directory)
         enum sl_code code = output_file_put(path, mapping.bytes, &error);
         sl_unmap(&mapping);
         if (code != SL_OK)
-            return push_parts_fail(PUSH_FAILED, NULL, error.message);
+            return push_parts_fail(PUSH_FAILED, NULL, error.message); /* NULL: the message names the path */
         printf("%s\n", path);
     }
     return PUSH_OK;

@@ -458,12 +458,12 @@ int processes_run(struct config *config, const struct options *options,
     parent.count = config->http.processes;
     parent.children = calloc(parent.count, sizeof *parent.children);
     if (!parent.children || !block_signals() || !open_notify_socket())
-        return server_failed("cannot start the processes", strerror(errno));
+        return server_failed("cannot start the service processes", strerror(errno));
     struct sl_buf tried = {0};
     if (!make_sockets(config, &tried)) {
         sl_buf_u8(&tried, 0);
-        int status =
-            server_failed("cannot start the processes", tried.failed ? "out of memory" : (const char *)tried.data);
+        int status = server_failed("cannot start the service processes",
+                                   tried.failed ? "out of memory" : (const char *)tried.data);
         sl_buf_free(&tried);
         return status;
     }
@@ -472,7 +472,7 @@ int processes_run(struct config *config, const struct options *options,
         log_warn("run", "cannot share metrics between service processes: when a process ends, its counts are lost");
     if (!cache_share_change_counter())
         log_warn("run", "cannot share memory between service processes: they notice uploads up to a second late");
-    log_info("run", "started the service processes", LOG_U64("processes", parent.count));
+    log_info("run", "starting the service processes", LOG_U64("processes", parent.count));
     supervise();
     remove_sockets();
     free(parent.children);

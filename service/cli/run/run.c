@@ -325,7 +325,7 @@ struct periodic_cleanup {
     struct cleanup_totals totals;
 };
 
-/* Removes expired files of the cache. Runs on a pool thread, because it takes long. */
+/* Removes expired files of the cache, and others if it is too large. Runs on a pool thread, because it takes long. */
 static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
     struct periodic_cleanup *c = arg;
@@ -345,7 +345,7 @@ static void clean_now(const struct config *config)
         log_info("cleanup", "cache cleanup finished", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
-    cache_drop_deleted();
+    cache_drop_deleted(); /* unmaps the removed files: only then their disk space is free */
 }
 
 /* True if this process cleans the cache: of the processes of a service (http.processes) only the first does. */

@@ -45,10 +45,10 @@ bool errors_dsn_valid(struct sl_str dsn);
 /* From now on queues logged errors for errors_send. `dsn` is read until errors_send has ended; without a DSN this does nothing. */
 void errors_init(struct sl_secret dsn);
 
-/* A fiber: sends queued errors until errors_end is called, then the rest of the queue. When its group is cancelled it ends without sending
- * the rest. `unused` is NULL. */
+/* A fiber: sends queued errors until errors_end is called, then the rest of the queue. When its group is cancelled it ends: sending then
+ * fails at once, and the rest is lost. `unused` is NULL. */
 void errors_send(void *unused) SL_SUSPENDS;
-void errors_end(void);
+void errors_end(void); /* lets errors_send send the rest of the queue and end */
 
 /* ---- service_manager.c ----
  *

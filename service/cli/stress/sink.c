@@ -127,7 +127,7 @@ static void become_sink(void)
     stress_pass_listener(sink->listener);
     loop_init(1);
     loop_run_fiber(serve_sink, NULL);
-    _exit(1);
+    _exit(1); /* only reached if it cannot listen */
 }
 
 enum sl_code stress_sink_open(struct stress_sink *opened, struct sl_error *error)

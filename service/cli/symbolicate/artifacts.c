@@ -99,10 +99,12 @@ static bool add_file(struct local_artifacts *a, size_t directory, const char *pa
 {
     struct local_artifact item = {.path = copy_text(a, sl_str(path)).data};
     item.kind = ends(path, ".map") ? ARTIFACT_MAP : ends(path, ".zip") ? ARTIFACT_BUNDLE : ARTIFACT_SCRIPT;
+    /* FILE_SOURCEBUNDLE: the type that Sentry's artifact lookups give to files of all three kinds */
     item.file = (struct remote_file){
         .source = &a->sources[directory], .type = FILE_SOURCEBUNDLE, .path = copy_text(a, relative)};
     item.file.location = item.file.path;
-    item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE; /* scripts may be any text */
+    /* scripts and maps may be any text, so they are not refused if they look like the error page of a server */
+    item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
     item.file.uri = make_uri(a, directory, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))

@@ -190,7 +190,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
 static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
-    struct sl_buf path = {0};
+    struct sl_buf path = {0}; /* the arguments as locator_open takes them: a symbol path, with `;` after each entry */
     size_t count;
     const char *const *paths = symbolicate_symbol_paths(o, &count);
     for (size_t i = 0; i < count; i++) {
@@ -382,8 +382,9 @@ static enum sl_code remote_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, code, "the service responded with %d: %.*s", status, size, body.data ? body.data : "");
 }
 
-/* Sends a GET, or if `is_post` a POST with the body, and stores the answer in run->answer. `trusted`: the user named the service, so its
- * address may be a reserved one. False, with run->code and run->error, if it fails. */
+/* Sends a GET, or if `is_post` a POST with the body, and stores the answer in run->answer. The user named the service, so its address may
+ * be a reserved one (`trusted`). The answer is JSON to be taken as it is: not decompressed (`keep_wrapper`), not fetched in ranges
+ * (`whole`). False, with run->code and run->error, if it fails. */
 static bool remote_send(struct remote_run *run, const char *url, bool is_post)
 {
     char type[80];

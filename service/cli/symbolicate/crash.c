@@ -233,6 +233,7 @@ static int crash_run(const struct options *o, const struct sentry_project *proje
     run.file.wants_registers = format->needs_registers;
     run.file.walked_arg = &walked;
     bool remote = option_given(o, "server");
+    /* for a core whose symbols are missing, the advice is --local-debug-info, unless it is given or the service searches */
     bool has_local_files = remote || option_given(o, "local-debug-info");
     missing_init(&run.missing, walked.is_core && !has_local_files ? &missing_core_symbols : &missing_symbols);
     if (remote && run.wants_walk)

@@ -383,8 +383,8 @@ static void put_system_info(const struct dump_json *d)
     sl_json_end_object(d->w);
 }
 
-/* Writes whether the symbols of a module were found, missing or malformed; all false if no source was searched, or no frame needed them
- * (`known` NULL or "unused"). The URL is never known. */
+/* Writes whether the symbols of a module were found, are missing, or are malformed, which also counts as missing. All false if no source
+ * was searched, or no frame needed them (`known` NULL or "unused"). The URL is never known. */
 static void put_symbols(const struct dump_json *d, const struct answer_module *known)
 {
     struct sl_str status = known && d->walked->was_searched ? known->debug_status : SL_STR("unused");
