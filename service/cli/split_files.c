@@ -163,7 +163,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
 /* ---- object files of debug maps ---- */
 
 /* Closes the current object file of a debug map; only one is open at a time. */
-static void close_part(struct split_files *files)
+static void close_map_object(struct split_files *files)
 {
     sl_object_close(files->part.object);
     sl_unmap(&files->part.mapping);
@@ -172,9 +172,9 @@ static void close_part(struct split_files *files)
 
 /* Closes the current object file of a debug map, counts it as lost, and returns NULL. The path and reason of the first one are kept for a
  * note. */
-static struct sl_object *fail_part(struct split_files *files, const char *path, const char *why)
+static struct sl_object *fail_map_object(struct split_files *files, const char *path, const char *why)
 {
-    close_part(files);
+    close_map_object(files);
     if (!files->lost_parts++)
         snprintf(files->lost, sizeof files->lost, "%s %s", path, why);
     return NULL;
@@ -182,7 +182,7 @@ static struct sl_object *fail_part(struct split_files *files, const char *path, 
 
 /* Called by the DWARF reader: opens an object file that the debug map names, in place of the one before. `stamp`: its modification time
  * when the program was linked; 0: unknown. NULL if it cannot be used; the reason is kept for a note. */
-static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp)
+static struct sl_object *open_map_object(void *arg, struct sl_str name, uint64_t stamp)
 {
     struct split_files *files = arg;
     char path[PATH_MAX];
@@ -190,17 +190,17 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     uint64_t changed = 0;
     const struct sl_object_info *info = sl_object_info(files->input->object);
     struct sl_archive archive;
-    close_part(files);
+    close_map_object(files);
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
-        return fail_part(files, path, "has a path that is too long");
+        return fail_map_object(files, path, "has a path that is too long");
     if (member_is_named(path) ? member_map_object(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
-        return fail_part(files, path, "was not found");
+        return fail_map_object(files, path, "was not found");
     if (stat(path, &st) == 0) /* fails for a member of a library: `changed` is then the member's own time */
         changed = (uint64_t)st.st_mtim.tv_sec;
     if (stamp && changed && stamp != changed) /* its code differs from the linked program's */
-        return fail_part(files, path, "was changed since the program was linked");
+        return fail_map_object(files, path, "was changed since the program was linked");
     if (sl_archive_open(files->part.mapping.bytes, &archive, NULL) == SL_OK)
         for (size_t i = 0; i < archive.count; i++) {
             if (sl_archive_object(&archive, i, NULL, &files->part.object, NULL) == SL_OK &&
@@ -209,7 +209,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
             sl_object_close(files->part.object);
             files->part.object = NULL;
         }
-    return fail_part(files, path, "cannot be read");
+    return fail_map_object(files, path, "cannot be read");
 }
 
 /* ---- packages ---- */
@@ -258,7 +258,7 @@ void split_files_open(struct input *input, struct split_files *files)
     files->companions = (struct sl_companions){.dwp = find_package(input),
                                                .dwz = open_dwz(input),
                                                .open_dwo = open_dwo,
-                                               .open_object = open_part,
+                                               .open_object = open_map_object,
                                                .arg = files};
 }
 
@@ -319,7 +319,7 @@ void split_files_close(struct split_files *files, size_t missing_units, const ch
     if (files->lost_parts)
         input_note(files->input, "lines are missing: %s, which has the debug information%s; there is no %s.dSYM",
                    files->lost, files->lost_parts > 1 ? ", and others" : "", files->input->path);
-    close_part(files);
+    close_map_object(files);
     member_archive_close(&files->archive);
     for (size_t i = 0; i < files->count; i++) {
         sl_object_close(files->items[i].object);

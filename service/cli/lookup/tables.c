@@ -128,7 +128,7 @@ static int lookup_by_address(const void *left, const void *right)
 
 /* True if the partial symcache has a line for each of its addresses. Otherwise it is not used: only the symcache of the whole file shows
  * that an address really has no line. */
-static bool knows_all(const struct lookup_table *part)
+static bool has_all_lines(const struct lookup_table *part)
 {
     struct sl_location innermost;
     for (size_t i = 0; i < part->address_count; i++)
@@ -139,7 +139,8 @@ static bool knows_all(const struct lookup_table *part)
 
 /* Makes a partial symcache of the code around `addresses`, which are relative to the load address; takes ownership of the array. NULL when
  * one of them has no line in it, or on an error. */
-static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, uint64_t *addresses, size_t count)
+static struct lookup_table *make_partial_table(struct lookup *l, struct lookup_module *m, uint64_t *addresses,
+                                               size_t count)
 {
     struct lookup_table *part = calloc(1, sizeof *part);
     if (!part) {
@@ -152,7 +153,7 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
     progress_set_item(&l->progress, m->name, 0);
     enum sl_code code = input_convert_around(&m->input, addresses, count, l->jobs, &part->bytes, &part->cache, NULL);
     progress_end(&l->progress);
-    if (code == SL_OK && knows_all(part) && table_ready(part, NULL) == SL_OK)
+    if (code == SL_OK && has_all_lines(part) && table_ready(part, NULL) == SL_OK)
         return part;
     table_free(part);
     free(part);
@@ -183,7 +184,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
             lookup_load_whole_file(l, m);
         return;
     }
-    struct lookup_table *part = part_new(l, m, addresses, wanted);
+    struct lookup_table *part = make_partial_table(l, m, addresses, wanted);
     if (!part) { /* an address without a line, or an error, which the whole conversion then reports */
         lookup_load_whole_file(l, m);
         return;

@@ -442,7 +442,7 @@ static bool put_mapped(struct sl_arena_array *list, const struct local_artifact 
     *artifact = (struct artifact){.file = map->file, .match = MATCH_URL, .has_headers = true};
     artifact->file.path.size -= end;
     artifact->file.location = artifact->file.path;
-    artifact->file.uri = artifact->file.path;
+    artifact->file.uri = artifact->file.path; /* no contents, so no version */
     artifact->abs_path = text_before(path, '#');
     artifact->sourcemap = path_file_name(sl_str(map->path));
     return true;
