@@ -17,10 +17,10 @@ enum output_style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 /* Which tool the command is: `symloom lookup`, or the emulation of addr2line, llvm-addr2line or llvm-symbolizer. */
 enum command_compatibility { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
 
-enum { MAX_CHAIN = 600 };
+enum { MAX_CHAIN = 600 }; /* functions of an inline chain; the outermost ones of a longer chain are left out */
 
-/* Direct-mapped cache of demangled names or of paths. A text is in the slot: its function or file id in the symcache modulo the number
- * of slots. Making a name costs more than the rest of an answer. */
+/* Direct-mapped cache of texts by id: of demangled names by the function's id in the symcache, or of paths by the file's id. The slot is
+ * the id modulo the number of slots. Making a name costs more than the rest of an answer. */
 struct text_cache {
     struct sl_str *texts; /* data NULL: empty slot */
     uint32_t *ids;

@@ -11,9 +11,11 @@
 enum push_kind { PUSH_RANGES, PUSH_RETURNPADS, PUSH_KINDS };
 extern const char *const push_kind_names[PUSH_KINDS]; /* "ranges", "returnpads" */
 
+/* Exit statuses of push-symbols. NOTHING: an executable has no symbols, or is unusable; DENIED: the service rejected the access key. */
 enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 3, PUSH_DENIED = 4 };
 
 /* ---- executables.c ---- */
+/* An executable whose symbols are to be sent. */
 struct push_item {
     char *path;
     const char *name; /* the end of `path`: its name for the user and the service */

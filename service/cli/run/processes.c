@@ -59,10 +59,10 @@ static struct parent {
     int status;           /* exit status of the service */
     bool stopping, ready; /* ready: the service manager was told so */
     bool
-        reloaded; /* the configuration was reloaded: a child that starts now has the parent's, the old one, and must reload */
+        reloaded; /* the configuration was reloaded: a child that starts now gets the parent's old one and must reload, too */
 } parent;
 
-static bool is_child;
+static bool is_child; /* this process was forked by the parent, and serves */
 
 /* ---- before the children ---- */
 /* Blocks the signals that the parent handles and opens a signalfd for them, so that one poll(2) waits for signals and for notifications of
