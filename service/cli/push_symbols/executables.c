@@ -74,7 +74,7 @@ static int add_below(struct push_list *list, const char *path)
     size_t walked = 0;
     for (FTSENT *entry; status == PUSH_OK && walk && (entry = fts_read(walk));) {
         if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-            fprintf(stderr, "warning: %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
+            fprintf(stderr, "warning: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
         if (entry->fts_info != FTS_F)
             continue;
         if (walked++ == MAX_WALKED)
@@ -132,7 +132,7 @@ static bool add_mapping(struct push_list *list, const char *pid, const char *lin
     if (size >= (int)sizeof path || is_listed(list, path))
         return true;
     if (access(path, R_OK) != 0)
-        fprintf(stderr, "warning: " SL_STR_FMT ": %s\n", SL_STR_ARG(name), strerror(errno));
+        fprintf(stderr, "warning: cannot read " SL_STR_FMT ": %s\n", SL_STR_ARG(name), strerror(errno));
     if (!is_executable(path))
         return true;
     return push_list_add(list, path, (size_t)hidden, false);

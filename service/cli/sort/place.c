@@ -23,7 +23,8 @@ static enum sl_code make_output_path(const struct sort *s, const char *below, co
 {
     return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096
                ? SL_OK
-               : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
+               : sl_fail(error, SL_INTERNAL, "the path of the output file is too long: %s/%s%s", s->root, below,
+                         suffix);
 }
 
 /* Creates the directories above the file `path`. SL_BUSY when out of memory or descriptors, SL_INTERNAL on other errors. */

@@ -452,7 +452,7 @@ static int sort_read_options(struct sort *s)
     bool sound = !id || (clean && !is_unusable_name(id) && strcmp(clean, id) == 0); /* without characters to replace */
     free(clean);
     if (!sound)
-        return options_wrong(o, "Invalid bundle id");
+        return options_wrong(o, "Invalid bundle id"); /* symsorter's message */
     s->bundle_id = id;
     /* -z gives level 3; each further -z a higher one, up to four */
     s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];

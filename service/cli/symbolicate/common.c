@@ -461,8 +461,8 @@ static int remote_run(const struct options *o, struct remote_run *run)
     locator_close(locator);
     if (status || run->code == SL_OK)
         return status;
-    return report_error(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, "cannot send the request to the service",
-                        run->error.message);
+    return report_error(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1,
+                        "cannot symbolicate with the service at --server", run->error.message);
 }
 
 int remote_symbolicate(const struct options *o, const char *path, struct sl_str json, const struct remote_part *parts,
