@@ -71,7 +71,7 @@ static const struct option_spec *spec_at(const struct options *o, size_t index)
 }
 
 /* Returns the index of an option by its name, or by `letter` if that is not 0; the command's own options are searched before the global
- * ones. If there is none, the index of an unused slot after the global options, whose name is NULL and which never has values. */
+ * ones. If there is none, the index of the end marker of options_global, whose name is NULL and which never has values. */
 static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
 {
     for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)

@@ -47,7 +47,7 @@ static struct {
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
-    /* __FILE__ is one text per place in the code, so its address stands for the name */
+    /* a source file has one text for __FILE__, so its address stands for the name */
     size_t at = ((uintptr_t)file / 8 + (size_t)line) % SITES;
     if (errors.sites[at].file == file && errors.sites[at].line == line && now < errors.sites[at].next_ms)
         return false;

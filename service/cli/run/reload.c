@@ -1,5 +1,6 @@
 /* Reloads the configuration while serving. Running requests hold the old configuration, which is freed after the last of them. The values
- * that need a restart are copied from one to the next and point into the memory of the first configuration, which is never freed. */
+ * that need a restart are copied from one to the next and point into the memory of the first configuration, which lives as long as the
+ * process. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
