@@ -280,7 +280,7 @@ static int read_and_load(const struct options *o, struct stress_load *load, cons
         status = report_error(1, error.message, NULL);
     else
         status = load_service(o, load, &sink, workloads, count);
-    stress_sink_stop(&sink);
+    stress_sink_stop(&sink); /* does nothing if load_service has stopped it */
     for (size_t i = 0; i < count; i++) {
         sl_buf_free(&workloads[i].body);
         free(workloads[i].seconds);
