@@ -18,8 +18,9 @@ static void check_line(struct sl_str line)
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
     must(sl_js_stack_frame(sl_buf_view(&out), &again));
-    /* without brackets, "f@x    at async s:1:23" is a frame of Firefox, whose URL has blanks */
-    bool is_ambiguous = frame.before.size && memchr(frame.before.data, '@', frame.before.size);
+    /* "f@x    at async s:1:23" is a frame of Firefox when it has no brackets, and a blank in a URL may be taken for its end */
+    bool is_ambiguous = (frame.before.size && memchr(frame.before.data, '@', frame.before.size)) ||
+                        (frame.url.size && memchr(frame.url.data, ' ', frame.url.size));
     must(again.line == frame.line && (is_ambiguous || sl_str_ends(frame.url, again.url)));
     sl_buf_free(&out);
 }
