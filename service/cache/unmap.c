@@ -30,8 +30,8 @@ static bool is_deleted_below(const char *line, const char *dir)
            strncmp(path, dir, size) == 0 && path[size] == '/';
 }
 
-/* On the pool, as the list may be long and the disk slow. When out of memory the list is shorter; the rest follows the next
- * time. */
+/* Pool work: lists where the deleted files of the cache are mapped. When out of memory the list ends early; the next sweep finds the
+ * rest. */
 static void list_deleted(void *arg)
 {
     struct deleted_mappings *d = arg;
@@ -43,7 +43,7 @@ static void list_deleted(void *arg)
             continue;
         if (!sl_grow(&d->starts, &d->capacity, d->count + 1, sizeof *d->starts))
             break;
-        d->starts[d->count++] = (uintptr_t)strtoull(line, NULL, 16);
+        d->starts[d->count++] = (uintptr_t)strtoull(line, NULL, 16); /* a line begins with the first address */
     }
     free(line);
     if (maps)
@@ -69,7 +69,7 @@ void cache_drop_deleted(void)
 {
     struct deleted_mappings deleted = {0};
     if (cache_engine.dir && pool_run(POOL_IO, list_deleted, &deleted, NULL) == SL_OK && deleted.count) {
-        for (size_t i = 0; i < cache_engine.count; i++)
+        for (size_t i = 0; i < cache_engine.count; i++) /* UINT64_MAX: whenever they were last used */
             cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_deleted, &deleted, UINT64_MAX);
     }
     free(deleted.starts);
@@ -87,7 +87,7 @@ static void drop_idle(void)
 {
     uint64_t idle_ms = DURATION_MS(cache_engine.config->memory_idle_ns), now = loop_now_ms();
     if (cache_engine.config->memory_idle_ns == DURATION_NEVER || now < idle_ms)
-        return;
+        return; /* no limit is set, or the clock is younger than the limit: nothing can have been idle for so long */
     for (size_t i = 0; i < cache_engine.count; i++)
         cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_any, NULL, now - idle_ms);
 }

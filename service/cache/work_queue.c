@@ -4,14 +4,15 @@
 
 #include "core/metrics.h"
 
-/* Look-ups on disk are short, and the pool has few threads. The limit of computations for one host is so large that its
- * downloads (max_downloads_per_host) and the work after them never wait for a fiber. */
+/* Limits of fibers. DISK_FIBERS for all look-ups on disk: they are short, and the pool that runs them has few threads. HOST_FIBERS for
+ * computations that download from one host: more than its concurrent downloads, so that these never wait for a fiber. */
 enum { DISK_FIBERS = 32, HOST_FIBERS = 64 };
 
 static unsigned host_fibers = HOST_FIBERS;
 
-/* Sets how many fibers each queue may have: twice the downloads per host, as some wait for other entries. Computations that wait for
- * entries of their own kind are not limited: the one waited for could not begin. */
+/* Sets how many fibers each queue may have. For computations: twice max_downloads_per_host, as some wait for other entries instead of
+ * downloading, and at least HOST_FIBERS. A kind whose computations wait for entries of the same kind (`recursive`) has no limit: waiting
+ * computations could use all fibers, and the computation that they wait for could not begin. */
 void work_queue_configure(const struct config *config)
 {
     uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;
@@ -30,19 +31,19 @@ struct work_queue *work_queue_for(struct flight *flight)
     struct kind_state *state = flight->state;
     struct sl_str queue_name =
         state->kind->queue_name ? state->kind->queue_name(flight->context) : (struct sl_str){NULL, 0};
-    if (!queue_name.size)
+    if (!queue_name.size) /* it waits for no host: use the queue that the kind always has */
         return &state->queue;
     struct work_queue *queue = sl_map_get(&state->queues, queue_name);
     if (queue)
         return queue;
-    queue = sl_map_add(&state->queues, queue_name, sizeof *queue, &queue_name);
+    queue = sl_map_add(&state->queues, queue_name, sizeof *queue, &queue_name); /* queue_name: now the map's copy */
     if (queue)
         *queue =
             (struct work_queue){.most = host_fibers, .what = "computation", .map = &state->queues, .name = queue_name};
     return queue;
 }
 
-/* Frees the queue of a host if it has no work left. Those of the kinds and of the disk are never freed: they are in no map. */
+/* Frees the queue of a host if it has no work left. The queues of the kinds and of the disk (`map` is NULL) are never freed. */
 static void drop_idle(struct work_queue *queue)
 {
     if (queue->running || queue->flights.first || !queue->map)
@@ -51,7 +52,7 @@ static void drop_idle(struct work_queue *queue)
     free(queue);
 }
 
-/* Adds to the gauge of waiting flights, which counts all queues for computations together. */
+/* Adds `by` to the metric of the flights that wait for a fiber. It has two values: the disk queue, and all queues of computations. */
 static void count_waiting(const struct work_queue *changed, long by)
 {
     static long disk, computation;
@@ -76,7 +77,7 @@ static void work_on_queue(void *arg)
 {
     struct work_queue *queue = arg;
     for (struct flight *flight; (flight = take_next(queue));) {
-        fiber_set_request_id(flight->request_id);
+        fiber_set_request_id(flight->request_id); /* for log lines */
         flight->step(flight);
     }
     queue->running--;
@@ -86,9 +87,10 @@ static void work_on_queue(void *arg)
 bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step)
 {
     if (queue->running < queue->most) {
+        /* "admitted": not subject to max_fibers, as flights serve requests that were let in already */
         if (fiber_start_admitted(&cache_engine.group, work_on_queue, queue)) {
             queue->running++;
-        } else if (!queue->running) { /* none runs that would take it */
+        } else if (!queue->running) { /* no fiber of this queue runs that would take the flight */
             drop_idle(queue);
             return false;
         }

@@ -1,5 +1,6 @@
-/* Writes to the shared layer wait in a queue that is bounded in number and in bytes, because they keep deleted files alive. No
- * request waits for it: writes that do not fit are dropped. */
+/* Writes to the shared layer (a bucket or a Redis used by several machines) wait in a queue. It is bounded in number and in bytes,
+ * because a waiting write keeps its file open even after that is deleted. No request waits for the queue: writes that do not fit are
+ * dropped. */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -9,7 +10,8 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* An entry in use is offered for a refresh every hour, but the rules by which buckets delete old objects count days. */
+/* Share of the refreshes that are left out: an entry in use is offered for a refresh every hour, but the rules by which buckets delete
+ * old objects count days. */
 enum { REFRESHES_DROPPED_PERCENT = 95 };
 
 static struct {
@@ -33,7 +35,8 @@ void write_queue_init(const struct config *config)
     fiber_group_init(&queue.group, NULL);
 }
 
-/* Bytes of the contents of a write; none for an error. They count against the limit while the write waits or runs. */
+/* Returns the size of the contents to be written, in bytes; 0 for a cached error. It counts against the queue's limit while the write
+ * waits or runs. */
 static uint64_t count_bytes(const struct queued_write *queued)
 {
     return queued->item ? queued->item->mapping.bytes.size : 0;
@@ -45,7 +48,7 @@ static void queued_free(struct queued_write *queued)
     free(queued);
 }
 
-/* Discards a write, and counts that under `result` ("dropped" or "discarded") for each of its back ends. */
+/* Discards a write, and adds it to the metric for `result`: "dropped" (no room) or "discarded" (refresh left out), for each back end. */
 static void write_queue_refuse(struct queued_write *queued, const char *result)
 {
     for (int i = 0; i < SHARED_BACKENDS; i++)
@@ -55,7 +58,8 @@ static void write_queue_refuse(struct queued_write *queued, const char *result)
 }
 
 /* ---- one write ---- */
-/* Writes to one back end. For a refresh it first asks whether the entry is there, which costs less than sending the contents. */
+/* Writes to one back end. For a refresh it first asks whether the entry is there, which costs less than sending the contents: if so, the
+ * result is SHARED_SKIPPED. */
 static enum shared_result write_queue_store(struct shared_backend *to, const struct queued_write *queued,
                                             struct shared_entry *entry)
 {
@@ -66,12 +70,13 @@ static enum shared_result write_queue_store(struct shared_backend *to, const str
         if (there == SHARED_HIT)
             return SHARED_SKIPPED;
     }
-    if (!breaker_allows(to))
+    if (!breaker_allows(to)) /* it was paused meanwhile, perhaps because the question above failed */
         return SHARED_UNREACHABLE;
     return to->put(entry);
 }
 
-/* Writes to one back end and counts the result. Contents above the back end's limit are not sent; they count as skipped. */
+/* Writes to one back end and counts the result in metrics. Compressed contents above the back end's limit are not sent, and count as
+ * skipped; an error (`item` is NULL) always fits. */
 static void store_counted(struct shared_backend *to, const struct queued_write *queued, struct shared_entry *entry)
 {
     uint64_t begin = loop_now_ms();
@@ -82,8 +87,8 @@ static void store_counted(struct shared_backend *to, const struct queued_write *
         metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
 }
 
-/* Removes paused back ends; false if none is left. `*packed`: one of the others stores compressed contents; `*max_packed`: the largest
- * limit of those. */
+/* Removes from the write the back ends that are paused after failures, and counts each as dropped. False if none is left. `*packed`: one
+ * that is left stores compressed contents; `*max_packed`: the largest size that any of these accepts, in bytes. */
 static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max_packed)
 {
     bool any = false;
@@ -105,8 +110,8 @@ static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max
     return any;
 }
 
-/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. One for which
- * they are too large is counted as skipped. */
+/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. If the result
+ * is too large, the write is counted as skipped for these back ends. */
 static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
 {
     struct pack_job pack = {.contents = queued->item->mapping.bytes};
@@ -115,7 +120,7 @@ static void queued_contents(struct queued_write *queued, struct shared_entry *en
         return;
     entry->contents = pack.contents;
     if (packed && pool_run(POOL_COMPRESS | POOL_HEAVY, pack_run, &pack, NULL) != SL_OK)
-        return;
+        return; /* shutdown, no memory or an unreadable file: the shared layer goes without this entry */
     entry->packed = pack.packed.bytes;
     for (int i = 0; i < SHARED_BACKENDS; i++)
         if (queued->to[i] && (!queued->to[i]->packed || pack.packed.bytes.data))
@@ -126,11 +131,11 @@ static void queued_contents(struct queued_write *queued, struct shared_entry *en
         sl_unmap(&pack.packed);
 }
 
-/* Writes a cached error to its back ends, in the form of the file on disk. */
+/* Writes a cached error to its back ends, in the format of error files on disk. */
 static void queued_error(struct queued_write *queued, struct shared_entry *entry)
 {
     struct sl_buf marker = {0};
-    bool packed;
+    bool packed; /* unused here, like max_packed: errors are never compressed */
     uint64_t max_packed;
     queued->error.code = entry->code;
     cache_error_encode(&queued->error, &marker);
@@ -157,7 +162,7 @@ static void queued_run(struct queued_write *queued)
 }
 
 /* ---- the queue ---- */
-/* Takes the oldest write from the queue. Its bytes stay counted until the caller has written it. */
+/* Takes the oldest write from the queue; NULL if it is empty. queue.bytes still counts it, until the caller has written it. */
 static struct queued_write *write_queue_take(void)
 {
     struct queued_write *queued = SL_LIST_FIRST(&queue.writes, struct queued_write, link);
@@ -196,8 +201,8 @@ static bool by_chance(unsigned percent)
     return getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random && random % 100 < percent;
 }
 
-/* Queues a write and starts a fiber for it, unless enough run; takes over `queued` in any case. A part of the refreshes is left out by
- * chance, as entries in use are refreshed often enough; a full queue drops the entry. */
+/* Queues a write, and starts a fiber if fewer than max_running run; takes over `queued` in any case. Leaves out most refreshes, chosen at
+ * random, as entries in use are refreshed often enough. A full queue drops the write. */
 void write_queue_add(struct queued_write *queued)
 {
     uint64_t bytes = count_bytes(queued);
@@ -215,11 +220,11 @@ void write_queue_add(struct queued_write *queued)
     queue.count++;
     queue.bytes += bytes;
     if (queue.running < queue.max_running && fiber_start(&queue.group, write_queue_work, NULL))
-        queue.running++;
+        queue.running++; /* if no fiber can start, the write waits for a running fiber or for the next call */
     write_queue_show();
 }
 
-/* Waits up to `ms` for the queue to empty, then cancels the running writes and drops the rest. */
+/* Waits up to `ms` milliseconds until all writes are done, then cancels those that run and drops those that wait. */
 void write_queue_drain(uint64_t ms)
 {
     uint64_t end = loop_now_ms() + ms;

@@ -11,7 +11,7 @@ static enum sl_code check_uuidmap(struct conversion *conversion, const struct co
                                   struct sl_error *error)
 {
     (void)result;
-    (void)conversion; /* no limits needed for at most a megabyte */
+    (void)conversion; /* no work limit needed: sl_uuidmap_parse reads at most a megabyte */
     struct sl_debug_id id;
     return sl_uuidmap_parse(converter_input_bytes(call, INPUT_FILE), &id, error);
 }
@@ -49,7 +49,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
     return code;
 }
 
-/* The kind's compute: downloads the symbol map or UUID map, and checks that it can be parsed. */
+/* Makes an entry of the kind `auxdifs`: downloads the BCSymbolMap or UUID map, and checks that it can be parsed. */
 static enum sl_code bcsymbolmaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {

@@ -1,5 +1,5 @@
-/* Source texts in objects. A bundle is shared and open while it is in the memory layer; the look-up table of a Portable PDB
- * says where its sources are. */
+/* Source texts in objects: in source bundles, in DWARF (converted to a bundle) and in Portable PDBs. A bundle stays open, for all
+ * requests, while it is in the memory layer of the cache. In a Portable PDB, texts are found by the look-up table made from it. */
 #include "cache_kinds/impl.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 /* Limit of a source text; larger ones count as missing. */
 enum { MAX_TEXT = 64 << 20 };
 
-/* Opens a source bundle; other files have nothing to load. */
+/* Opens a source bundle. For other files, and a damaged bundle, `*loaded` is NULL with SL_OK: the cache serves them as plain files. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     struct sl_bundle *bundle;
@@ -41,17 +41,18 @@ static uint64_t max_size(void)
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
-/* Appends the text of a file. Adds its size to `*work` before it is read, so that a failure counts, too. */
+/* Appends the text of a file; false if it is too large or cannot be read. Adds its size to `*work` even then, as a failed inflation
+ * takes time, too. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                         struct sl_buf *text)
 {
-    if (file->entry && file->entry->size <= max_size())
+    if (file->entry && file->entry->size <= max_size()) /* larger ones are not inflated: they cost nothing */
         *work += file->entry->size;
     return sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
 }
 
-/* Finds the text of a path in a bundle, or else a URL to download it from (a source link). True if the bundle knows the path
- * at all. */
+/* Looks a source path up in a bundle. If the bundle has its text, appends that and the URL that the manifest gives for it, which may be
+ * empty; if not, the URL by the bundle's source links. True if the bundle has a text, a link or only a manifest item for the path. */
 static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
@@ -67,7 +68,8 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 
 /* ---- Portable PDB ---- */
 
-/* Appends a text that the Portable PDB contains. */
+/* Appends a text that the Portable PDB contains; false if it cannot be read, is too large, or memory is out. object->work counts its
+ * size even then. */
 static bool embedded_text(struct source_object *object, const struct sl_ppdb_source *source, struct sl_buf *out)
 {
     struct sl_arena scratch = {0};
@@ -82,7 +84,7 @@ static bool embedded_text(struct source_object *object, const struct sl_ppdb_sou
     return good && !out->failed;
 }
 
-/* Like in_bundle, for a Portable PDB: its embedded text, or else the URL from its Source Link. */
+/* Looks a source path up in a Portable PDB: appends the embedded text, or else the URL by its Source Link. True if there is one of them. */
 static bool in_ppdb(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                     struct sl_buf *url)
 {
@@ -125,8 +127,8 @@ static bool read_format(struct sl_bytes file, enum sl_format *format)
     return readable;
 }
 
-/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
- * Portable PDB inside is used. */
+/* True if sources of the file could only be in its DWARF. False for a Portable PDB and for a .NET PE file: the sources of the latter are
+ * in the Portable PDB inside of it. */
 static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
 {
     enum sl_format format;
@@ -135,7 +137,7 @@ static bool has_dwarf(struct sl_bytes file, const struct object_request *request
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }
 
-/* Inflates the Portable PDB of a PE file. */
+/* Inflates the Portable PDB inside of a PE file into a temporary file, and maps that: sets object->ppdb. */
 static enum sl_code inflate_ppdb(const struct object_request *request, struct source_object *object,
                                  struct sl_error *error)
 {
@@ -154,7 +156,8 @@ static enum sl_code inflate_ppdb(const struct object_request *request, struct so
     return code;
 }
 
-/* Sets the Portable PDB that contains the texts; without it only links are found. SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+/* Sets object->ppdb to the Portable PDB that contains source texts: the file itself, or the one inside of a PE file. Leaves it unset, with
+ * SL_OK, if there is none or it is unusable: then only URLs are found. Fails with SL_BUSY, SL_CANCELLED and SL_INTERNAL. */
 static enum sl_code find_ppdb(const struct object_request *request, struct source_object *object,
                               struct sl_error *error)
 {
@@ -169,7 +172,7 @@ static enum sl_code find_ppdb(const struct object_request *request, struct sourc
     return code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL ? code : SL_OK;
 }
 
-/* Opens the table of a Portable PDB, and the PDB itself for the texts in it. On failure nothing is held. */
+/* Opens the look-up table of a Portable PDB, and the PDB itself for the texts in it. On failure, releases `object`. */
 static enum sl_code open_table(const struct cache_key *key, const struct object_request *request,
                                struct source_object *object)
 {
@@ -182,8 +185,8 @@ static enum sl_code open_table(const struct cache_key *key, const struct object_
     return code;
 }
 
-/* Opens the sources of an object: a bundle as it is; for an object with DWARF the entry with its embedded sources; otherwise
- * the table of a Portable PDB. On failure nothing is held. */
+/* Opens the sources of an object: a bundle as it is (`loaded`); for an object with DWARF, the entry of kind `embedded_sources`, which is a
+ * bundle; otherwise the look-up table of a Portable PDB. On failure, releases `object`. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object)
 {

@@ -12,7 +12,7 @@ static enum sl_code cficaches_store(struct conversion *conversion, const struct 
     return conversion_write(conversion, call, out, error);
 }
 
-/* Makes a table of unwind rules (unwind/cfi.h) of an object. */
+/* Runs in a worker: makes the table of unwind rules (unwind/cfi.h) of an object. */
 static enum sl_code cficaches_make(struct conversion *conversion, const struct converter_call *call, void *result,
                                    struct sl_error *error)
 {

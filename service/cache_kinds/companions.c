@@ -1,11 +1,11 @@
-/* Files with other parts of an object's debug information, from the source of the object. */
+/* Companions: files with other parts of an object's debug information (DWARF package, dwz file), from the source of the object. */
 #include "dwarf/dwarf.h"
 #include "cache_kinds/impl.h"
 
 #include "core/log.h"
 
-/* Gets a companion file. A missing one counts as absent, and so does one to which the store denies access: some stores answer
- * so for missing files. */
+/* Gets a companion file; `*item` is NULL, with SL_OK, if it cannot be had. `*incomplete` becomes true if it may exist nevertheless: not
+ * for "not found", nor for "access denied", with which some stores answer for missing files. SL_CANCELLED, SL_BUSY. */
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
                                          struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
@@ -18,11 +18,11 @@ static enum sl_code kinds_companions_get(const struct object_request *request, s
     return SL_OK;
 }
 
-/* Gets `<file>.dwp`, the usual name of a package. */
+/* Gets the DWARF package of the object by its usual name, `<file>.dwp`. SL_OK without it, too. */
 static enum sl_code get_package(const struct object_request *request, struct sl_arena *arena,
                                 struct companion_items *items, struct sl_error *error)
 {
-    static const struct object_id any = {.type = OBJECT_ELF};
+    static const struct object_id any = {.type = OBJECT_ELF}; /* without ids: none is compared */
     struct remote_file file;
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
     enum sl_code code = origin_companion(request->file, ".dwp", arena, &file, error);
@@ -31,7 +31,7 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
     return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 
-/* Gets the supplementary file by its build id, if the source's layout has debug files by id. */
+/* Gets the supplementary file (dwz) by its build id: the first of the files that the source may have for this id. SL_OK without it, too. */
 static enum sl_code get_supplementary(const struct object_request *request, const struct companion_wants *wants,
                                       struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {
@@ -51,7 +51,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
         code = kinds_companions_get(&other, arena, &items->dwz, &incomplete, error);
     }
-    items->incomplete |= incomplete && !items->dwz;
+    items->incomplete |= incomplete && !items->dwz; /* a failed candidate does not matter if another one was found */
     return code;
 }
 
@@ -85,7 +85,8 @@ void companions_release(struct companion_items *items)
     cache_release(items->dwz);
 }
 
-/* Opens a companion; `*object` is NULL without one, or if it is damaged. */
+/* Opens a companion among the inputs. `*object` is NULL, with SL_OK, if it is not there or damaged; an exhausted budget is an error, as
+ * it says nothing about the file. */
 static enum sl_code open_companion(struct conversion *conversion, const struct converter_call *call,
                                    enum input_role role, const struct reader_limits *limits, struct sl_object **object,
                                    struct sl_error *error)

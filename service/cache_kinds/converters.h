@@ -22,34 +22,37 @@ struct object_check_result {
     struct sl_debug_id debug_id;       /* of the object */
 };
 
-/* Check that a file is valid. They have no options and write nothing. */
+/* Check that INPUT_FILE is a valid UUID map, BCSymbolMap or il2cpp line mapping. They have no options and write nothing. */
 extern const struct converter converter_uuidmap;
 extern const struct converter converter_bcsymbolmap;
 extern const struct converter converter_il2cpp;
 
-/* Makes the table of a ProGuard or R8 mapping. No options. */
+/* Makes the look-up table (jvm/mapping.h) of a ProGuard or R8 mapping. No options. */
 extern const struct converter converter_proguard;
 
-/* Makes the table of INPUT_SCRIPT (missing = empty) and its map: INPUT_SOURCE_MAP, else INPUT_DATA_URL, else the script's comment. */
+/* Makes the look-up table of INPUT_SCRIPT (missing = empty) and its source map: INPUT_SOURCE_MAP, else the one in INPUT_DATA_URL, else the
+ * one in a data URL in the script's sourceMappingURL comment. */
 extern const struct converter converter_sourcemap;
 struct sourcemap_options {
     bool partial_scopes, compat_names; /* struct sl_smcache_options */
 };
 struct sourcemap_result {
-    uint64_t bad_scopes; /* as in struct sl_smcache */
+    uint64_t bad_scopes; /* number of the first malformed item in the map's `scopes`, from 1; 0 = none */
 };
 
-/* Decodes a source text: `out` gets it as UTF-8, unless INPUT_FILE is that already. SL_NOT_FOUND: it is empty; SL_MALFORMED: it is not
- * text. */
+/* Decodes a source text: writes it to `out` as UTF-8, or nothing if INPUT_FILE is UTF-8 already. SL_NOT_FOUND if INPUT_FILE is empty,
+ * SL_MALFORMED if it is not text. */
 extern const struct converter converter_source_text;
 struct source_text_options {
-    bool is_utf8; /* must be UTF-8, but may contain any character; its byte order mark is skipped */
+    bool
+        is_utf8; /* it must be UTF-8 and may contain any character; its byte order mark is skipped. False: find out the encoding */
 };
 struct source_text_result {
     bool is_written; /* `out` has the text */
 };
 
-/* Finds what a script says of its source map; `out` gets the reference to the map, if it is not a data URL. No options. */
+/* Finds the debug id and the source map reference in a script's comments, and hashes the script. Writes the reference to `out`, unless it
+ * is a data URL. No options. */
 extern const struct converter converter_script_facts;
 struct script_facts_result {
     bool has_map, embeds_map, has_debug_id; /* as in struct script_facts */
@@ -65,19 +68,20 @@ extern const struct converter converter_embedded_ppdb;
 extern const struct converter converter_object_meta;
 extern const struct converter converter_embedded_sources;
 
-/* Finds the section INPUT_NAME, as in the file. Writes nothing. */
+/* Finds where in the file the section of the name INPUT_NAME is stored. Writes nothing. */
 extern const struct converter converter_raw_section;
 struct raw_section_result {
     enum sl_section_store store;
     uint64_t offset, size; /* in the file, bytes; if `store` is SL_SECTION_STORED */
 };
 
-/* Tells whether a line table names the source file of the path INPUT_NAME, which is clean (function/path.h). Writes nothing. */
+/* Tells whether a line table of the object names the source file with the path INPUT_NAME, which must be clean (without "." and "..": see
+ * function/path.h). Writes nothing. */
 extern const struct converter converter_source_path;
 enum { MAX_RELATIVE_PATH = 1024 };
 struct source_path_result {
     bool named;
-    /* The path as the table has it, if that is relative to the compilation directory; NUL-terminated. Empty: it is not, or is longer. */
+    /* The path in the line table, NUL-terminated, if it is relative to the compilation directory. Empty if it is absolute or too long. */
     char relative[MAX_RELATIVE_PATH];
 };
 
@@ -96,7 +100,8 @@ extern const struct converter converter_symcache;
 struct symcache_options {
     struct reader_limits limits;
     bool variables, columns;
-    /* All available companions are given: always convert. False: convert only if the object refers to none. */
+    /* True: the inputs have all companions (DWP, dwz) that are available, so convert in any case. False: convert only if the object refers
+     * to no companion, else just say which it refers to (`wanting`). */
     bool complete;
 };
 struct companion_wants {

@@ -9,7 +9,7 @@
 #include "core/pool.h"
 
 struct failed_minidump {
-    struct cache_lookup look;
+    struct cache_lookup look; /* first: dump_kept gets a pointer to it */
     struct fiber *fiber;
     bool done;
     struct sl_bytes dump;
@@ -29,7 +29,7 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
                                         struct sl_error *error)
 {
     (void)arena;
-    struct failed_minidump *k = context; /* its owner waits for the end */
+    struct failed_minidump *k = context; /* lives until this ends: save_failed_minidump waits for it */
     k->fd = tmp->fd;
     enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
     return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "cannot write a failed minidump");
@@ -43,7 +43,7 @@ const struct cache_kind kind_diagnostics = {
     .shareable = kinds_never_shared,
 };
 
-/* Pool work: makes the key, which has a hash of the whole file: equal files are stored once. */
+/* Pool work: makes the key of the entry. It has a hash of the whole minidump, so that equal ones are stored once. */
 static void name_dump(void *arg)
 {
     struct failed_minidump *k = arg;
@@ -58,7 +58,7 @@ static void dump_kept(struct cache_lookup *look)
     fiber_wake(k->fiber);
 }
 
-/* Stores the minidump and waits until it is written, even if cancelled, as the record is on this stack. */
+/* Stores the minidump. Waits until it is written, even if cancelled: the record that the look-up uses is on this fiber's stack. */
 void save_failed_minidump(struct sl_bytes dump)
 {
     struct sl_error error = {0};
@@ -68,7 +68,7 @@ void save_failed_minidump(struct sl_bytes dump)
     struct cache_key key = {.text = sl_str(k.key)};
     k.look = (struct cache_lookup){
         .kind = &kind_diagnostics, .key = &key, .context = &k, .error = &error, .done = dump_kept};
-    k.done = cache_lookup_async(&k.look);
+    k.done = cache_lookup_async(&k.look); /* true: answered at once; otherwise dump_kept will be called */
     while (!k.done)
         fiber_suspend_uncancellable();
     cache_release(k.look.item);

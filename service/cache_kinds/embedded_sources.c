@@ -6,7 +6,7 @@
 #include "function/path.h"
 #include "source/bundle.h"
 
-/* Limit of all texts: every line table may name the same text under many paths. */
+/* Limit of all texts of an object, in bytes: a small file may name one large text under many paths. */
 static const uint64_t max_texts = UINT64_C(256) << 20;
 
 struct gather {
@@ -18,7 +18,8 @@ struct gather {
     bool out_of_memory;
 };
 
-/* Adds a text under its full path, once; skips texts beyond the limit. False stops the iteration, when out of memory. */
+/* Adds a source text to the bundle under its full path, unless it is there already or the texts would exceed max_texts. False, which stops
+ * the iteration, when out of memory. */
 static bool embedded_sources_add(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct gather *g = arg;
@@ -31,7 +32,7 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     if (text.size > max_texts - g->size)
         return true;
     path.data = sl_arena_strndup(&g->arena, path.data, path.size);
-    if (!path.data || !sl_map_put(&g->paths, path, g)) {
+    if (!path.data || !sl_map_put(&g->paths, path, g)) { /* g: any value; only the keys matter */
         g->out_of_memory = true;
         return false;
     }
@@ -40,7 +41,7 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     return true;
 }
 
-/* Runs in a worker: writes a source bundle with all texts in the DWARF of the object; one without texts if it has none. */
+/* Runs in a worker: writes a source bundle with all source texts in the DWARF of the object. SL_NOT_FOUND if it has none. */
 static enum sl_code gather_texts(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

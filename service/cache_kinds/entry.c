@@ -1,4 +1,4 @@
-/* Conversions of a request's object, shared by several kinds. */
+/* Helpers of several kinds of cache entries: they run a converter and make its output an entry. */
 #include "cache_kinds/impl.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     return code;
 }
 
-/* Opens a temporary file: on the pool, or in a caller that is not a fiber. */
+/* Opens an unlinked temporary file in the cache's directory, whose descriptor `*fd` becomes. Called on the pool, or outside of fibers. */
 static enum sl_code open_work_file(void *fd, struct sl_error *error)
 {
     *(int *)fd = sl_unlinked_file(cache_tmp_dir());

@@ -1,4 +1,4 @@
-/* Shared by the kinds. Private to this folder. */
+/* Functions shared by the kinds of cache entries. Private to this folder. */
 #pragma once
 
 #include "cache_kinds/converters.h"
@@ -14,7 +14,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
 
-/* False, for cache_kind.shareable: the entries are useful on this machine only, or are derived from an entry that is shared. */
+/* Always false: the `shareable` of kinds whose entries are useful on this machine only, or are made from an entry that is shared. */
 bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */
@@ -25,43 +25,44 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
                              struct sl_error *error) SL_SUSPENDS;
 
 /* ---- listing.c ---- */
-/* Removes the files that the source's index does not list, and gives the others the index's spelling. An unavailable index
- * counts as empty, and sets `*failed`. Fails only with SL_CANCELLED, SL_BUSY and SL_INTERNAL. */
+/* Removes from `files` those that the source's index does not list, and changes the case of the others to that of the index. If there is
+ * no index, `*count` becomes 0; if it cannot be had now, `*failed` becomes true as well. SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                                  struct remote_file *files, size_t *count, bool *failed) SL_SUSPENDS;
 
 extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_source_files;  /* the context is a struct source_request; loaded by script_load */
-extern const struct cache_kind kind_bundled_files; /* likewise, with an entry */
+extern const struct cache_kind kind_bundled_files; /* the context is a struct source_request with `entry` set */
 extern const struct cache_kind kind_embedded_sources; /* loaded by source_load */
 extern const struct cache_kind kind_sourcemap_caches; /* loaded: struct sl_smcache */
 
-/* Opens source bundles; `*loaded` is NULL for all other objects and damaged bundles. Fails only with SL_BUSY. */
+/* For cache_kind.load: `*loaded` is an open struct sl_bundle, or NULL for other files and damaged bundles. Fails only with SL_BUSY. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
-/* Memory limit for open bundles in bytes; their kinds keep them open between requests. */
+/* Memory limit for open source bundles of one kind, in bytes: they stay open between requests. */
 enum { OPEN_BUNDLES_BYTES = 64 << 20 };
 
 /* ---- source_files.c ---- */
 void *source_request_retain(const void *request, struct sl_arena *arena);
 
-/* ---- scripts.c: loads texts ---- */
+/* ---- scripts.c: `loaded` of text files ---- */
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void script_free(void *loaded);
 
 /* ---- companions.c: files with other parts of an object's debug information ---- */
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
-    bool incomplete; /* one was not available, although it may exist and access is not denied */
+    bool
+        incomplete; /* a file could not be had now, though it may exist: the answer was neither "not found" nor "access denied" */
 };
 
-/* True if the object refers to such files. Pool. */
+/* Finds out which companion files the object refers to; true if there are any. Pool. */
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
-/* Gets them from the source of the request's file; leaves out unavailable ones. SL_CANCELLED, SL_BUSY. */
+/* Gets the companion files from the source of the request's file; leaves out those that cannot be had. SL_CANCELLED, SL_BUSY. */
 enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
                             struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-/* Opens the companions among a conversion's inputs; leaves out damaged ones. SL_BUSY, or the error of the conversion's budget. */
+/* Opens the companion files among a conversion's inputs; leaves out damaged ones. SL_BUSY, or the error of an exhausted budget. */
 enum sl_code companions_open(struct conversion *conversion, const struct converter_call *call,
                              const struct reader_limits *limits, struct sl_companions *companions,
                              struct sl_error *error);

@@ -1,4 +1,4 @@
-/* Finds the files that an upload has changed. */
+/* Invalidates cache entries when files at their sources have changed: finds the files that the request means. */
 #include "cache_kinds/invalidate.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void invalidate_add(struct invalidation_found *found, const struct remote
     found->files[found->count++] = (struct cache_file){file->source->id, file->uri};
 }
 
-/* Lists the module's files for all types of objects, as its type is not known. */
+/* Lists the files that the source may have for the module, for all types of objects, as its type is not known. */
 static enum sl_code list_module(const struct source *source, struct object_id *id, struct sl_arena *arena,
                                 struct invalidation_found *found, struct sl_error *error)
 {
@@ -69,7 +69,7 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
         return sl_fail(error, SL_NOT_FOUND, "no source with this id is configured");
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
         return sl_fail(error, SL_MALFORMED, "'debug_id' is not a debug id");
-    const struct config *config = config_retain(current_config()); /* owns the source */
+    const struct config *config = config_retain(current_config()); /* `source` is part of it; a reload could free it */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)
         code = cache_invalidate(found.files, found.count, error);
@@ -78,8 +78,8 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     return code;
 }
 
-/* The name under which the release of blocked hosts is recorded like an invalidated source, so that it can be asked when
- * that was last done. No source can have this id. */
+/* A made-up source: releasing blocked hosts also invalidates this "source", so that the invalidation records of the cache tell other
+ * processes when it was last done. No real source can have this id. */
 static const struct cache_file blocked_hosts = {{":hosts", 6}, {NULL, 0}};
 
 enum sl_code release_blocked_hosts(struct sl_error *error)
@@ -90,10 +90,11 @@ enum sl_code release_blocked_hosts(struct sl_error *error)
 
 bool were_hosts_released_since(int64_t since_s)
 {
-    return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
+    return cache_was_invalidated(SL_STR("source_id: :hosts\n"),
+                                 since_s); /* a cache key that names the made-up source */
 }
 
-/* True for a source alone, a source and a location, or a source and a module (debug file and debug id). */
+/* True if `what` has a source alone, a source and a location, or a source and a module (debug file and debug id). */
 bool invalidation_is_valid(const struct invalidation *what)
 {
     bool module = what->debug_file.size || what->debug_id.size;
@@ -105,7 +106,7 @@ enum sl_code invalidate_entries(const struct invalidation *what, struct sl_error
 {
     struct sl_arena arena = {0};
     struct cache_file file = {what->source, what->location};
-    origin_clear_caches();
+    origin_clear_caches(); /* or list_module would use lists of files from before the change */
     enum sl_code code =
         what->debug_id.size ? invalidate_module(what, &arena, error) : cache_invalidate(&file, 1, error);
     sl_arena_free(&arena);

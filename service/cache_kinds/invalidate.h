@@ -7,15 +7,15 @@
 struct invalidation {
     struct sl_str source, location, debug_file, debug_id; /* empty = not given */
 };
-/* True for a source with at most one of these. */
+/* True if `what` has a source, and at most one of a location and a module. */
 bool invalidation_is_valid(const struct invalidation *what);
-/* Calls cache_invalidate for the files; also drops responses of sources that are cached in memory. SL_NOT_FOUND if the files of
- * a module are wanted and the source is not configured; SL_MALFORMED for an invalid debug id. */
+/* Invalidates the entries made from the files that `what` names (cache_invalidate), and drops the lists of files of all sources from
+ * memory. For a module: SL_NOT_FOUND if the source is not configured, SL_MALFORMED if the debug id is invalid. Else as cache_invalidate. */
 enum sl_code invalidate_entries(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
 
-/* Unblocks hosts to which downloads kept failing: in this process, in others of the cache directory and, through Redis, on
- * other machines. Like cache_invalidate. */
+/* Unblocks hosts to which downloads kept failing: in this process, in others with the same cache directory and, through Redis, on
+ * other machines. Returns the errors of cache_invalidate, which carries the message to the other processes. */
 enum sl_code release_blocked_hosts(struct sl_error *error) SL_SUSPENDS;
 
-/* True if any process has done that since `since_s` (seconds since the epoch). */
+/* True if any process has called release_blocked_hosts since `since_s` (seconds since the epoch). */
 bool were_hosts_released_since(int64_t since_s) SL_SUSPENDS;

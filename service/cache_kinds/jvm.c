@@ -1,7 +1,7 @@
 /* The kind `proguard`: tables made from mappings of ProGuard and R8. */
 #include "cache_kinds/impl.h"
 
-/* Makes the look-up table (jvm/mapping.h) of a ProGuard or R8 mapping. */
+/* Runs in a worker: makes the look-up table (jvm/mapping.h) of a ProGuard or R8 mapping. */
 static enum sl_code convert_mapping(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)
 {
@@ -18,7 +18,7 @@ static enum sl_code convert_mapping(struct conversion *conversion, const struct 
 
 const struct converter converter_proguard = {"proguard", 0, 0, convert_mapping};
 
-/* Downloads the mapping to a temporary file and converts it. */
+/* Downloads the mapping to a second temporary file, and converts it into that of the entry. */
 static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                      struct sl_error *error)
 {
@@ -27,7 +27,7 @@ static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struc
     struct conversion_description about = {.location = request->file->location, .kind = kind_proguard.name};
     struct converter_call call = {.out = tmp->fd};
     struct cache_tmp text;
-    enum sl_code code = cache_tmp_create(&text, true, error);
+    enum sl_code code = cache_tmp_create(&text, true, error); /* true: unlinked at once */
     if (code != SL_OK)
         return code;
     code = origin_fetch(request->file, text.fd, error);

@@ -1,9 +1,10 @@
-/* The files that sources have for a module, in the order of the sources. Most sources need no network request; the others are
- * asked concurrently. And the kind `source_index`: the index of a symbol store, and its segments. Both are sorted lines
+/* Lists the files that symbol sources have for a module. For most sources the paths follow from the module's ids; those that must be
+ * asked over the network are asked concurrently. Also the kind `source_index`: the index of a symbol store, and its segments (a part that
+ * the store wrote in one go). Entries of both are sorted lines
  *
  *     <name>/<id>/<name>      crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb
  *
- * Segments never change once they are written, so a longer index costs only its new segments. */
+ * Segments never change once they are written, so when an index grows, only its new segments are downloaded. */
 #include "cache_kinds/impl.h"
 
 #include "base/map.h"
@@ -16,15 +17,15 @@ enum { INDEX_MAX = 512 << 20 }; /* limit of the lines in bytes */
 struct source_index_request {
     const struct source *source;
     struct sl_str scope; /* of the entry */
-    uint32_t number;     /* of the segment, or of the index's last one */
-    uint32_t known;      /* for an index: last segment of a shorter one that may be cached; 0 = none */
-    bool segment;
+    uint32_t number;     /* number of the segment, or of the last segment of the index; from 1 */
+    uint32_t known;      /* for an index: last segment of an older, shorter index that may be cached; 0 = none */
+    bool segment;        /* true: one segment; false: the index up to segment `number` */
 };
 
 /* ---- keys ---- */
 
-/* Makes the key of an index or a segment. Sources that are not public are also identified by their URL, as two requests may
- * use one id for different sources; built-in sources ("sentry:...") are not. */
+/* Makes the key of an index or a segment; false when out of memory. A source that is not public is also identified by its URL, as two
+ * requests may use one id for different sources; not so a built-in source ("sentry:..."). */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
@@ -41,7 +42,7 @@ static bool make_key(const struct source_index_request *r, struct sl_arena *aren
         sl_buf_u8(&text, '\n');
     }
     *key = (struct cache_key){.text = sl_buf_move_to_arena(&text, arena), .scope = r->scope};
-    return key->text.data && (global || root.data);
+    return key->text.data && (global || root.data); /* NULL: no memory for one of the texts */
 }
 
 /* Gets an index or a segment from the cache, or makes it. */
@@ -57,11 +58,11 @@ static enum sl_code source_index_get(const struct source_index_request *r, struc
 
 /* ---- computing entries ---- */
 
-struct listing_work {        /* on the pool */
-    struct sl_bytes segment; /* to be read first; empty = none */
+struct listing_work {        /* for sort_and_write, on the pool */
+    struct sl_bytes segment; /* downloaded segment, whose paths are added to `lines` first; empty = none */
     struct sl_buf *lines;
-    int fd;
-    size_t strange;
+    int fd;         /* receives the sorted lines */
+    size_t strange; /* number of lines of `segment` that could not be parsed */
 };
 
 /* Pool work: reads a segment, if there is one, then sorts the lines and writes the entry. */
@@ -106,8 +107,8 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
     return code;
 }
 
-/* Copies the lines of a shorter index if it is still in memory, so that only the segments after it must be added. Returns
- * the number of its last segment, or 0. */
+/* Copies the lines of an older, shorter index (r->known) if it is still in memory, so that only the segments after it must be added.
+ * Returns the number of its last segment; 0 if it is gone or cannot be read: then all segments must be added. */
 static uint32_t begin_with(const struct source_index_request *r, struct sl_arena *arena, struct sl_buf *lines)
 {
     struct source_index_request known = *r;
@@ -125,7 +126,8 @@ static uint32_t begin_with(const struct source_index_request *r, struct sl_arena
     return read ? r->known : 0;
 }
 
-/* Adds one segment after the other, as servers throttle clients with many concurrent requests. */
+/* Adds the segments from number `from` to the end of the index, one after the other: servers throttle clients with many concurrent
+ * requests. A segment that cannot be had makes the whole index fail, with SL_DOWNLOAD_ERROR unless the cause is local. */
 static enum sl_code add_segments(const struct source_index_request *r, uint32_t from, struct sl_arena *arena,
                                  struct sl_buf *lines, struct sl_error *error)
 {
@@ -149,7 +151,7 @@ static enum sl_code add_segments(const struct source_index_request *r, uint32_t 
     return SL_OK;
 }
 
-/* Makes a segment, or an index: the lines of a shorter index that is still cached, and the segments after it. */
+/* Makes the entry of a segment, or of an index: from the lines of an older, shorter index if that is in memory, and all later segments. */
 static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -198,13 +200,13 @@ const struct cache_kind kind_source_index = {
 /* ---- look-ups ---- */
 
 enum { GOOD_MAX = 256 };
-static struct good { /* last segment of the last index that was available, by source */
-    uint64_t source;
-    uint32_t last;
+static struct good { /* the newest index of a source that could be downloaded */
+    uint64_t source; /* hash of the source's key */
+    uint32_t last;   /* number of the last segment of that index; 0 = none was available */
 } good[GOOD_MAX];
 
-/* Returns the slot in `good` for this source. It is a hash table without chains: a source displaces another with the same
- * slot, which then downloads its whole index again. NULL when out of memory. */
+/* Returns the slot in `good` for the source of the request, emptied if it was another source's: `good` is a hash table without chains. The
+ * other source's next index is then made from all its segments again. NULL when out of memory. */
 static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
     struct source_index_request any = *r;
@@ -219,8 +221,8 @@ static struct good *find_good(const struct source_index_request *r, struct sl_ar
     return slot;
 }
 
-/* Gets the newest index; if it cannot be downloaded, the last one that was available. The slot in `good` is looked up again
- * after the fiber was suspended, as another source may have taken it. */
+/* Gets the newest index of the source; if it cannot be downloaded, the newest one that could be (`good`). The slot in `good` is looked up
+ * again after source_index_get, which suspends the fiber: another source may have taken it meanwhile. */
 static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                             struct cache_item **item, struct sl_error *error)
 {
@@ -238,7 +240,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
             known->last = r.number;
     }
     if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY || !known || !known->last || known->last == r.number)
-        return code;
+        return code; /* with known->last == r.number it is the very index that has just failed */
     log_warn("find", "cannot download the current index of a symbol source; using an older one",
              LOG_SLSTR("source", source->id), LOG_ERR(error));
     r.number = known->last;
@@ -263,7 +265,7 @@ static enum sl_code find_all(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Gives the file the path that the index has, which may differ in case. False when out of memory. */
+/* Gives the file the path as the index spells it, which may differ in case. False when out of memory. */
 static bool respell(struct remote_file *file, struct sl_str spelling, struct sl_arena *arena)
 {
     if (sl_str_equal(spelling, file->path))
@@ -280,8 +282,8 @@ struct respelling {
     bool ok;
 };
 
-/* Keeps the files that the index contains, with its spelling. Runs on the loop under a guard against SIGBUS, as the
- * spellings are in the mapped index. */
+/* Moves the files that the index contains to the front of r->files, and gives them the index's spelling. Runs on the loop, under a guard
+ * against SIGBUS, as the spellings are in the mapped index. */
 static void respell_all(void *arg)
 {
     struct respelling *r = arg;
@@ -295,7 +297,7 @@ static void respell_all(void *arg)
     }
 }
 
-/* Keeps the files that the index contains; `*count` is their number. */
+/* Removes the files that the index does not contain; `*count` becomes the number of the others, 0 on failure. */
 static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct remote_file *files, size_t *count,
                            struct sl_error *error)
 {
@@ -320,7 +322,7 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
         *count = 0;
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
-        *failed = code != SL_NOT_FOUND;
+        *failed = code != SL_NOT_FOUND; /* not found: the store has no index, so it has no files */
         log_warn("find", "cannot download the index of a symbol source; its files are not found",
                  LOG_SLSTR("source", source->id), LOG_ERR(&error));
         return SL_OK;
@@ -341,7 +343,7 @@ struct task {
     struct sl_arena *arena;
 };
 
-/* True if listing this source needs a download: of Sentry's list of files, or of an index. */
+/* True if listing the files of this source may need a download: of Sentry's list of files, or of a symbol store's index. */
 static bool needs_request(const struct source *source)
 {
     return source->type == SOURCE_SENTRY || origin_has_index(source);
@@ -355,7 +357,8 @@ bool list_needs_no_io(const struct source *sources, size_t source_count)
     return true;
 }
 
-/* Lists one source. A source that cannot be listed counts as empty, so that the others are still used. */
+/* Fills in the listing of one source. A source that cannot be listed counts as empty, with SL_OK, so that the other sources are still
+ * used; only SL_CANCELLED and SL_BUSY, which concern all sources, stay in the listing's `code`. */
 static void list_one(void *arg)
 {
     struct task *t = arg;
@@ -369,7 +372,8 @@ static void list_one(void *arg)
     l->count = 0;
     if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
-    l->failed = l->code != SL_NOT_FOUND && l->code != SL_PERMISSION_DENIED; /* these two answer: no files */
+    /* "not found" and "permission denied" are answers: the source has no files. After other errors it may have some */
+    l->failed = l->code != SL_NOT_FOUND && l->code != SL_PERMISSION_DENIED;
     log_debug("find", "cannot list the files of a symbol source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }
@@ -391,7 +395,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
         else
             list_one(&tasks[i]);
     }
-    if (count && !fiber_for_each(list_one, asking, count, count))
+    if (count && !fiber_for_each(list_one, asking, count, count)) /* all at once; false: cancelled */
         return SL_CANCELLED;
     for (size_t i = 0; i < source_count; i++)
         if (listings[i].code != SL_OK)

@@ -8,7 +8,7 @@ struct local_symcache_making {
     int fd;
 };
 
-/* Makes the symcache by the request's own function and writes it to the entry's file. */
+/* Pool work: makes the symcache by the function of the caller (`own->make`) and writes it to the entry's file. */
 static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
 {
     const struct local_symcache_making *m = arg;
@@ -19,8 +19,8 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
                : code;
 }
 
-/* Makes the symcache by a function of the caller. Without that the entry is only looked up: SL_CANCELLED says that there is
- * none, as it is never cached. */
+/* Makes the symcache by the function of the caller (`make`). If that is NULL, the caller wants an existing entry only: the error for "there
+ * is none" is SL_CANCELLED, because the cache would store any other error as the result for this key. */
 static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {

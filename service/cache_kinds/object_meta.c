@@ -1,4 +1,4 @@
-/* The kind `object_meta`: the features of an object, so that candidates are ranked without opening them:
+/* The kind `object_meta`: the features of an object as JSON, so that several files for one module can be ranked without parsing them:
  *
  *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other",
  *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b},"fixed_address":n,
@@ -6,7 +6,7 @@
  *      "loads":{"usable":b,"entries":[[offset,address,file_size,memory_size,flags],...]}}
  *
  * "srcsrv_vcs" only if it is known, "embedded_ppdb" only for PE files with a Portable PDB inside, "fixed_address" only for ELF
- * files that can only be loaded there, "loads" only for ELF files with PT_LOAD entries. */
+ * files that can be loaded at that address only, "loads" only for ELF files with PT_LOAD entries. */
 #include "cache_kinds/impl.h"
 
 #include "base/json_fields.h"
@@ -17,9 +17,9 @@
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
-enum { MAX_LOADS = 32 }; /* of the PT_LOAD entries that are kept; programs have four to ten */
+enum { MAX_LOADS = 32 }; /* limit of the PT_LOAD entries that are kept; programs have four to ten */
 
-/* Writes a load header as an array of numbers, as a file has many of them. */
+/* Writes a PT_LOAD entry as an array of numbers, which is shorter than an object with names. */
 static void encode_load(struct sl_json_writer *w, const struct sl_load_header *load)
 {
     const uint64_t fields[] = {load->offset, load->address, load->file_size, load->memory_size, load->flags};
@@ -29,7 +29,7 @@ static void encode_load(struct sl_json_writer *w, const struct sl_load_header *l
     sl_json_end_array(w);
 }
 
-/* Writes the parts that the file stores, and its PT_LOAD entries. */
+/* Writes which parts the file really contains (a stripped file lacks some, a debug file has no code), and its first PT_LOAD entries. */
 static void encode_stored(struct sl_json_writer *w, struct sl_object *object)
 {
     struct sl_stored_parts parts;
@@ -40,7 +40,7 @@ static void encode_stored(struct sl_json_writer *w, struct sl_object *object)
     sl_json_member_boolean(w, "symbol_table", parts.has_symbol_table);
     sl_json_member_boolean(w, "code", parts.has_code);
     sl_json_end_object(w);
-    if (!sl_object_load_header(object, 0, &load))
+    if (!sl_object_load_header(object, 0, &load)) /* it has no PT_LOAD entry */
         return;
     sl_json_member_object(w, "loads");
     sl_json_member_boolean(w, "usable", sl_object_load_headers_usable(object));
@@ -75,7 +75,8 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_object 
     sl_json_end_object(&w);
 }
 
-/* Gets the features of the Portable PDB inside a PE file. Ignores one that cannot be read: the PE file itself is usable. */
+/* Gets the features of the Portable PDB inside a PE file; other objects have none. Fails only with SL_BUSY: a Portable PDB that cannot be
+ * read is ignored, as the PE file itself is usable. */
 static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe,
                                       const struct reader_limits *limits, struct sl_features *features,
                                       struct sl_error *error)
@@ -102,7 +103,7 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
-/* Makes the description of an object, its features as JSON, of the file. */
+/* Runs in a worker: writes the features of the object in INPUT_FILE as JSON. */
 static enum sl_code describe(struct conversion *conversion, const struct converter_call *call, void *result,
                              struct sl_error *error)
 {
@@ -145,7 +146,7 @@ static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *o
     return good;
 }
 
-/* Reads "fixed_address"; its presence makes the address fixed. */
+/* Reads "fixed_address". An object has a fixed address exactly if this member is present. */
 static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;
@@ -159,7 +160,7 @@ static const struct sl_field stored_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads "stored"; its presence tells entries of this version from older ones. */
+/* Reads "stored". Entries of versions before 5 lack this member, so `has_stored` tells which entries are current. */
 static bool read_stored(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;
@@ -184,7 +185,7 @@ static const struct sl_field meta_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the features of an entry. */
+/* Parses an entry, which is JSON, into `meta` (struct object_meta). */
 static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};

@@ -1,4 +1,4 @@
-/* Parts of objects that are served by themselves: sections, and source files, which only line tables make known. */
+/* Finds parts of objects that clients may request: sections, and source files, of which only the object's line tables know the paths. */
 #include "cache_kinds/impl.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static bool check_section(const void *result)
 const struct converter converter_raw_section = {"raw_section", sizeof(struct reader_limits),
                                                 sizeof(struct raw_section_result), find_section, check_section};
 
-/* Runs a converter of this file on the object. */
+/* Runs a converter that writes no file on the object; `name` is its INPUT_NAME, and `result` receives its result. */
 static enum sl_code run_on_object(struct cache_item *object, const struct converter *converter, struct sl_str name,
                                   void *result, struct sl_error *error)
 {
@@ -57,13 +57,15 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
     enum sl_code code = run_on_object(object, &converter_raw_section, name, &found, error);
     bool inside = true;
     *store = found.store;
-    *bytes = sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside);
+    *bytes =
+        sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside); /* a worker's numbers may be wrong */
     return code == SL_OK && !inside ? sl_fail(error, SL_INTERNAL, "a section lies outside of its file") : code;
 }
 
 /* ---- source files ---- */
 
-/* Files of hostile tables may share one long directory: joining them is charged, and longer paths are never asked for. */
+/* Longest path that is joined, in bytes; requests never have longer ones. The files of a hostile line table may share one long directory,
+ * so joining is also charged to the work budget. */
 enum { LONGEST_JOINED = 16 * 1024 };
 
 struct path_search {
@@ -73,7 +75,7 @@ struct path_search {
     struct source_path_result *found;
 };
 
-/* Keeps the path of the file as the table has it, unless it is absolute. */
+/* Stores the path of the file in the result as the line table has it, without the compilation directory; not if it is absolute. */
 static void keep_relative(struct path_search *p, const struct sl_file *file)
 {
     sl_buf_clear(&p->path);
@@ -83,8 +85,8 @@ static void keep_relative(struct path_search *p, const struct sl_file *file)
         snprintf(p->found->relative, sizeof p->found->relative, SL_STR_FMT, SL_STR_ARG(path));
 }
 
-/* Tells whether this file of a line table is the one that is searched for, and if so records it in p->found. The end is compared first, as
- * joining all parts of each path costs more. */
+/* Tells whether this file of a line table is the one that is searched for, and if so records it in p->found. Compares the file name first,
+ * as joining the whole path costs more. Also false when the work budget is used up (p->account.failed). */
 static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
 {
     struct sl_str directory, name;
@@ -101,7 +103,8 @@ static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
     return true;
 }
 
-/* Reads unit after unit until one names the file. A damaged unit counts up to the damage. */
+/* Reads the files of one compilation unit after the other until one is the wanted file. Of a damaged unit, the files before the damage are
+ * searched. */
 static enum sl_code search_units(struct conversion *conversion, struct sl_dwarf_listing *listing, struct path_search *p,
                                  struct sl_error *error)
 {
@@ -118,8 +121,8 @@ static enum sl_code search_units(struct conversion *conversion, struct sl_dwarf_
     return SL_OK;
 }
 
-/* Runs in a worker: finds the path (INPUT_NAME) among the source files that the object's DWARF names. Without it, `named` in the result
- * stays false. */
+/* Runs in a worker: finds the path (INPUT_NAME) among the source files that the object's DWARF names. If it is not there, `named` in the
+ * result stays false. */
 static enum sl_code find_source_path(struct conversion *conversion, const struct converter_call *call, void *result,
                                      struct sl_error *error)
 {
@@ -134,7 +137,7 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
     if (listing)
         code = search_units(conversion, listing, &p, error);
-    if (code == SL_OK && !p.found->named && (p.account.failed || p.path.failed))
+    if (code == SL_OK && !p.found->named && (p.account.failed || p.path.failed)) /* not every file was compared */
         code = sl_budget_fail(&conversion->budget, error);
     if (code == SL_OK && !p.found->named)
         code = sl_object_status(object, error); /* an exhausted budget does not mean that the path is unknown */

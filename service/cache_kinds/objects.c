@@ -56,7 +56,7 @@ static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_S
     return !known || memcmp(wanted, found, SHA256_SIZE) == 0;
 }
 
-/* Stores where the object is in the fat file. */
+/* Stores in the result where slice number `index` is in the fat Mach-O file. */
 static enum sl_code set_slice(const struct sl_archive *archive, size_t index, struct object_check_result *outcome,
                               struct sl_error *error)
 {
@@ -69,7 +69,8 @@ static enum sl_code set_slice(const struct sl_archive *archive, size_t index, st
     return SL_OK;
 }
 
-/* Checks that the file has a valid object, and compares its ids with the wanted ones. */
+/* Runs in a worker: checks that the file has a valid object, and compares its id and checksum with the wanted ones. Of a fat file, checks
+ * the slice with the wanted id, or the first readable one if no id is wanted. */
 static enum sl_code check_object(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -89,7 +90,7 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
     if (code != SL_OK)
         return code;
     const struct sl_object_info *info = sl_object_info(object);
-    /* ids are compared only if one is wanted, and the object's own is not all zeros */
+    /* ids are compared only if one is wanted and the object has a debug id (not all zeros) */
     bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
     outcome->same_id = !comparable || sl_object_matches(info, &wanted);
     outcome->same_checksum = !options->has_checksum || checksum_matches(bytes, options->checksum);
@@ -116,8 +117,8 @@ struct file_slice {
     uint64_t offset, size;
 };
 
-/* Keeps only the requested object of a fat file: moves the slice to the front, in ascending pieces because source and destination may
- * overlap, and truncates the file. */
+/* Pool work: keeps only the requested object of a fat file. Copies the slice to the front of the file, from its beginning on, as source and
+ * destination may overlap, and truncates the file behind it. */
 static enum sl_code keep_slice(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
@@ -137,7 +138,7 @@ static enum sl_code keep_slice(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Checks the downloaded file; of a fat one, keeps the wanted slice. */
+/* Has a worker check the downloaded file; of a fat Mach-O file, keeps only the slice that the worker chose. */
 static enum sl_code run_check(const struct object_request *request, int fd, struct object_check_result *outcome,
                               struct sl_error *error)
 {
@@ -153,12 +154,14 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, outcome, error);
     struct file_slice slice = {fd, outcome->slice_offset, outcome->slice_size};
     bool fits = outcome->slice_offset <= about.size && outcome->slice_size <= about.size - outcome->slice_offset;
-    if (code == SL_OK && outcome->is_fat && !fits) /* a result comes from a process that a file may have taken over */
+    if (code == SL_OK && outcome->is_fat &&
+        !fits) /* a hostile file may have taken over the worker, and so its result */
         return sl_fail(error, SL_MALFORMED, "the process that read this file chose an object beyond the file's end");
     return code == SL_OK && outcome->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &slice, error) : code;
 }
 
-/* Logs and counts a wrong id or checksum. The file is used nevertheless, as stores with such files are in use. */
+/* Logs and counts a downloaded file whose id or checksum is not the wanted one. It is used nevertheless: some stores in use have such
+ * files. */
 static void report_mismatch(const struct object_request *request, const struct object_check_result *outcome)
 {
     char found[SL_DEBUG_ID_TEXT];
@@ -175,8 +178,8 @@ static void report_mismatch(const struct object_request *request, const struct o
 
 _Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
 
-/* Downloads the file into the entry and checks that it is the file that was asked for. Another id or checksum is reported, but the file is
- * served: its source's answer is what it is. */
+/* Downloads the file into the entry and checks that it is an object with the wanted id and checksum. A wrong id or checksum is only
+ * reported: some stores in use have such files. tmp->note receives header fields of the response. */
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {
@@ -191,7 +194,7 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
-/* True if the file goes to the shared cache: not one of Sentry's own buckets, which all nodes can read. */
+/* True if the entry may be copied to the shared cache. False for files of Sentry's own GCS buckets, which all machines can read anyway. */
 static bool shareable(const void *context)
 {
     const struct object_request *request = context;
@@ -199,7 +202,7 @@ static bool shareable(const void *context)
     return source->type != SOURCE_GCS || !sl_str_starts(source->id, SL_STR("sentry:"));
 }
 
-/* Handles of files, as for any kind, plus the bundles among them that are open. */
+/* Returns the memory limit of the kind: the usual one, for mapped files, plus that for source bundles, which are open while in memory. */
 static uint64_t objects_capacity(const struct config *config)
 {
     return config->default_capacity + OPEN_BUNDLES_BYTES;

@@ -1,5 +1,5 @@
-/* Objects, the cache entries made from them, and the requests that name them: the context of most kinds is one remote file,
- * needed for one module, and their keys differ only by the kind. */
+/* Objects, the cache entries made from them, and the requests for both. A request names a remote file and the module that it is needed
+ * for; the object and the entries made from it have the same key, in different kinds. */
 #pragma once
 
 #include "cache/cache.h"
@@ -23,13 +23,13 @@ struct object_request {
 /* Makes the common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
-/* For cache_kind.base: the request's object, from which entries of several kinds are made. For cache_kind.queue_name: the store of the
- * file, empty for a directory. */
+/* For cache_kind.base: names the request's object as the entry from which this one is made. For cache_kind.queue_name: returns the URL or
+ * bucket of the file's source; empty for a local directory. `request` is a struct object_request. */
 bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                          struct cache_key *key, const void **context);
 struct sl_str object_request_queue_name(const void *request);
 
-/* Returns a deep copy: the computation may outlive the request that named the source. */
+/* Returns a deep copy of a struct object_request: a computation may outlive the request that started it. NULL when out of memory. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
 /* Inputs of a symcache. */
@@ -40,7 +40,7 @@ struct symcache_request {
     struct sl_str scope; /* scope of its entry: private if one of the files is */
 };
 
-/* Like those of struct object_request. */
+/* The functions above for a struct symcache_request: key, base, queue name and deep copy. Base and queue name are those of its object. */
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
 bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                            struct cache_key *key, const void **context);
@@ -63,12 +63,12 @@ extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 extern const struct cache_kind kind_proguard;    /* loaded: struct sl_jvm_mapper */
 
 /* Files that contribute to a symcache without being objects: names for Apple bitcode builds, and C# lines for Unity builds
- * (auxiliary.c). Both are found by the module's debug id and are part of the symcache's key; if they are absent, that is not
- * reported. */
+ * (auxiliary.c). They are found by the module's debug id and named in the symcache's key. Most modules have none: clients are not told
+ * when they are absent. */
 extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; nothing loaded */
 extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */
 
-/* The address of an ELF file that can only be loaded there. */
+/* Whether an ELF file can be loaded at one address only, and that address. */
 struct fixed_load_address {
     bool is_fixed;
     uint64_t address;
@@ -83,24 +83,25 @@ struct object_meta {
     bool has_stored;
 };
 
-/* Calls cache_get for the request's file. */
+/* Gets the entry of `kind` for the request's file, as cache_get does: `*item` is a reference, NULL on errors. */
 enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
                                 struct sl_arena *arena, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Finds a section of a file of the kind `objects` by its full name (object/stored.h); `*bytes` are a view of the item. */
+/* Finds a section of an object (an item of kind_objects) by its full name; `*store` says whether the file contains it (object/stored.h),
+ * and `*bytes` are its bytes in the item's mapping. */
 enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
                                 struct sl_bytes *bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Finds out whether a line table of a file of the kind `objects` names the source file of this clean path. `*relative`,
- * in the arena: the path below the compilation directory if the table has it so, else empty. SL_UNSUPPORTED if finding
- * out exceeded a limit. */
+/* Finds out whether a line table of an object (an item of kind_objects) names the source file with this clean path. `*relative`, in the
+ * arena, is the path as the line table has it if that is relative to the compilation directory, else empty. SL_UNSUPPORTED if the search
+ * exceeded a limit. */
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 
-/* Adds the contents of a cache entry as an input; nothing if it is NULL. */
+/* Adds the contents of a cache entry as an input of a conversion; does nothing if `item` is NULL. */
 void converter_add_item(struct converter_call *call, enum input_role role, const struct cache_item *item);
 
-/* Creates an unlinked file on the disk of the cache, for what a converter makes for one request; the caller closes it. Works outside of
+/* Creates an unlinked file on the disk of the cache, for output of a converter that is not cached; the caller closes it. Works outside of
  * fibers, too. */
 enum sl_code create_work_file(int *fd, struct sl_error *error) SL_SUSPENDS;
 
@@ -110,20 +111,21 @@ enum sl_code convert_to_item(const struct cache_kind *kind, const struct convers
                              const struct converter *converter, struct converter_call *call, void *result,
                              struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Makes the table of a mapping sent with a request, outside the cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is
- * not a mapping; SL_UNSUPPORTED: it exceeds a limit. */
+/* Makes the look-up table of a ProGuard or R8 mapping sent with a request; it is not cached. The item's `loaded` is a
+ * struct sl_jvm_mapper. SL_MALFORMED if the text is not a mapping, SL_UNSUPPORTED if it exceeds a limit. */
 enum sl_code item_from_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- symcaches of local files, for commands (local_symcaches.c) ---- */
 
 struct local_symcache {
-    /* Makes the symcache on the pool; `*bytes` are written to a file before anything else runs. Its error becomes the result
-     * and is not cached. NULL: use only a cached one, else SL_CANCELLED. */
+    /* Makes the symcache, on a pool thread; `*bytes` must be valid until the thread has written them to a file. An error becomes that of
+     * local_symcache_get. NULL: only look for a cached symcache; SL_CANCELLED if there is none. */
     enum sl_code (*make)(void *arg, struct sl_bytes *bytes, struct sl_error *error);
     void *arg;
 };
 
-/* Gets the symcache cached under the key, which must identify the files and the way it is made, or makes it. Like cache_get. */
+/* Gets the symcache that is cached under the key, or makes it. The key must identify the contents of the files it is made from and the way
+ * it is made. Returns as cache_get does. */
 enum sl_code local_symcache_get(struct sl_str key, const struct local_symcache *own, struct cache_item **item,
                                 struct sl_error *error) SL_SUSPENDS;
 

@@ -18,7 +18,7 @@ static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct
     return conversion_write(conversion, call, out, error);
 }
 
-/* Makes the table of a Portable PDB. */
+/* Writes the look-up table of a Portable PDB; `outcome` receives how many damaged methods and documents it lacks. */
 static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct converter_call *call,
                                      struct sl_bytes bytes, struct sl_arena *arena, struct ppdb_cache_result *outcome,
                                      struct sl_error *error)
@@ -74,7 +74,7 @@ static enum sl_code make_table(struct conversion *conversion, const struct conve
     return code;
 }
 
-/* The result is a number, which is only logged. */
+/* True for every result: it is only a number for the log, so no value of it does harm. */
 static bool check_result(const void *result)
 {
     (void)result;
@@ -84,7 +84,7 @@ static bool check_result(const void *result)
 const struct converter converter_ppdb_cache = {"ppdb_cache", sizeof(struct reader_limits),
                                                sizeof(struct ppdb_cache_result), make_table, check_result};
 
-/* Runs in a worker: writes the Portable PDB that is embedded in a PE file. */
+/* Runs in a worker: writes the Portable PDB that is embedded in a PE file, inflated. SL_NOT_FOUND if there is none. */
 static enum sl_code write_ppdb(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -101,7 +101,7 @@ static enum sl_code write_ppdb(struct conversion *conversion, const struct conve
 
 const struct converter converter_embedded_ppdb = {"embedded_ppdb", sizeof(struct reader_limits), 0, write_ppdb};
 
-/* Makes the look-up table in a worker. Damaged methods cost only themselves; that some were dropped is logged. */
+/* Has a worker make the look-up table. Damaged methods and documents are left out of it, which is counted and logged. */
 static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {

@@ -2,8 +2,8 @@
 
 enum { LOCATION_PARTS = 8 };
 
-/* Adds the part of a cache key that identifies a file: its source and location, and its checksum if that selects between
- * files at this location. */
+/* Writes the texts of a cache key that identify a file: its source and location, and its checksum if different files may be had from this
+ * location by their checksum. Returns the number of texts. */
 static size_t add_location(const struct object_request *request, struct sl_str parts[LOCATION_PARTS])
 {
     const struct remote_file *file = request->file;
@@ -40,7 +40,7 @@ static bool kinds_request_join(struct sl_arena *arena, const struct sl_str *part
     return true;
 }
 
-/* Makes the key of an object: it is that of its symcache without other inputs. */
+/* Makes the key of an object. It equals the key of a symcache made from the object alone: the cache tells them apart by their kind. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct symcache_request plain = {.object = *request, .scope = request->scope};
@@ -86,8 +86,8 @@ bool symcache_request_base(const void *context, struct sl_arena *arena, const st
     return object_request_base(&request->object, arena, kind, key, base);
 }
 
-/* Returns the name of the download queue: the host or bucket of the source, as downloads from one share a queue. Data NULL
- * for local files, which need none. */
+/* Returns the name of the queue for work that downloads the file: the URL or bucket of its source, so that downloads from one server share
+ * a queue. Data NULL for files in a local directory, which need none. */
 struct sl_str object_request_queue_name(const void *context)
 {
     const struct source *source = ((const struct object_request *)context)->file->source;
@@ -122,7 +122,7 @@ static void copy_secret(struct copier *c, struct sl_secret *secret)
     copy_str(c, &secret->hidden);
 }
 
-/* Copies an array, without what its items point to. NULL if it is empty, or on failure. */
+/* Copies an array, without what its items point to. NULL if it is empty, or, with `failed` set, when out of memory. */
 static void *copy_array(struct copier *c, const void *items, size_t count, size_t size)
 {
     if (!count)

@@ -1,4 +1,4 @@
-/* Debug references in scripts, searched once while the script is in memory. */
+/* Finds the debug id and source map reference in a script's comments, once while the script is in the memory layer of the cache. */
 #include "cache_kinds/impl.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
 
 struct kinds_script { /* the item's `loaded`; loop thread */
-    bool known;
+    bool known;       /* `facts` are set */
     struct script_facts facts;
-    struct sl_buf map; /* of `facts`: a copy, as the loop must not read the mapped script */
+    struct sl_buf map; /* text of facts.map: a copy, as the loop must not read the mapped script */
 };
 
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -36,12 +36,12 @@ void script_free(void *loaded)
     free(script);
 }
 
-/* Runs in a worker: what a script says of itself: its debug id, its hash, and where its source map is. The reference to the map is written
- * to the output unless it is a `data:` URL, which has the map in it, or too long. */
+/* Runs in a worker: finds a script's debug id and source map reference in its comments, and hashes it. Writes the reference to the output,
+ * unless it is a `data:` URL, which contains the map itself. A reference that is too long counts as none. */
 static enum sl_code find_facts(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
-    (void)conversion; /* the script is read once */
+    (void)conversion; /* no work limit needed: the script is read a fixed number of times */
     struct script_facts_result *outcome = result;
     struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE);
     struct sl_str text = {(const char *)bytes.data, bytes.size}, map;
@@ -67,7 +67,7 @@ static bool check_result(const void *result)
 const struct converter converter_script_facts = {"script_facts", 0, sizeof(struct script_facts_result), find_facts,
                                                  check_result};
 
-/* Reads the URL of the source map that the script names. SL_BUSY: out of memory; SL_MALFORMED: it is not text. */
+/* Reads the source map reference that the worker has written to `fd`. SL_MALFORMED if it is too long or not UTF-8; SL_BUSY, SL_INTERNAL. */
 static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *error)
 {
     uint64_t size = get_file_size(fd);
@@ -94,7 +94,8 @@ static enum sl_code hash_script(void *arg, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* For a script that its reader cannot read: counts it as a script without debug references. Only its hash is set, which identifies it. */
+/* Sets the facts of a script that the converter cannot read: it counts as a script without debug id and source map. Its hash is set, as
+ * cache keys contain it. */
 static enum sl_code take_unreadable(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct hashing hashing = {item->mapping.bytes, facts->sha256};
@@ -103,8 +104,8 @@ static enum sl_code take_unreadable(struct cache_item *item, struct script_facts
     return pool_call(POOL_CONVERT, hash_script, &hashing, error);
 }
 
-/* Finds the debug references of a script in a worker, and hashes it. `map` gets the reference to the source map, unless that is a data
- * URL. */
+/* Has a worker find the debug id and source map reference of a script, and its hash. `map` gets the reference, unless that is a data URL.
+ * A script that cannot be read counts as one without both. */
 static enum sl_code look_at_script(struct cache_item *item, struct script_facts *facts, struct sl_buf *map,
                                    struct sl_error *error)
 {
@@ -127,7 +128,8 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     return is_at_fault ? take_unreadable(item, facts, error) : code;
 }
 
-/* Returns the facts of a script; reads the script the first time. Two fibers may do that at once: the first result stays. */
+/* Returns the facts of a script, which are kept in its item; reads the script the first time. Two fibers may do that at the same time:
+ * then the first result is kept and the second one freed. */
 enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct kinds_script *script = item->loaded;
@@ -139,7 +141,7 @@ enum sl_code script_facts_get(struct cache_item *item, struct script_facts *fact
         script->facts.map = sl_buf_view(&script->map);
         script->known = true;
     } else {
-        sl_buf_free(&map); /* another fiber has set it first */
+        sl_buf_free(&map); /* it failed, or another fiber has set the facts first */
     }
     *facts = script->facts;
     return code;
@@ -160,8 +162,8 @@ static void bundle_look(void *arg)
     look->found = look->id ? sl_bundle_by_debug_id(bundle, look->id, look->type) : sl_bundle_by_url(bundle, look->url);
 }
 
-/* Finds a file of a bundle by debug id, or by URL if `id` is NULL. Reads the mapped bundle on the loop, under a guard
- * against SIGBUS. */
+/* Finds a file of a bundle by debug id and type, or by URL if `id` is NULL. Runs on the loop, under a guard against SIGBUS, as the bundle
+ * is a mapped file. SL_INTERNAL if it cannot be read. */
 enum sl_code source_object_find_file(const struct source_object *bundle, const struct sl_debug_id *id,
                                      enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
 {

@@ -1,4 +1,4 @@
-/* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and from bundles. */
+/* The kinds `sourcefiles` (text files from the web or a symbol source) and `bundled_files` (text files from source bundles), as UTF-8. */
 #include "cache_kinds/impl.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 
 enum { MAX_MAP_URL = 512 }; /* bytes of a source map's URL in a header, with its NUL; longer ones are ignored */
 
-/* Sets `*text` to the UTF-8 text of the file, converted in `scratch` if necessary; false if it is not text. */
+/* Sets `*text` to the UTF-8 text of the file: its bytes without byte order mark or, converted, `scratch`. With `is_utf8` the file must be
+ * UTF-8; otherwise its encoding is detected. False if it is not text. */
 static bool decode_text(bool is_utf8, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
@@ -39,12 +40,13 @@ static enum sl_code decode(struct conversion *conversion, const struct converter
     enum sl_code code = SL_OK;
     bool is_text = decode_text(options->is_utf8, bytes, &scratch, &text);
     if (!bytes.size) {
-        code = sl_fail(error, SL_NOT_FOUND, "%s", "");
+        code = sl_fail(error, SL_NOT_FOUND, "%s", ""); /* no message: the code says it all */
     } else if (scratch.failed) {
         code = sl_budget_fail(&conversion->budget, error);
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the source file is not text");
-    } else if (text.size != bytes.size || text.data != (const char *)bytes.data) {
+    } else if (text.size != bytes.size ||
+               text.data != (const char *)bytes.data) { /* the text is not the file as it is */
         code = write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)text.data, text.size}, error);
         outcome->is_written = code == SL_OK;
     }
@@ -61,10 +63,10 @@ const struct converter converter_source_text = {"source_text", sizeof(struct sou
                                                 sizeof(struct source_text_result), decode, check_result};
 
 struct replacing {
-    int fd, text;
+    int fd, text; /* the file, and a file in memory with its decoded text */
 };
 
-/* Pool work: replaces the file by its decoded text. */
+/* Pool work: replaces the contents of a downloaded file by its decoded text. */
 static enum sl_code replace_file(void *arg, struct sl_error *error)
 {
     const struct replacing *r = arg;
@@ -79,7 +81,7 @@ static enum sl_code replace_file(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Stores the file as UTF-8, so that it is decoded only once. */
+/* Has a worker check that the downloaded file is text, and replaces it by the text as UTF-8 if it is not UTF-8 already. */
 static enum sl_code decode_file(const struct source_request *request, int fd, struct sl_error *error)
 {
     const struct source_text_options options = {request->is_utf8};
@@ -104,7 +106,7 @@ struct web_file {
     bool by_old_name; /* `map` is from the obsolete header field */
 };
 
-/* True if a redirect to this URL is allowed: its origin must be one that the request allows. */
+/* True if a redirect to this URL is allowed: its origin (scheme, host and port) must be one that the request allows. */
 static bool may_follow(void *arg, const char *url)
 {
     const struct source_request *request = ((struct web_file *)arg)->request;
@@ -114,8 +116,8 @@ static bool may_follow(void *arg, const char *url)
     return allowed;
 }
 
-/* Keeps the URL of the source map that a response header names: `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete name
- * X-SourceMap, which has lower priority. */
+/* Called for each header field of the response. Keeps the URL of the source map if it is `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete
+ * name X-SourceMap, unless `SourceMap` was seen before. Of equal fields the last one wins. */
 static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
     struct web_file *web = arg;
@@ -128,14 +130,14 @@ static void note_map(void *arg, struct sl_str name, struct sl_str value)
     web->by_old_name = old;
 }
 
-/* True if the path of the URL has an extension of scripts, source maps or source files. Then a web page as response is
- * refused: it is an error page. */
+/* True if the path of the URL has an extension of scripts, source maps or source files. If the response to it is a web page, that must be
+ * an error page, and is refused. */
 static bool names_code(struct sl_str url)
 {
     static const char *const endings[] = {"js", "mjs", "cjs", "map",   "bundle", "ts",   "c",  "h",
                                           "cc", "cpp", "cxx", "hh",    "hpp",    "m",    "mm", "cs",
                                           "vb", "fs",  "rs",  "swift", "go",     "java", "kt"};
-    size_t end = 0, dot = 0;
+    size_t end = 0, dot = 0; /* dot: beginning of the extension, behind the last dot of the file name; 0 = none */
     for (; end < url.size && url.data[end] != '?' && url.data[end] != '#'; end++)
         dot = url.data[end] == '.' ? end + 1 : url.data[end] == '/' ? 0 : dot;
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
@@ -144,7 +146,8 @@ static bool names_code(struct sl_str url)
     return false;
 }
 
-/* Downloads a file from the web, from public addresses only, and records the result for retries. */
+/* Downloads a file from the web, from public addresses only, and records the result: when a failing server works again, its cached
+ * failures become invalid (origin/failures.h). */
 static enum sl_code fetch_web(const struct source_request *request, struct cache_tmp *tmp, struct sl_error *error)
 {
     struct web_file web = {request, tmp->note, false};
@@ -166,7 +169,8 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
     return code;
 }
 
-/* Makes the entry: downloads the file, takes the member if it is an archive, and converts the text to UTF-8. */
+/* Makes the entry: downloads the file; if the request names a member, the file is an archive, and is replaced by that member; then converts
+ * the text to UTF-8, unless the request wants the bytes as they are. */
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -192,6 +196,7 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
     if (!to)
         return NULL;
     *to = *(const struct source_request *)context;
+    /* + 1: never 0 items, so that NULL means out of memory */
     struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, to->header_count + 1);
     struct sl_str *texts[] = {&to->scope, &to->url, &to->member, &to->location, &to->entry};
     bool good = headers != NULL;
@@ -214,7 +219,8 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
     return good ? to : NULL;
 }
 
-/* Downloads from the same host or source share a queue. */
+/* Returns the URL of the file's source: downloads from one source share a queue. Empty for files from the web, which share the queue of the
+ * kind. */
 static struct sl_str source_files_queue_name(const void *context)
 {
     const struct source_request *request = context;
@@ -239,10 +245,10 @@ const struct cache_kind kind_source_files = {
 
 /* ---- texts in bundles ---- */
 
-/* Returns the request for the bundle; it refers to data of `request`. */
+/* Returns the request for the bundle that contains the text; it refers to data of `request`. */
 static struct object_request source_files_object(const struct source_request *request)
 {
-    static const struct object_id any = {.type = OBJECT_UNKNOWN};
+    static const struct object_id any = {.type = OBJECT_UNKNOWN}; /* without ids: none is compared */
     return (struct object_request){request->file, &any, request->scope};
 }
 
@@ -252,7 +258,8 @@ struct archive_extraction {
     int fd;
 };
 
-/* Pool work: writes one file of a bundle to the entry. An empty file counts as not found. */
+/* Pool work: writes one file of a bundle to the entry. SL_NOT_FOUND if the bundle does not have it or it is empty; SL_MALFORMED if it is
+ * not UTF-8. */
 static enum sl_code extract(void *arg, struct sl_error *error)
 {
     const struct archive_extraction *e = arg;
@@ -268,7 +275,7 @@ static enum sl_code extract(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Makes the entry from a file of a bundle. */
+/* Makes the entry: gets the bundle, which is an entry of its own, and writes the wanted file of it. */
 static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {
@@ -283,7 +290,7 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
     return code;
 }
 
-/* Sets the entry from which this one is made: the bundle. */
+/* For cache_kind.base: names the entry from which this one is made, the bundle. False when out of memory. */
 static bool bundled_files_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
                                struct cache_key *key, const void **base)
 {
@@ -294,7 +301,7 @@ static bool bundled_files_base(const void *context, struct sl_arena *arena, cons
     return object_request_base(object, arena, kind, key, base);
 }
 
-/* Counts the text as memory, so that the capacity limits the number of texts. */
+/* Loads a text as script_load does, but adds its size to the weight: so the memory limit of the kind limits the texts themselves. */
 static enum sl_code bundled_files_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     enum sl_code code = script_load(bytes, loaded, weight, error);
@@ -331,7 +338,7 @@ enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl
     if (!object_request_key(&request, arena, &key))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = source_open(&key, &request, bundle);
-    /* other objects open, too, as another kind or with nothing loaded, but they are no bundles */
+    /* source_open also succeeds for objects with DWARF (another kind) and Portable PDBs (nothing loaded): they are no source bundles */
     if (code == SL_OK && bundle->item->kind == &kind_objects && bundle->item->loaded)
         return SL_OK;
     source_object_release(bundle);
@@ -340,8 +347,8 @@ enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl
 
 /* ---- look-ups ---- */
 
-/* Makes the key: of a web file by its URL, of a source's file by its location; a file inside of an archive or bundle adds
- * its name. */
+/* Makes the key of a text; false when out of memory. A web file is named by its URL, a symbol source's file by its location; for a file
+ * inside of an archive or bundle its name is added. */
 static bool source_request_key(const struct source_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct sl_buf text = {0};
@@ -408,7 +415,7 @@ enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
-/* Makes an entry of a text, outside of the cache; its byte order mark is skipped. */
+/* Makes an item of a text without storing it in the cache; a byte order mark is left out. SL_MALFORMED if it is not UTF-8. */
 enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct sl_buf copy = {0};

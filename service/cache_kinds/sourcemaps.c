@@ -1,4 +1,4 @@
-/* The kind `sourcemap_caches`: tables made from scripts and their source maps. */
+/* The kind `sourcemap_caches`: look-up tables made from scripts and their source maps. */
 #include "cache_kinds/impl.h"
 
 #include "core/log.h"
@@ -11,7 +11,8 @@ static struct sl_smcache_options options_now(void)
     return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};
 }
 
-/* Opens the new table as its readers will, before it is used. */
+/* Opens the new table before it is stored: a writer's bug must not be cached. `outcome` receives the number of the malformed item in the
+ * map's `scopes`, if any. */
 static enum sl_code check_table(const struct sl_buf *table, struct sourcemap_result *outcome, struct sl_error *error)
 {
     struct sl_smcache cache;
@@ -28,7 +29,8 @@ static struct sl_str input_text(const struct converter_call *call, enum input_ro
     return (struct sl_str){(const char *)bytes.data, bytes.size};
 }
 
-/* Returns the given map, or decodes the one in a data URL. */
+/* Sets `*map` to the source map: the given file (INPUT_SOURCE_MAP), or the one in a data URL, decoded: INPUT_DATA_URL or, without that, the
+ * URL in the script's comment. */
 static enum sl_code find_map(struct conversion *conversion, const struct converter_call *call, struct sl_buf *decoded,
                              struct sl_str *map, struct sl_error *error)
 {
@@ -45,7 +47,7 @@ static enum sl_code find_map(struct conversion *conversion, const struct convert
     return SL_OK;
 }
 
-/* Makes the look-up table (js/smcache.h) of a script and its source map. */
+/* Runs in a worker: makes the look-up table (js/smcache.h) of a script and its source map. */
 static enum sl_code convert_sourcemap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
@@ -65,7 +67,7 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, const struc
     return code;
 }
 
-/* The result is a number, which is only logged. */
+/* True for every result: it is only a number for the log, so no value of it does harm. */
 static bool check_result(const void *result)
 {
     (void)result;
@@ -77,13 +79,14 @@ const struct converter converter_sourcemap = {"sourcemap", sizeof(struct sourcem
 
 /* ---- the kind ---- */
 
-/* Inputs of a table; NULL or data NULL = missing. */
+/* Inputs of a look-up table; an item that is NULL or a text whose data are NULL is missing. */
 struct sourcemap_texts {
     struct cache_item *script, *map;
-    struct sl_str embedded, location;
+    struct sl_str embedded, location; /* a data URL with the map; the script's location, for the log */
 };
 
-/* Makes the table: as an item outside of the cache, or, if `item` is NULL, in the file `fd`. */
+/* Makes the look-up table. If `item` is NULL, writes it to the file `fd` of a cache entry; else `*item` becomes an item that is not in the
+ * cache. */
 static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, struct cache_item **item,
                                   struct sl_error *error)
 {
@@ -97,7 +100,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     if (!texts->map && texts->embedded.data)
         converter_add_text(&call, INPUT_DATA_URL, texts->embedded);
     else if (!texts->map && texts->script)
-        about.size = 2 * texts->script->mapping.bytes.size; /* the script contains the map, too */
+        about.size = 2 * texts->script->mapping.bytes.size; /* for the limits: the script is read as the map, too */
     enum sl_code code =
         item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &outcome, item, error)
              : conversion_run(&about, &converter_sourcemap, &call, &outcome, error);
@@ -107,7 +110,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     return code;
 }
 
-/* Gets script and map, and makes the table. */
+/* Makes the entry: gets the script and the source map, as far as the request names them, and has a worker make the look-up table. */
 static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {
@@ -165,7 +168,7 @@ const struct cache_kind kind_sourcemap_caches = {
     .opened_size = sizeof(struct sl_smcache),
 };
 
-/* Adds the source of an artifact to the key, as ids of artifacts are unique within their installation only. */
+/* Adds the source of a script or map to the key if it is a source's artifact: ids of artifacts are unique within one Sentry server only. */
 static void put_origin(struct sl_buf *text, const struct source_request *request)
 {
     if (!request || !request->file)

@@ -1,4 +1,4 @@
-/* Source texts: in objects and bundles, single files from the web or a source, scripts and their source maps. */
+/* Gets source texts: from objects and bundles, as single files from the web or a symbol source, and scripts with their source maps. */
 #pragma once
 
 #include "cache/cache.h"
@@ -10,26 +10,27 @@
 
 /* An open object with source texts. */
 struct source_object {
-    struct cache_item *item; /* a reference: the file */
-    /* a reference: look-up table of the Portable PDB that it is or contains; NULL for a bundle */
+    struct cache_item *item; /* a reference: the file, or the bundle made from its DWARF */
+    /* a reference: look-up table of the Portable PDB that the file is or contains; NULL for a bundle */
     struct cache_item *table;
-    struct sl_bytes ppdb;       /* that Portable PDB, if it contains texts and can be read; else data NULL */
-    struct sl_mapping inflated; /* the same if the object is a PE file that contains it */
-    struct sl_str scope;        /* scope of its entries: origin_scope */
+    struct sl_bytes ppdb;       /* the Portable PDB, if it contains texts and can be read; else data NULL */
+    struct sl_mapping inflated; /* mapping of `ppdb` if the file is a PE file that contains it, compressed */
+    struct sl_str scope;        /* scope of the cache entries: origin_scope */
     uint64_t work;              /* bytes that source_object_find has inflated or copied so far, also on failure */
 };
 void source_object_release(struct source_object *object);
 
-/* Gets the inputs of source_object_find. */
+/* Opens the sources of the object with this key, for source_object_find. End it with source_object_release, except after an error. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object) SL_SUSPENDS;
 
-/* Looks up a source path: appends its text, byte for byte, and a URL from which it can be downloaded (nothing if there is
- * none). False if the object does not have the path. Pure: pool; one thread at a time for one object. */
+/* Looks up a source path in an object: appends the text, byte for byte, if the object contains it (`*has_text`), and a URL from which it
+ * can be downloaded, if there is one. False if the object knows nothing of the path. Pool; one thread at a time for one object. */
 bool source_object_find(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                         struct sl_buf *url);
 
-/* Appends the text of a bundle's file, unless it exceeds the limit for sources; adds the bytes processed to `*work`. Pool. */
+/* Appends the text of a bundle's file; false if it exceeds the limit for source texts or cannot be read. Adds the bytes inflated to
+ * `*work`, also on failure. Pool. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                         struct sl_buf *text);
 
@@ -37,21 +38,21 @@ bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_f
 
 struct source_request { /* one text file; its texts are NUL-terminated */
     struct sl_str scope;
-    /* from the web */
-    struct sl_str url, location; /* `location`: the URL in keys, if it differs */
+    /* if `file` is NULL: a file from the web */
+    struct sl_str url, location; /* `location`: replaces the URL in cache keys and logs; empty: it does not */
     struct sl_str member;        /* file in the tar archive at the URL; empty: the URL is that of the file */
     const struct fetch_header *headers;
     size_t header_count;
     bool accept_invalid_certs;
-    /* True if a redirect may lead to this URL, according to the list; NULL = any may. */
+    /* True if a redirect may lead to this URL, as its origin is in the list; NULL: redirects may lead anywhere. */
     bool (*origin_allowed)(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);
     const struct sl_str *origins;
     size_t origin_count;
-    /* or, if not NULL, from a source: the file, or the entry of the bundle that it is */
+    /* if not NULL: a file from a symbol source */
     const struct remote_file *file;
-    struct sl_str entry;
-    bool is_utf8; /* the bytes must be UTF-8; otherwise they are decoded to it */
-    bool is_raw;  /* of a file of a source: the bytes are kept as they are, text or not */
+    struct sl_str entry; /* name of the wanted file if `file` is a source bundle; empty: `file` itself is wanted */
+    bool is_utf8;        /* the bytes must be UTF-8. False: the encoding is detected, and the text converted to UTF-8 */
+    bool is_raw;         /* the bytes are kept as they are, text or not */
 };
 
 /* Downloads a text; the item's contents are UTF-8. Errors are those of fetch_get, SL_NOT_FOUND if it is empty, and SL_MALFORMED
@@ -62,7 +63,7 @@ enum sl_code source_file_get(const struct source_request *request, struct sl_are
 /* Appends the item's contents. SL_INTERNAL: its file was damaged (cache_run_reader); SL_BUSY, SL_CANCELLED. */
 enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error) SL_SUSPENDS;
 
-/* Debug references in a script, an item of source_file_get; the text lives as long as the item. */
+/* What a script's comments say of its debug information; `map` lives as long as the script's item. */
 struct script_facts {
     bool has_map, has_debug_id;
     bool embeds_map;   /* the comment is a data URL that contains the map */
@@ -70,7 +71,8 @@ struct script_facts {
     struct sl_debug_id debug_id;
     uint8_t sha256[32]; /* of the contents */
 };
-/* Scans the script at the first call; the result is stored in the item. SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
+/* Returns the facts of a script, an item of source_file_get: reads it at the first call and keeps them in the item. SL_CANCELLED, SL_BUSY,
+ * SL_INTERNAL. */
 enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error) SL_SUSPENDS;
 
 struct sourcemap_request {
@@ -81,19 +83,20 @@ struct sourcemap_request {
     struct sl_str script_id, map_id;     /* identify their contents: hash or location */
 };
 
-/* Gets the table of a script and its map; `loaded` is a struct sl_smcache. SL_MALFORMED: the map is invalid; SL_UNSUPPORTED: it
- * exceeds a limit. */
+/* Gets the look-up table of a script and its source map, from the cache or newly made; the item's `loaded` is a struct sl_smcache.
+ * SL_MALFORMED if the map is invalid, SL_UNSUPPORTED if it exceeds a limit, or an error of source_file_get. */
 enum sl_code sourcemap_get(const struct sourcemap_request *request, struct sl_arena *arena, struct cache_item **item,
                            struct sl_error *error) SL_SUSPENDS;
 
-/* Create items for files sent with a request, outside the cache: item_from_text for a text, item_from_sourcemap for the
- * table of a script (NULL: none) and its map. The map is `map` or, if that is NULL, a data URL: `embedded` or, if that is
- * empty, the one in the script. Otherwise like source_file_get and sourcemap_get. */
+/* Make items of files sent with a request, which are not cached: item_from_text of a text, as source_file_get would get it, and
+ * item_from_sourcemap the look-up table of a script (NULL: none) and its source map, as sourcemap_get would. The map is `map` or, if that
+ * is NULL, in a data URL: `embedded` or, if its data are NULL, the URL in the script's comment. */
 enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
 enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Opens an artifact bundle; end it with source_object_release. */
+/* Gets an artifact bundle (a source bundle of scripts and source maps) and opens it; end it with source_object_release. SL_MALFORMED if the
+ * file is not a usable bundle. */
 enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
                                        struct source_object *bundle, struct sl_error *error) SL_SUSPENDS;
 

@@ -34,8 +34,8 @@ static struct sl_str map_name(void *arg, struct sl_str name)
     return sl_bcsymbolmap_resolve(r->map, name);
 }
 
-/* Translates a line: by the BCSymbolMap first, as the line mapping has the paths that result from that. Sets r->no_memory when out of
- * memory. */
+/* Translates a file and line: first the file's names by the BCSymbolMap, as the il2cpp line mapping has the paths that result from that;
+ * then a C++ line to a C# line by the line mapping. True if something changed. Sets r->no_memory when out of memory. */
 static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
 {
     struct rewriting *r = arg;
@@ -62,15 +62,15 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     return changed;
 }
 
-/* Opens BCSymbolMap and line mapping. They were validated when they were fetched: a failure to open them now makes the symcache
- * malformed. */
+/* Opens BCSymbolMap and il2cpp line mapping, if they are given. They were validated when they were downloaded, so an error here means that
+ * the cached file is damaged: it becomes the error of the symcache. */
 static enum sl_code open_rewriting(struct conversion *conversion, const struct converter_call *call,
                                    struct rewriting *rewriting, struct sl_error *error)
 {
     struct sl_bytes map = converter_input_bytes(call, INPUT_SYMBOL_MAP);
     struct sl_bytes lines = converter_input_bytes(call, INPUT_LINE_MAP);
     enum sl_code code = SL_OK;
-    sl_budget_grow(&conversion->budget, map.size + lines.size);
+    sl_budget_grow(&conversion->budget, map.size + lines.size); /* the work limit grows with the input */
     if (map.data)
         code = sl_bcsymbolmap_open(map, &conversion->budget, &rewriting->map, error);
     if (lines.data && code == SL_OK)
@@ -84,7 +84,7 @@ static void close_rewriting(struct rewriting *rewriting)
     sl_il2cpp_close(rewriting->lines);
 }
 
-/* Converts the object, with its companions. */
+/* Converts the object to a symcache, with the companions (DWP, dwz) among the inputs, and writes it to the output. */
 static enum sl_code write_symcache(struct conversion *conversion, const struct converter_call *call,
                                    struct sl_object *object, struct rewriting *rewriting,
                                    struct symcache_result *outcome, struct sl_error *error)
@@ -102,7 +102,8 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
         .gaps = &outcome->gaps,
         .variables = asked->variables,
     };
-    options.positions = asked->columns && !options.map_line; /* a mapping of lines knows nothing of columns */
+    options.positions =
+        asked->columns && !options.map_line; /* map_line translates no columns: they would not fit the new lines */
     outcome->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
@@ -119,7 +120,8 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
     return code;
 }
 
-/* Makes the symcache of an object, unless it refers to companions that are not given yet. */
+/* Runs in a worker: makes the symcache of an object. If the object refers to companion files and the caller has not got these yet
+ * (`complete` is false), writes nothing and reports them in the result. */
 static enum sl_code make_symcache(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -132,6 +134,7 @@ static enum sl_code make_symcache(struct conversion *conversion, const struct co
     if (code != SL_OK)
         return code;
     outcome->arch = sl_object_info(object)->arch;
+    /* is_trial: keeps a run that only finds the companions out of the metrics of conversions */
     outcome->wanting = conversion->is_trial = !options->complete && companions_wanted(object, &outcome->wants);
     if (!outcome->wanting)
         code = open_rewriting(conversion, call, &rewriting, error);
@@ -142,7 +145,7 @@ static enum sl_code make_symcache(struct conversion *conversion, const struct co
     return code;
 }
 
-/* Checks the members that a worker could have set to values outside of their types or arrays. */
+/* True if the worker's result can be used: a hostile file could have made the worker set members outside of their types or arrays. */
 static bool check_result(const void *result)
 {
     const struct symcache_result *outcome = result;
@@ -163,7 +166,8 @@ struct symcache_items { /* references; NULL = none */
     struct companion_items companions;
 };
 
-/* Gets BCSymbolMap and line mapping. Both existed when the key was made; without one of them the entry would not match its key. */
+/* Gets the BCSymbolMap and line mapping that the request names. They existed when the key of the symcache was made, which names them: if
+ * one is gone, the symcache would not match its key, so this is SL_INTERNAL. */
 static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena,
                                   struct symcache_items *items, struct sl_error *error)
 {
@@ -172,13 +176,13 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
         code = cache_get_own_file(&kind_auxdifs, request->map, arena, &items->map, error);
     if (code == SL_OK && request->lines)
         code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &items->lines, error);
-    bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
-    return kept
+    bool is_final = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY; /* these say nothing about the files */
+    return is_final
                ? code
                : sl_fail(error, SL_INTERNAL, "the BCSymbolMap or il2cpp mapping of the file is no longer in the cache");
 }
 
-/* Converts the object with what was found for it. */
+/* Has a worker convert the object, with the other inputs found so far. `complete`: the companions among them are all that can be had. */
 static enum sl_code convert(const struct symcache_request *request, const struct symcache_items *items, bool complete,
                             int fd, struct symcache_result *outcome, struct sl_error *error)
 {
@@ -193,7 +197,8 @@ static enum sl_code convert(const struct symcache_request *request, const struct
     return conversion_run(&about, &converter_symcache, &call, outcome, error);
 }
 
-/* Converts the object. If the first attempt finds references to companions, gets these and converts it with them. */
+/* Has a worker convert the object. If the first run only reports that the object refers to companion files, gets these and converts it with
+ * them in a second run. */
 static enum sl_code convert_with_companions(const struct symcache_request *request, struct sl_arena *arena, int fd,
                                             struct symcache_items *items, struct symcache_result *outcome,
                                             struct sl_error *error)
@@ -206,11 +211,11 @@ static enum sl_code convert_with_companions(const struct symcache_request *reque
     code = companions_get(&request->object, &outcome->wants, arena, &items->companions, error);
     if (code == SL_OK)
         code = convert(request, items, true, fd, outcome, error);
-    companions_release(&items->companions);
+    companions_release(&items->companions); /* items->companions.incomplete stays set, for the caller */
     return code;
 }
 
-/* Logs what the symcache lacks, for the owner of the file. It is used nevertheless. */
+/* Logs and counts that the symcache lacks damaged parts of the file, so that somebody may replace the file. It is used nevertheless. */
 static void report_gaps(const struct object_request *request, const struct symcache_result *outcome)
 {
     if (!outcome->gaps.units && !outcome->damaged)
@@ -222,7 +227,7 @@ static void report_gaps(const struct object_request *request, const struct symca
                                                   : "the file lacks contents that its headers refer to"));
 }
 
-/* Gets the object and makes the entry. */
+/* Makes the entry: gets the object and its other inputs, and has a worker convert them. */
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {

@@ -89,7 +89,7 @@ void catalog_init(const struct config *config)
     search_cache_clear();
     conversions_configure(config);
     symbfiles_init(config);
-    /* Sentry's lists of files are only kept if there is a cache directory: without one nothing is to be cached */
+    /* the TTL is 0 without a cache directory: then Sentry's lists of files are not cached in memory either */
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -104,7 +104,7 @@ void catalog_init(const struct config *config)
     origin_init(&options);
 }
 
-/* Stops the modules that keep state between requests, and frees it. */
+/* Stops the modules that catalog_init has started, and frees the state that they keep between requests. */
 void catalog_close(void)
 {
     symbfiles_close();

@@ -1,4 +1,4 @@
-/* The kinds of cache entries and the converters that make them: their lists, and start and end of the modules that compute them.
+/* Lists the kinds of cache entries and the converters that make them; starts and ends the modules behind them.
  *
  *     sources ── listing.h: candidate files, without those that a source's index (listing.c) excludes
  *        │          └── search/: `object_meta` of each candidate; table or source text of the best one
@@ -32,10 +32,11 @@ extern const size_t catalog_kind_count;
 extern const struct converter *const catalog_converters[];
 extern const size_t catalog_converter_count;
 
-/* Uses the libraries of converters that read files at their first use, as OpenSSL does: what starts workers calls it before they give up
- * files (isolation_prepare). */
+/* Uses OpenSSL, the C library's time zone and iconv once, as they read files at their first use. The process from which workers are forked
+ * calls it (see isolation_prepare): workers may not open files. */
 void catalog_prepare_workers(void);
 
-/* Call at start and for each new configuration. The last configuration must outlive all modules. */
+/* Passes the configuration to the modules; call it at start and for each new configuration. It must live until the next call, the last one
+ * until catalog_close. */
 void catalog_init(const struct config *config);
 void catalog_close(void); /* before cache_close */
